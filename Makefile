@@ -34,7 +34,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check release-check \
+.PHONY: help setup demo bench record zoo test lint types names docs docs-check site lit unit wheel-check release-check \
 	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
@@ -76,7 +76,7 @@ zoo: $(ZOO) ## Quantize networks as users do, run them, write benchmarks/ZOO.md 
 
 # Those that use one core are made two at a time, each with its output in one piece; lit and pytest use all cores.
 test: $(INSTALLED) ## Everything CI checks
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types wheel-check docs-check lint names
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types wheel-check site docs-check lint names
 	@$(MAKE) --no-print-directory lit
 	@$(MAKE) --no-print-directory unit
 
@@ -95,6 +95,10 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 
 docs-check: $(INSTALLED) ## Fail when a generated page is stale
 	$(BIN)/python tools/gen_docs.py --check
+
+site: $(INSTALLED) ## Write the documentation as a site into build/site, and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "build/site: python -m http.server --directory build/site shows it"
 
 lit: $(INSTALLED) ## FileCheck tests of test/lit
 	$(BIN)/lit -sv test/lit

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from qdialect.driver.fallback import FallbackWarning
     from qdialect.externals.function import ExternalFunction
     from qdialect.frontends.full_contexts import make_context, parse, read_model
+    from qdialect.frontends.model_files import Model
     from qdialect.ir._mlir import ir
     from qdialect.ir.context import verify
     from qdialect.passes.pass_base import CompositePass, Pass
@@ -45,13 +47,14 @@ if TYPE_CHECKING:
         Severity,
         VerificationError,
     )
-    from qdialect.support.options import Fallback
+    from qdialect.support.options import CompileOptions, Fallback
 
     __version__: str
 
 
 def compile(
-    model: str | Path | ir.Module,
+    model: Model,
+    options: CompileOptions | None = None,
     *,
     target: str = "host",
     threads: int = 1,
@@ -73,8 +76,9 @@ def compile(
         scores = executable(image)  # image and scores have the shapes and dtypes of executable.inputs and outputs
 
     Args:
-      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
-        changed.
+      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or its content as bytes; an
+        `onnx.ModelProto`, or a `torch.export.ExportedProgram`; or a module, which is not changed.
+      options: all that follow as one object, in their place.
       target: ``host``, or a CPU by LLVM's name, as `qdialect.targets.resolve` takes it.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
@@ -101,7 +105,6 @@ def compile(
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
         and is not measured again; ``executable.tuning`` reports the variants tried, and the time saved. One thread is
         measured.
-
       jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
         every number.
 
@@ -110,7 +113,8 @@ def compile(
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
-      ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
+      ImportModelError: the model cannot be read, is damaged, is none of these, or has unsupported operators; each is a
+        note.
       InputError: an option is unknown, or nothing would use it.
       CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or
         `externals` lacks a function.
@@ -119,7 +123,7 @@ def compile(
     with LATE_IMPORTS:
         from qdialect.support.options import CompileOptions
 
-    options = CompileOptions(
+    given = CompileOptions(
         target=target,
         threads=threads,
         batch=batch,
@@ -131,12 +135,24 @@ def compile(
         workspaces=workspaces,
         cache=cache,
         tune=tune,
+        externals=externals,
+        jobs=jobs,
     )
-    if cache and not tune and isinstance(model, str | Path) and not options.is_dynamic and not externals:
+    options = given.replaced_by(options)
+    if isinstance(model, str | PathLike):
+        source = Path(model)
+    else:
+        with LATE_IMPORTS:
+            from qdialect.frontends.model_files import path_or_module
+
+        source = path_or_module(model)
+    # The parser of models is not needed for what was compiled before.
+    may_be_kept = options.cache and not options.tune and not options.is_dynamic and not options.externals
+    if may_be_kept and isinstance(source, Path):
         with LATE_IMPORTS:
             from qdialect.driver.compiled_before import compiled_before
 
-        found = compiled_before(Path(model), options)
+        found = compiled_before(source, options)
         if found is not None:
             return found
     # Not a decorator: a warning names the caller's line.
@@ -145,8 +161,8 @@ def compile(
             from qdialect.driver.compile_model import compile_model
             from qdialect.support.threads import using_jobs
 
-        with using_jobs(jobs):
-            return compile_model(model, options, externals)
+        with using_jobs(options.jobs):
+            return compile_model(source, options)
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
@@ -178,6 +194,10 @@ def __getattr__(name: str) -> object:
         found = getattr(import_module(_LOADED_LATE[name]), _OTHER_NAMES.get(name, name))
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def _load_dialect(context: ir.Context) -> None:
@@ -214,6 +234,7 @@ _LOADED_LATE = {
         ("MatchFailure", "Pattern", "PatternPass", "Rewriter", "explain_matches"), "qdialect.passes.pattern"
     ),
     "build": "qdialect.dialect",
+    "CompileOptions": "qdialect.support.options",
     "ExternalFunction": "qdialect.externals.function",
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.driver.fallback",
@@ -229,6 +250,7 @@ LOADERS.append(_load_dialect)
 
 __all__ = [
     "CompileError",
+    "CompileOptions",
     "CompositePass",
     "Diagnostic",
     "Executable",

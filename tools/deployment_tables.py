@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="print the tables and write nothing")
     options = parser.parse_args()
     networks = [
-        Network("MobileNetV1 0.25, 224 x 224", _mobilenet()),
+        Network("MobileNetV1 0.25, 224 x 224", mobilenet()),
         Network(_DENSE_NAME, qdialect.parse(dense_layers(_WIDTHS))),
     ]
     tables = {
@@ -73,9 +73,9 @@ def main() -> int:
     return 0
 
 
-def with_table(page: str, name: str, table: str) -> str:
+def with_table(page: str, name: str, table: str, tool: str = "tools/deployment_tables.py") -> str:
     """`page` with `table` in place of the one called `name`; raises `ValueError` where it has none."""
-    begin, end = f"<!-- table {name}: tools/deployment_tables.py -->\n", "<!-- end -->"
+    begin, end = f"<!-- table {name}: {tool} -->\n", "<!-- end -->"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
@@ -92,7 +92,7 @@ def calls_a_second(executable: Executable, callers: int, seconds: float) -> floa
     def call(index: int) -> None:
         executable(*inputs)
         start.wait()
-        while not end.is_set():
+        while not end.is_set() or not counts[index]:
             executable(*inputs)
             counts[index] += 1
 
@@ -179,7 +179,7 @@ def _seconds(call: Callable[[], None], seconds: float) -> float:
     return statistics.median(times)
 
 
-def _mobilenet() -> ir.Module:
+def mobilenet() -> ir.Module:
     """The network with seeded weights: times do not depend on them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mobilenet.tflite"

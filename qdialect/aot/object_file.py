@@ -7,7 +7,8 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.ir import context
@@ -81,8 +82,8 @@ def object_code(module: ir.Module, target: Target) -> bytes:
 # ELF-64 of the System V ABI, chapter 4.
 _SECTION = struct.Struct("<2I4Q2I2Q")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_SECTIONS_AT, _SECTION_COUNT_AT = 0x28, 0x3C
-_SYMBOL_TABLE = 2
+_SECTIONS_AT, _SECTION_COUNT_AT, _NAMES_AT = 0x28, 0x3C, 0x3E
+_SYMBOL_TABLE, _FUNCTION = 2, 2
 _LARGE = 1 << 28
 """SHF_X86_64_LARGE."""
 _HIDDEN = 2
@@ -93,9 +94,8 @@ _ORDINARY = {".ltext": ".text", ".lrodata": ".rodata"}
 def ordinary(code: bytes, is_hidden: Callable[[str], bool]) -> bytes:
     """`code`, an x86-64 ELF object, without sections of the large code model; symbols of `is_hidden` are hidden."""
     raw = bytearray(code)
-    (table,) = struct.unpack_from("<Q", raw, _SECTIONS_AT)
-    count, names_index = struct.unpack_from("<2H", raw, _SECTION_COUNT_AT)
-    sections = [list(_SECTION.unpack_from(raw, table + _SECTION.size * index)) for index in range(count)]
+    sections = _sections(raw)
+    (names_index,) = struct.unpack_from("<H", raw, _NAMES_AT)
     names = _content(raw, sections[names_index])
     added = bytearray()
     for section in sections:
@@ -107,10 +107,60 @@ def ordinary(code: bytes, is_hidden: Callable[[str], bool]) -> bytes:
         section[2] &= ~_LARGE
         if section[1] == _SYMBOL_TABLE:
             _hide(raw, section, _content(raw, sections[section[6]]), is_hidden)
-    sections[names_index][4:6] = len(raw), len(names) + len(added)
-    for index, section in enumerate(sections):
-        _SECTION.pack_into(raw, table + _SECTION.size * index, *section)
-    return bytes(raw) + names + bytes(added)
+    return _with_names(raw, sections, names_index, names + bytes(added))
+
+
+def renamed(code: bytes, names: Mapping[str, str]) -> bytes:
+    """`code`, an x86-64 ELF object, with other names for its symbols."""
+    raw = bytearray(code)
+    sections = _sections(raw)
+    (table,) = (section for section in sections if section[1] == _SYMBOL_TABLE)
+    texts = bytearray(_content(raw, sections[table[6]]))
+    for at in range(table[4], table[4] + table[5], _SYMBOL.size):
+        name, *rest = _SYMBOL.unpack_from(raw, at)
+        if new := names.get(_text(texts, name)):
+            _SYMBOL.pack_into(raw, at, len(texts), *rest)
+            texts += new.encode() + b"\0"
+    return _with_names(raw, sections, table[6], bytes(texts))
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function of an object file: its section, where it starts there, and its bytes."""
+
+    name: str
+    section: int
+    start: int
+    size: int
+
+
+def functions_of(code: bytes) -> list[Symbol]:
+    """The functions that an x86-64 ELF object defines."""
+    raw = bytearray(code)
+    sections = _sections(raw)
+    found: list[Symbol] = []
+    for table in (section for section in sections if section[1] == _SYMBOL_TABLE):
+        names = _content(raw, sections[table[6]])
+        for at in range(table[4], table[4] + table[5], _SYMBOL.size):
+            name, info, _, section, start, size = _SYMBOL.unpack_from(raw, at)
+            if info & 0xF == _FUNCTION and section:
+                found.append(Symbol(_text(names, name), section, start, size))
+    return found
+
+
+def _sections(raw: bytearray) -> list[list[int]]:
+    (table,) = struct.unpack_from("<Q", raw, _SECTIONS_AT)
+    (count,) = struct.unpack_from("<H", raw, _SECTION_COUNT_AT)
+    return [list(_SECTION.unpack_from(raw, table + _SECTION.size * index)) for index in range(count)]
+
+
+def _with_names(raw: bytearray, sections: Sequence[list[int]], index: int, names: bytes) -> bytes:
+    """The object with `sections`, the one of names at `index` moved to the end."""
+    sections[index][4:6] = len(raw), len(names)
+    (table,) = struct.unpack_from("<Q", raw, _SECTIONS_AT)
+    for number, section in enumerate(sections):
+        _SECTION.pack_into(raw, table + _SECTION.size * number, *section)
+    return bytes(raw) + names
 
 
 def _ordinary_name(name: str) -> str:
@@ -130,7 +180,7 @@ def _hide(raw: bytearray, table: Sequence[int], names: bytes, is_hidden: Callabl
             _SYMBOL.pack_into(raw, at, name, info, other | _HIDDEN, *rest)
 
 
-def _text(names: bytes, start: int) -> str:
+def _text(names: bytes | bytearray, start: int) -> str:
     return names[start : names.index(b"\0", start)].decode()
 
 

@@ -15,11 +15,11 @@ _MARGIN = 20
 _BAR, _GAP = 11, 16
 _LABELS, _BARS, _FIGURES = 260, 640, 240
 _NAME_LENGTH = 38
-_POINT_NAME_LENGTH = 14
+_POINT_NAME_LENGTH, _LABEL_WIDTH, _LABEL_HEIGHT = 14, 80, 10
 _TITLE = 44
 _LEGEND_COLUMN = 130
 # The roofline's frame, and the decades it spans: multiply-accumulates a byte, billions of them a second.
-_FRAME = (90, 60, 1080, 560)
+_FRAME = (90, 84, 1080, 560)
 _INTENSITIES = (-1, 3)
 _RATES = (0, 2.7)
 # Of matrix tiles.
@@ -56,9 +56,10 @@ def roofline(results: Results) -> str:
     chosen = [m for m in results.measurements if m.threads == 1 and m.macs >= _MIN_MACS and m.peak]
     peak = max((m.peak for m in chosen), default=0.0)
     plot = _Plot(_RATES if peak * 1e-9 < 10 ** _RATES[1] else _HIGH_RATES)
-    lines = [*plot.axes(), *plot.ceilings(peak, results.limits)]
+    lines = [*_legend(_TITLE), *plot.axes(), *plot.ceilings(peak, results.limits)]
+    labels: list[tuple[float, float]] = []
     for measurement in chosen:
-        lines += plot.point(measurement)
+        lines += plot.point(measurement, labels)
     left, top, width, height = _FRAME
     title = "Roofline of one core: dots are ours, rings the fastest other engine"
     return _svg(left + width + 60, top + height + 70, [_text(left, 30, title, 'font-size="16"'), *lines])
@@ -144,7 +145,8 @@ class _Plot:
         label = f"{level} {rate:.0f} GB/s"
         yield _text(self.x(first) + 4, self.y(first * rate) - 4, label, 'font-size="10" fill="#666"')
 
-    def point(self, measurement: Measurement) -> Iterator[str]:
+    def point(self, measurement: Measurement, labels: list[tuple[float, float]]) -> Iterator[str]:
+        """Its dot, its ring, and its name where that covers none of `labels`; else it shows when it is pointed at."""
         intensity = measurement.macs / measurement.bytes_moved
         ours = measurement.best(OURS, exact=False)
         peer = measurement.fastest_peer(OURS, exact=False)
@@ -156,7 +158,9 @@ class _Plot:
             y = self.y(measurement.macs / ours.seconds * 1e-9)
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_DOT}" fill="{_colour(OURS)}"><title>'
             yield f"{escape(measurement.name)}</title></circle>"
-            yield _text(x + 7, y + 3, measurement.name[:_POINT_NAME_LENGTH], 'font-size="9"')
+            if all(abs(x - left) > _LABEL_WIDTH or abs(y - top) > _LABEL_HEIGHT for left, top in labels):
+                labels.append((x, y))
+                yield _text(x + 7, y + 3, measurement.name[:_POINT_NAME_LENGTH], 'font-size="9"')
 
 
 def _position(value: float, decades: tuple[float, float]) -> float:

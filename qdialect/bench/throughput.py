@@ -69,7 +69,7 @@ class Speed:
     seconds: float
     """Median of one call."""
     peak: float | None
-    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    """Most multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
 
@@ -78,8 +78,8 @@ class Speed:
         return macs / self.seconds
 
     def share(self, macs: int) -> float | None:
-        """The rate as a share of the bare instruction's."""
-        return self.rate(macs) / self.peak if self.peak else None
+        """The rate as a share of the bare instruction's, at most 1."""
+        return min(self.rate(macs) / self.peak, 1.0) if self.peak else None
 
 
 def measure(
@@ -104,7 +104,7 @@ def measure(
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
-    return Speed(statistics.median(times), statistics.median(rates) if rates else None, title)
+    return Speed(statistics.median(times), max(rates, default=None), title)
 
 
 def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], object]:

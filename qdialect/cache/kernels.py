@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.aot.linking import c_compiler, run_linker
-from qdialect.aot.object_file import WRAPPER, object_file
+from qdialect.aot.object_file import WRAPPER, object_file, renamed
 from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
 from qdialect.ir._mlir import ir, walk
@@ -118,7 +118,9 @@ def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKer
     _rename(module, {kernel.name: kernel.symbol for kernel in kernels})
     add(module)
     rest = object_file(module, ENTRY, shown=SHOWN_ENTRY)
-    return [rest, *objects.values()]
+    # Debuggers and profilers of this process show them as all tools do.
+    names = {kernel.symbol: kernel.name for kernel in kernels}
+    return [renamed(one, names) for one in (rest, *objects.values())]
 
 
 def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:

@@ -71,20 +71,21 @@ class Arguments(argparse.Namespace):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    options = _parser().parse_args(arguments, namespace=Arguments())
+    options = parser().parse_args(arguments, namespace=Arguments())
     with using_jobs(options.jobs):
         return terminal.run(PROGRAM, lambda: _compile(options))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(PROGRAM, "Compile a quantized model into a file that runs without Python.", _EXAMPLES)
-    parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; '-' is stdout for text")
-    parser.add_argument(
+def parser() -> CommandParser:
+    """The parser of the command line."""
+    made = CommandParser(PROGRAM, "Compile a quantized model into a file that runs without Python.", _EXAMPLES)
+    made.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
+    made.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; '-' is stdout for text")
+    made.add_argument(
         "--emit", choices=tuple(_EMITTED), default="so", help="so (default) and obj come with a .h and a .hpp file"
     )
-    add_import_arguments(parser, takes_any_batch=True)
-    cpus = parser.add_mutually_exclusive_group()
+    add_import_arguments(made, takes_any_batch=True)
+    cpus = made.add_mutually_exclusive_group()
     cpus.add_argument(
         *("--mcpu", "--target"),
         metavar="NAME",
@@ -93,17 +94,17 @@ def _parser() -> argparse.ArgumentParser:
     cpus.add_argument(
         "--targets", type=_names, metavar="NAME,NAME,...", help="several CPUs: the best version runs on each"
     )
-    add_features_argument(parser.add_argument)
-    add_threads_argument(parser.add_argument)
-    add_jobs_argument(parser.add_argument)
-    parser.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
-    parser.add_argument(
+    add_features_argument(made.add_argument)
+    add_threads_argument(made.add_argument)
+    add_jobs_argument(made.add_argument)
+    made.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
+    made.add_argument(
         "--tune",
         action="store_true",
         help="measure kernels in several variants on this machine, take the fastest of each, and print what it won on "
         "stderr; for one CPU whose features this machine has",
     )
-    return parser
+    return made
 
 
 def _names(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from qdialect.frontends.model_files import FORMATS, format_of, is_float32
 from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import kernel_names
 from qdialect.support.log import tell_float32
 from qdialect.support.options import ImportOptions
 
@@ -68,7 +69,8 @@ def _ops(entry: NodeReport) -> str:
 
 def _calls(entry: NodeReport, lowered: Lowered) -> str:
     if entry.calls:
-        return ", ".join(f"#{number} {lowered.calls[number].label}" for number in entry.calls)
+        names = kernel_names(lowered.calls)
+        return ", ".join(f"#{number} {lowered.calls[number].label} {names[number]}" for number in entry.calls)
     return "no kernel: known while compiling, or a view of what is there"
 
 

@@ -23,7 +23,7 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
     Without files the inputs are random. Raises what `compare_phases` raises.
     """
     inputs = [read_npy(name) for name in names] or _random_inputs(module)
-    results = compare_phases(module, inputs, target=target, threads=threads)
+    results = compare_phases(module, inputs, target=target, threads=threads, progress=_tell)
     rows = [_row(result) for result in results]
     text = terminal.render_table(("phase", "run as", "elements that differ"), rows)
     first = next((result for result in results if result.differing), None)
@@ -34,6 +34,10 @@ def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
     at_graph = lowered.phase_of(module) is Phase.QNN
     ports = lowered.ports(main_function(module), "arg") if at_graph else lowered.read(module).inputs
     return random_inputs(ports, 0)
+
+
+def _tell(result: PhaseResult) -> None:
+    terminal.progress(f"phase {result.phase}: {result.differing} of {result.elements} elements differ")
 
 
 def _row(result: PhaseResult) -> tuple[str, str, str]:

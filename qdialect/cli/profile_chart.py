@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from qdialect.support.diagnostics import printable
+from qdialect.support.interface import kernel_names, node_names
 
 if TYPE_CHECKING:
     from qdialect.bench.core_model.profile import CallProfile, Profile
@@ -21,7 +22,7 @@ SUFFIXES = (".svg", ".html")
 """The suffixes of files that a chart can be written to."""
 
 _WIDTH, _MARGIN = 1120, 20
-_LABELS, _FIGURES = 360, 150
+_LABELS, _FIGURES = 360, 230
 _BARS = _WIDTH - 2 * _MARGIN - _LABELS - _FIGURES
 _STRIP_TOP, _STRIP = 58, 34
 _ROW, _BAR = 18, 13
@@ -89,10 +90,10 @@ def _summary(profile: Profile) -> str:
 
 def _strip(profile: Profile, kinds: dict[str, tuple[str, str]]) -> Iterator[str]:
     left, width = float(_MARGIN), _WIDTH - 2 * _MARGIN
-    for number, one in enumerate(profile.calls):
+    for one, hover in zip(profile.calls, _hovers(profile), strict=True):
         length = width * one.seconds / profile.seconds if profile.seconds else 0.0
         light, dark = kinds[one.call.label]
-        yield _box(left, _STRIP_TOP, length, _STRIP, light, f'stroke="{dark}" stroke-width="0.4"', _hover(number, one))
+        yield _box(left, _STRIP_TOP, length, _STRIP, light, f'stroke="{dark}" stroke-width="0.4"', hover)
         left += length
 
 
@@ -108,28 +109,34 @@ def _legend(profile: Profile, kinds: dict[str, tuple[str, str]], top: int, colum
 def _bars(profile: Profile, kinds: dict[str, tuple[str, str]], top: int) -> Iterator[str]:
     order = sorted(enumerate(profile.calls), key=lambda pair: -pair[1].seconds)
     longest = order[0][1].seconds if order else 0.0
-    left = _MARGIN + _LABELS
+    left, hovers, names = _MARGIN + _LABELS, _hovers(profile), node_names([one.call for one in profile.calls])
     for row, (number, one) in enumerate(order):
         y = top + row * _ROW
         light, dark = kinds[one.call.label]
         length = _BARS * one.seconds / longest if longest else 0.0
-        hover, share = _hover(number, one), one.share_of_peak
-        yield _text(left - 8, y + 11, _short(number, one), 'text-anchor="end"', hover)
+        hover, share = hovers[number], one.share_of_peak
+        yield _text(left - 8, y + 11, _short(number, names[number]), 'text-anchor="end"', hover)
         yield _box(left, y, length, _BAR, light, "", hover)
         if share is not None:
             yield _box(left, y, length * min(share, 1.0), _BAR, dark, "", hover)
-        figures = f"{one.seconds * 1e6:.2f} us" + (f", {100 * share:.0f} % of peak" if share is not None else "")
+        figures = f"{one.seconds * 1e6:.2f} us" + (
+            f", {100 * share:.0f} % of {profile.loop_of(one)}" if share is not None else ""
+        )
         yield _text(left + length + 6, y + 11, figures, 'fill="#444"')
 
 
-def _short(number: int, one: CallProfile) -> str:
-    name = one.call.names[0] if one.call.names else one.call.label
+def _short(number: int, name: str) -> str:
     return f"{name if len(name) <= _NAME_LENGTH else '...' + name[3 - _NAME_LENGTH :]}  #{number}"
 
 
-def _hover(number: int, one: CallProfile) -> str:
+def _hovers(profile: Profile) -> list[str]:
+    names = kernel_names([one.call for one in profile.calls])
+    return [_hover(number, name, one) for number, (name, one) in enumerate(zip(names, profile.calls, strict=True))]
+
+
+def _hover(number: int, kernel: str, one: CallProfile) -> str:
     call = one.call
-    lines = [f"#{number} {call.label}, kernel {call.kernel}: {one.seconds * 1e6:.2f} us", *call.names]
+    lines = [f"#{number} {call.label}, {kernel}: {one.seconds * 1e6:.2f} us", *call.names]
     if call.macs:
         share = "" if one.share_of_peak is None else f", {100 * one.share_of_peak:.1f} % of peak"
         lines.append(f"{call.macs * 1e-6:.4g} MMAC: {one.rate * 1e-9:.4g} GMAC/s{share}")

@@ -53,7 +53,7 @@ def _run(options: Arguments) -> int:
     start = time.perf_counter()
     executable = _executable(options)
     _print_network(executable, "loaded" if options.is_library else "compiled", time.perf_counter() - start)
-    reports = _reports(options, executable) if options.reference or options.benchmark else None
+    reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
     inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
@@ -70,10 +70,22 @@ def _run(options: Arguments) -> int:
     if reports and options.profile_ops:
         terminal.progress("measuring every kernel")
         reports.profile(inputs)
+    if reports and options.trace:
+        terminal.progress("tracing")
+        reports.trace(inputs)
+    differs = _compare_layers(options, executable, inputs) if options.compare_layers else 0
     if reports is None or not options.reference:
-        return 0
+        return differs
     terminal.progress("running the reference")
-    return reports.compare(inputs, outputs)
+    return reports.compare(inputs, outputs) or differs
+
+
+def _compare_layers(options: Arguments, executable: Executable, inputs: Sequence[Array]) -> int:
+    with LATE_IMPORTS:
+        from qdialect.cli.layer_comparison import compare_layers
+
+    terminal.progress("comparing layers")
+    return compare_layers(Path(options.model), executable, inputs, target_name(options))
 
 
 def _reports(options: Arguments, executable: Executable) -> Reports:
@@ -99,6 +111,7 @@ def _executable(options: Arguments) -> Executable:
         signature=options.signature,
         # The parts that the framework runs are reported below.
         fallback=options.fallback or "framework",
+        externals=dict(options.externals),
         cache=not options.no_cache,
         tune=options.tune,
     )
@@ -112,7 +125,8 @@ def _executable(options: Arguments) -> Executable:
 
 
 def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
-    for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
+    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, "--trace": options.trace}
+    for option, is_given in given.items():
         if is_given:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")
     if options.fallback is None:

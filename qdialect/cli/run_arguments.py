@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdialect.bench import frameworks
 from qdialect.cli import profile_chart
 from qdialect.cli.arguments import CommandParser, add_jobs_argument, add_target_arguments, add_threads_argument
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
@@ -27,11 +28,15 @@ examples:
   qdialect-run model.tflite                               random inputs, a table of the outputs
   qdialect-run model.tflite --input image.npy             one .npy file for each input, in order
   qdialect-run model.tflite --seed 7 --reference          compare with the NumPy reference; exit status 1 if they differ
+  qdialect-run model.tflite --input image.npy --compare-layers
+                                                          where results begin to differ from the framework's
   qdialect-run model.mlir --input a.npy b.npy --output-dir results
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
   qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
                                                           time of each kernel call, as a table and a chart
+  qdialect-run model.tflite --threads 4 --trace trace.json
+                                                          when each kernel call runs on each thread, for Perfetto
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
   qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
@@ -50,15 +55,18 @@ class Arguments(argparse.Namespace):
     inputs: list[str]
     seed: int
     reference: bool
+    compare_layers: bool
     output_dir: str | None
     benchmark: bool
     profile_ops: bool
     profile_chart: str | None
+    trace: str | None
     target: str
     mattr: str | None
     threads: int
     jobs: int | None
     fallback: Fallback | None
+    externals: list[tuple[str, str]]
     no_cache: bool
     tune: bool
     batch: int | str
@@ -73,7 +81,7 @@ class Arguments(argparse.Namespace):
         return Path(self.model).suffix == LIBRARY
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """The parser of the command line."""
     made = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
     made.add_argument(
@@ -95,6 +103,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
     )
+    made.add_argument(
+        "--compare-layers",
+        action="store_true",
+        help="also compute each quantized tensor from its framework's own tensors, beside the framework and beside the "
+        "same graph in float64, and fail where an element differs from the framework",
+    )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
     made.add_argument(
         "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction for comparison"
@@ -107,9 +121,22 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
     )
+    made.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write when each kernel call runs on each thread in one call, as JSON for Perfetto and chrome://tracing",
+    )
     add_target_arguments(made.add_argument)
     add_threads_argument(made.add_argument)
     add_jobs_argument(made.add_argument)
+    made.add_argument(
+        "--externals",
+        action="append",
+        default=[],
+        type=_external,
+        metavar="TARGET=FILE",
+        help="the library with the functions that qnn-outline-fused has handed to a target; may be given again",
+    )
     add_fallback_argument(made, "the framework, where it is installed; a line on stderr says what it runs")
     made.add_argument(
         "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
@@ -120,6 +147,13 @@ def parser() -> argparse.ArgumentParser:
         help="measure kernels in several variants, take the fastest of each, and print what it won on stderr",
     )
     return made
+
+
+def _external(text: str) -> tuple[str, str]:
+    target, _, library = text.partition("=")
+    if not target or not library:
+        raise argparse.ArgumentTypeError(f"must be TARGET=FILE, but got '{text}'")
+    return target, library
 
 
 def _seed(text: str) -> int:
@@ -133,14 +167,19 @@ def check(options: Arguments) -> None:
     if options.is_library:
         _check_library(options)
     is_dynamic = options.batch == DYNAMIC
-    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, "--tune": options.tune}
+    traced = {"--trace": options.trace is not None, "--tune": options.tune}
+    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, **traced}
     for option, is_given in given.items():
         if is_given and is_dynamic:
             raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
+    if options.profile_ops and options.externals:
+        raise InputError("--profile-ops measures kernels of the compiler, and must be given without --externals")
     if options.profile_ops and options.threads > 1:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
+    if options.compare_layers:
+        _check_layers(options)
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")
@@ -149,11 +188,26 @@ def check(options: Arguments) -> None:
         raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
 
 
+def _check_layers(options: Arguments) -> None:
+    if Path(options.model).suffix not in frameworks.OWN:
+        raise InputError(
+            f"--compare-layers must be given a file of {', '.join(frameworks.OWN)}, but got '{options.model}'"
+        )
+    if Path(options.model).suffix == ".pt2" and not options.trust_pt2:
+        raise InputError("--compare-layers runs a .pt2 file in PyTorch, and must be given with --trust-pt2")
+    given = {"--batch": options.batch != 1, "--dim": options.dim, "--signature": options.signature}
+    for option, is_given in {**given, "--profile": options.profile}.items():
+        if is_given:
+            raise InputError(f"--compare-layers must be given without {option}")
+
+
 def _check_library(options: Arguments) -> None:
     """Reject options of how a network is read or compiled."""
     given = {
         "--reference": options.reference,
+        "--compare-layers": options.compare_layers,
         "--profile-ops": options.profile_ops,
+        "--trace": options.trace is not None,
         "--no-cache": options.no_cache,
         "--tune": options.tune,
         "--target": options.target != "host",
@@ -166,6 +220,7 @@ def _check_library(options: Arguments) -> None:
         "--signature": options.signature,
         "--trust-pt2": options.trust_pt2,
         "--fallback": options.fallback is not None,
+        "--externals": options.externals,
     }
     for option, is_given in given.items():
         if is_given:

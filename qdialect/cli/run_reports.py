@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.trace import trace
 from qdialect.cli import profile_chart, terminal
 from qdialect.cli.arguments import target_name
 from qdialect.cli.import_arguments import import_options
@@ -23,20 +24,22 @@ from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
+from qdialect.support.interface import kernel_names
 
 # The profile of a network as a table: a row for each kernel call, and one for all.
 
 _HEADER = (
-    *("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
-    *("bytes", "GB/s", "nodes"),
+    *("#", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
+    *("bytes", "GB/s", "kernel", "nodes"),
 )
-_NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+_NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _NONE = "-"
 
 
 def profile_table(profile: Profile) -> str:
     """The table, and lines that explain its columns."""
-    rows = [_row(number, one, profile) for number, one in enumerate(profile.calls)]
+    names = kernel_names([one.call for one in profile.calls])
+    rows = [_row(number, names[number], one, profile) for number, one in enumerate(profile.calls)]
     lines = [terminal.render_table(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
     lines.append(
         f"time: middle half of {profile.repetitions} calls, in place; bytes: read and written, constants included"
@@ -49,6 +52,8 @@ def profile_table(profile: Profile) -> str:
         lines.append(
             "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products"
         )
+    if profile.beyond_bound:
+        lines.append(f"up to {100 * profile.beyond_bound:.1f} % faster than the bound, which is then the time itself")
     if profile.model_error is not None:
         median, weighted = (100 * share for share in (profile.model_error.median, profile.model_error.weighted))
         lines.append(
@@ -58,11 +63,11 @@ def profile_table(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _row(number: int, one: CallProfile, profile: Profile) -> tuple[str, ...]:
+def _row(number: int, kernel: str, one: CallProfile, profile: Profile) -> tuple[str, ...]:
     call = one.call
     cycles = _cycles(one.seconds, one.predicted, profile.frequency)
     figures = _figures(one.seconds, profile.seconds, call.macs, call.bytes_moved, one.peak, one.bound, cycles)
-    return f"{number}", f"{call.kernel}", call.label, *figures, ", ".join(call.names)
+    return f"{number}", call.label, *figures, kernel, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
     cycles = _cycles(profile.seconds, sum(known) if known else None, profile.frequency)
     moved, peak, bound = profile.bytes_moved, profile.peak, profile.bound
     figures = _figures(profile.seconds, profile.seconds, profile.macs, moved, peak, bound, cycles)
-    return "", "", "total", *figures, ""
+    return "", "total", *figures, "", ""
 
 
 def _cycles(seconds: float, predicted: float | None, frequency: float | None) -> tuple[str, str]:
@@ -96,8 +101,8 @@ def _figures(
         f"{100 * seconds / whole:.1f} %" if whole else _NONE,
         f"{macs * 1e-6:.3f}" if macs else _NONE,
         f"{rate * 1e-9:.1f}" if macs and seconds else _NONE,
-        f"{100 * rate / peak:.1f} %" if macs and seconds and peak else _NONE,
-        f"{100 * bound / seconds:.1f} %" if bound is not None and seconds else _NONE,
+        f"{100 * min(rate / peak, 1.0):.1f} %" if macs and seconds and peak else _NONE,
+        f"{100 * min(bound / seconds, 1.0):.1f} %" if bound is not None and seconds else _NONE,
         *cycles,
         f"{moved}",
         f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,
@@ -144,6 +149,13 @@ class Reports:
             content = profile_chart.file_content(found, path, Path(self._options.model).name)
             terminal.write_file(path, content.encode(errors="replace"))
             print(f"wrote {path}")
+
+    def trace(self, inputs: Sequence[Array]) -> None:
+        """Write the trace that is asked for."""
+        path = self._options.trace or ""
+        found = trace(self._module, inputs, target=target_name(self._options), threads=self._options.threads)
+        terminal.write_file(path, found.text(Path(self._options.model).name).encode(errors="replace"))
+        print(f"wrote {path}: the call of median length of {found.repetitions}")
 
     def compare(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
         """Run the reference and print how many elements differ; the exit status."""

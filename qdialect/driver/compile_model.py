@@ -16,7 +16,6 @@ from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tune
 from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
 from qdialect.ir._mlir import ir
 from qdialect.runtime import Executable, compile_module
-from qdialect.runtime.external_calls import External
 from qdialect.runtime.shaped import ShapedExecutable
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import recorded_reads
@@ -29,21 +28,21 @@ if TYPE_CHECKING:
     from qdialect.driver.batching.network import BatchNetwork
 
 
-def compile_model(
-    model: str | Path | ir.Module, options: CompileOptions, externals: Mapping[str, External]
-) -> Executable:
+def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executable:
     """A model file or a module as an executable.
 
     What is compiled later, for other extents, is compiled with as many jobs.
     """
+    externals = options.externals
     if options.tune and (options.is_dynamic or externals):
         other = f"batch='{DYNAMIC}'" if options.is_dynamic else "externals"
         raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
-    if isinstance(model, ir.Module):
-        return _of_module(model, options, externals)
-    path, importing, jobs = Path(model), options.importing, active_jobs()
+    if not isinstance(model, Path):
+        return _of_module(model, options)
+    # The object itself: the file of a model that was given in memory is removed with it.
+    path, importing, jobs = model, options.importing, active_jobs()
     if externals and not options.is_dynamic:
-        return _whole(read_model(path, importing), options, externals)
+        return _whole(read_model(path, importing), options)
     store = open_store() if options.cache else None
 
     def compiled(one: ImportOptions) -> Executable:
@@ -52,7 +51,7 @@ def compile_model(
 
     compile_ = compiled
     if options.is_dynamic:
-        any_size = partial(_batched, options=options, externals=externals)
+        any_size = partial(_batched, options=options)
         compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
     executable = compile_(importing)
     if executable.is_float32:
@@ -80,12 +79,12 @@ def log_extents(path: Path, dims: Mapping[str, int]) -> None:
     LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
 
 
-def _of_module(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
     options.check_module()
     if options.is_dynamic:
-        return _batched(_fixed_batch(module), options=options, externals=externals)
-    if externals:
-        return _whole(module, options, externals)
+        return _batched(_fixed_batch(module), options=options)
+    if options.externals:
+        return _whole(module, options)
     return compile_tuned(
         module,
         target=options.target,
@@ -96,9 +95,13 @@ def _of_module(module: ir.Module, options: CompileOptions, externals: Mapping[st
     )
 
 
-def _whole(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+def _whole(module: ir.Module, options: CompileOptions) -> Executable:
     return compile_module(
-        module, target=options.target, threads=options.threads, externals=externals, workspaces=options.workspaces
+        module,
+        target=options.target,
+        threads=options.threads,
+        externals=options.externals,
+        workspaces=options.workspaces,
     )
 
 
@@ -109,12 +112,16 @@ def _fixed_batch(module: ir.Module) -> BatchNetwork:
     return fixed_batch(module)
 
 
-def _batched(network: BatchNetwork, *, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
     return compile_batched(
-        network, target=options.target, threads=options.threads, workspaces=options.workspaces, externals=externals
+        network,
+        target=options.target,
+        threads=options.threads,
+        workspaces=options.workspaces,
+        externals=options.externals,
     )
 
 

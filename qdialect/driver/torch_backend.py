@@ -10,10 +10,10 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.program.dynamo import Lowered, lowered
@@ -22,8 +22,8 @@ from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.support.late_imports import LATE_IMPORTS
-from qdialect.support.options import Fallback, check_choice, check_fallback
-from qdialect.support.threads import checked
+from qdialect.support.options import CompileOptions
+from qdialect.support.threads import using_jobs
 
 if TYPE_CHECKING:
     from qdialect.frontends.torch.division import Fused
@@ -32,13 +32,18 @@ if TYPE_CHECKING:
 
 
 _NAME = "torch.compile"
+OPTIONS = ("fallback", "threads", "target", "tune", "cache", "jobs")
+"""The options of `qdialect.compile` that a captured graph can have; the others are about files and shapes."""
+_TUNED = "max-autotune"
 _MAX_CHANGES = 3
 """How often a graph is compiled again for other values of its parameters, before PyTorch runs it."""
 _LOGGER = logging.getLogger("qdialect")
 Call = Callable[..., tuple[Any, ...]]
 
 
-def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, object] | None = None) -> Call:
+def compile_captured(
+    module: Any, examples: Sequence[Any], *, options: Mapping[str, object] | None = None, mode: str | None = None
+) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
     Parameters and buffers are constants with the values they have now, but for those that the model writes to; where
@@ -50,15 +55,14 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
     which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
-    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.  The option
-    ``{"threads": 2}`` divides each call among so many threads, with the same result.  With ``{"cache": "off"}`` nothing
-    is taken from the user's cache folder or kept there.
+    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.  `options` are
+    those of `OPTIONS`, as `qdialect.compile` documents them, and the mode ``max-autotune`` is the option `tune`.
 
-    Raises `InputError` for options that are unknown or of another value, `ImportModelError` for inputs that are not on
-    the CPU and, without fallback, for a graph with nodes that the dialect cannot express, every one a note, and
-    `CompileError` for a module that cannot be lowered.
+    Raises `InputError` for options and modes that are unknown or of another value, `ImportModelError` for inputs that
+    are not on the CPU and, without fallback, for a graph with nodes that the dialect cannot express, every one a note,
+    and `CompileError` for a module that cannot be lowered.
     """
-    wanted = TorchOptions.of(options or {})
+    wanted = CompileOptions.of({**(options or {}), **_of_mode(mode)}, OPTIONS, _NAME)
     for example in examples:
         device = str(getattr(example, "device", "cpu"))
         if device != "cpu":
@@ -82,12 +86,14 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
 class _Captured:
     """A graph that Dynamo captured, compiled for the values that its parameters have, and again where they change."""
 
-    def __init__(self, module: Any, examples: Sequence[Any], options: TorchOptions) -> None:
+    def __init__(self, module: Any, examples: Sequence[Any], options: CompileOptions) -> None:
         """Raises `ImportModelError` and `CompileError` for a graph that is not compiled."""
         self._eager: Call = module.forward
         self._graph = _for_inference(module, examples)
         self._options = options
         plain = self._graph.wrapped.plain_constants(examples)
+        # Dynamo guards it: with another answer the graph is captured again.
+        self._is_recorded = any(getattr(one, "requires_grad", False) for one in examples)
         is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
         self._constants = [
             position
@@ -95,11 +101,11 @@ class _Captured:
             if is_static(one) is not None and position not in self._graph.written
         ]
         self._changes = 0
-        self._held = self._versions(plain), _compiled(self._graph, plain, options)
+        self._held = self._state(plain), _compiled(self._graph, plain, options)
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         torch: Any = import_module("torch")
-        if torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in arguments):
+        if self._is_recorded and torch.is_grad_enabled():
             return self._graph.recorded(self._run, self._eager, arguments)
         return self._run(*arguments)
 
@@ -108,23 +114,46 @@ class _Captured:
         if self._graph.is_shared(plain):
             _LOGGER.info("PyTorch runs the whole graph: it writes to an argument in whose memory another one is")
             return self._eager(*arguments)
-        versions, run = self._held
-        found = self._versions(plain)
-        if versions == found:
+        state, run = self._held
+        if state.is_current(plain):
             return run(*plain)
         self._changes += 1
         if self._changes > _MAX_CHANGES:
             _LOGGER.info("PyTorch runs the whole graph: its parameters changed %d times", self._changes)
             return self._eager(*arguments)
         _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
+        state = self._state(plain)
         run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
-        self._held = found, run
+        self._held = state, run
         return run(*plain)
 
-    def _versions(self, plain: Sequence[Any]) -> list[tuple[int, int]]:
-        """A key that changes if parameters and buffers, which are constants here, are written."""
-        held = [plain[position] for position in self._constants]
-        return [(0 if one.is_inference() else one._version, one.data_ptr()) for one in held]
+    def _state(self, plain: Sequence[Any]) -> _ConstantState:
+        return _ConstantState(self._constants, [plain[position] for position in self._constants])
+
+
+class _ConstantState:
+    """Parameters and buffers, which are constants of compiled code, as they were when it was compiled.
+
+    A call asks it of each of hundreds, so all loops are those of C.
+    """
+
+    def __init__(self, positions: Sequence[int], tensors: Sequence[Any]) -> None:
+        self._positions, self._tensors = positions, tensors
+        self._address: Callable[[Any], int] = import_module("torch").Tensor.data_ptr
+        # A tensor of inference mode has no version.
+        self._counted = [one for one in tensors if not one.is_inference()]
+        self._found = self._versions_and_addresses()
+
+    def is_current(self, plain: Sequence[Any]) -> bool:
+        """Whether the constants among the arguments are the same tensors in the same memory, and nothing wrote there.
+
+        They are kept alive: a new tensor has no address of an old one.
+        """
+        same = map(is_, map(plain.__getitem__, self._positions), self._tensors)
+        return all(same) and self._versions_and_addresses() == self._found
+
+    def _versions_and_addresses(self) -> tuple[list[int], list[int]]:
+        return list(map(attrgetter("_version"), self._counted)), list(map(self._address, self._tensors))
 
 
 def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
@@ -151,15 +180,30 @@ def _tell(message: str, *, is_silent: bool) -> None:
         warnings.warn(message, FallbackWarning, stacklevel=4)
 
 
-def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) -> Call:
+def _of_mode(mode: str | None) -> Mapping[str, object]:
+    """The options that a mode stands for; raises `InputError` for one that stands for nothing here."""
+    if mode in (None, "default"):
+        return {}
+    if mode is None or not mode.startswith(_TUNED):
+        wanted = f"'default' or '{_TUNED}', which measures kernels"
+        raise InputError(f"mode of {_NAME} must be {wanted}, but got {mode!r}, which is about GPUs and other backends")
+    return {"tune": True}
+
+
+def _compiled(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> Call:
     """The graph as compiled code, in parts where it has to be."""
+    with using_jobs(options.jobs):
+        return _compiled_call(graph, examples, options)
+
+
+def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> Call:
     # The compiler is loaded when it is used.
     with LATE_IMPORTS:
-        from qdialect.cache.networks import compile_kept
         from qdialect.cache.store import open_store
+        from qdialect.driver.fallback import compile_tuned
 
-    store = open_store() if options.cache == "on" else None
-    compiled = partial(compile_kept, target="host", threads=options.threads, store=store)
+    store = open_store() if options.cache else None
+    compiled = partial(compile_tuned, target=options.target, threads=options.threads, store=store, tune=options.tune)
     read = read_captured(graph.module, examples, written=graph.written)
     try:
         run = _native(graph, read, compiled(import_graph(read, _NAME)))
@@ -169,8 +213,11 @@ def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) ->
         run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
     torch: Any = import_module("torch")
     no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
+    is_recorded: Callable[[], bool] = torch.is_grad_enabled
 
     def call(*plain: Any) -> tuple[Any, ...]:
+        if not is_recorded():
+            return graph.finish(run(*plain), plain)
         with no_grad():
             return graph.finish(run(*plain), plain)
 
@@ -224,32 +271,3 @@ def _region_module(fused: Fused[Executable]) -> Any:
             return given[0] if len(given) == 1 else given
 
     return Region()
-
-
-# The options of ``torch.compile(model, backend="qdialect", options=...)``.
-
-_CACHES = ("on", "off")
-
-
-@dataclass(frozen=True)
-class TorchOptions:
-    """The options of the backend."""
-
-    fallback: Fallback | None = None
-    """Who runs nodes that cannot be compiled; by default PyTorch, with a warning."""
-    threads: int = 1
-    """Among how many threads each call is divided."""
-    cache: Literal["on", "off"] = "on"
-    """Whether the user's cache folder is used."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> TorchOptions:
-        """The options by name; raises `InputError` for others and for other values, `CompileError` for the threads."""
-        names = [field.name for field in fields(cls)]
-        unknown = sorted(options.keys() - set(names))
-        if unknown:
-            raise InputError(f"options of torch.compile must be {', '.join(names)}, but got {', '.join(unknown)}")
-        found = cls(options.get("fallback"), checked(options.get("threads", 1)), options.get("cache", "on"))
-        check_fallback(found.fallback)
-        check_choice("cache", found.cache, _CACHES)
-        return found

@@ -13,7 +13,7 @@ from qdialect.ir import context as contexts
 from qdialect.ir._mlir import ir
 
 if TYPE_CHECKING:
-    from qdialect.frontends.model_files import ImportOptions
+    from qdialect.frontends.model_files import ImportOptions, Model
 
 
 def make_context() -> ir.Context:
@@ -38,8 +38,8 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     return contexts.parse(source, context or make_context(), file_name)
 
 
-def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
-    """The module of a file in one of `FORMATS`; a module is itself::
+def read_model(model: Model, options: ImportOptions | None = None) -> ir.Module:
+    """The module of a model in any form that `qdialect.compile` takes; a module is itself::
 
         module = qdialect.read_model("model.tflite")
 

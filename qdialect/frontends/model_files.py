@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from io import BytesIO
+from pathlib import Path, PosixPath
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from qdialect.arithmetic.profiles import TFLITE_PROFILES
 from qdialect.frontends import frameworks
 from qdialect.frontends.frameworks import Framework
-from qdialect.support.diagnostics import ImportModelError
-from qdialect.support.files import is_regular
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.support.files import is_regular, write_files
 from qdialect.support.heap import return_free_memory
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.options import ImportOptions
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+    from torch.export import ExportedProgram
+
     from qdialect.frontends.building.checks import GraphNode
     from qdialect.frontends.planning.partition import Division
     from qdialect.ir._mlir import ir
 
+    Model = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto | ExportedProgram | ir.Module
+    """The forms of a model: the path of a file, its content, an object of its framework, or a module."""
 
 OpenShapes = Mapping[str, Sequence[int | str]]
 """Extents of inputs that are known, and names of those that are not; a name may be empty."""
@@ -249,16 +260,14 @@ def format_of(path: Path) -> Format:
     return FORMATS[suffix]
 
 
-def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
-    """The module of a file in one of `FORMATS`; a module is itself.
+def read_model(model: object, options: ImportOptions | None = None) -> ir.Module:
+    """The module of a model in any form that `path_or_module` takes; a module is itself.
 
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
-    and for a file of another kind.
+    and for a model of another kind.
     """
-    if not isinstance(model, str | Path):
-        return model
-    path = Path(model)
-    return format_of(path).read(path, options or ImportOptions())
+    found = path_or_module(model)
+    return format_of(found).read(found, options or ImportOptions()) if isinstance(found, Path) else found
 
 
 def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
@@ -282,3 +291,96 @@ def is_float32(module: ir.Module) -> bool:
             if not elements.isdisjoint(_QUANTIZED):
                 return False
     return "f32" in elements
+
+
+# A model in the form that a user has it: a path, the content of a file, an object of its framework, or a module.
+
+_EXPORT = (
+    "prepared = prepare_pt2e(torch.export.export(model, args).module(), quantizer)  # both of torchao; then call it",
+    "program = torch.export.export(convert_pt2e(prepared), args)",
+    "executable = qdialect.compile(program)",
+)
+_ZIP, _BYTECODE, _TFLITE, _ONNX_VERSION = b"PK\3\4", b"ML\xefR", b"TFL3", b"\x08"
+"""What the contents of files begin with, that of a .tflite file at its fifth byte."""
+
+
+class _OwnedFile(PosixPath):
+    """The file of a model that was given in memory, which is removed with this object."""
+
+
+def path_or_module(model: object) -> Path | ir.Module:
+    """The path of a model, of which a file is made where it has none, or the module that it is.
+
+    Keep the path itself for as long as the file is read. Raises `ImportModelError` for anything else.
+    """
+    if isinstance(model, Path):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return Path(model)
+    if isinstance(model, bytes | bytearray | memoryview):
+        content = bytes(model)
+        return _owned(content, _suffix_of(content))
+    onnx, torch = sys.modules.get("onnx"), sys.modules.get("torch")
+    if onnx is not None and isinstance(model, onnx.ModelProto):
+        return _owned(_serialized(model), ".onnx")
+    if torch is not None and isinstance(model, torch.export.ExportedProgram):
+        content = BytesIO()
+        torch.export.save(model, content)
+        return _owned(content.getvalue(), ".pt2")
+    if torch is not None and isinstance(model, torch.nn.Module | torch.jit.ScriptFunction):
+        raise _not_exported(model)
+    with LATE_IMPORTS:
+        from qdialect.ir._mlir import ir
+
+    if isinstance(model, ir.Module):
+        return model
+    wanted = "a path, the content of a file, an onnx.ModelProto, a torch.export.ExportedProgram or a module of MLIR"
+    raise ImportModelError(f"model must be {wanted}, but got an object of {type(model).__name__}")
+
+
+def _owned(content: bytes, suffix: str) -> Path:
+    folder = mkdtemp(prefix="qdialect-")
+    path = _OwnedFile(folder, f"model{suffix}")
+    finalize(path, _remove, folder, os.getpid())
+    write_files({path: content})
+    return path
+
+
+def _remove(folder: str, process: int) -> None:
+    # A forked process has the object too.
+    if os.getpid() == process:
+        rmtree(folder, ignore_errors=True)
+
+
+def _suffix_of(content: bytes) -> str:
+    if content[4:8] == _TFLITE:
+        return ".tflite"
+    starts = {_ZIP: ".pt2", _BYTECODE: ".mlirbc", _ONNX_VERSION: ".onnx"}
+    suffix = next((suffix for start, suffix in starts.items() if content.startswith(start)), None)
+    if suffix is not None:
+        return suffix
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        kinds = ", ".join((*FORMATS, *_OTHER_SUFFIXES))
+        raise ImportModelError(f"bytes must be the content of a file of kind {kinds}, but are of another") from error
+    return ".mlir"
+
+
+def _serialized(model: Any) -> bytes:
+    try:
+        return model.SerializeToString()
+    except Exception as error:
+        wanted = "smaller than 2 GiB to be given in memory, larger ones as the path of a file with external data"
+        raise ImportModelError(f"onnx.ModelProto must be {wanted}, but got {type(error).__name__}: {error}") from error
+
+
+def _not_exported(model: object) -> ImportModelError:
+    kinds = {"ScriptModule": "TorchScript", "ScriptFunction": "TorchScript", "GraphModule": "a GraphModule"}
+    names = (one.__name__ for one in type(model).__mro__)
+    found = next((kinds[name] for name in names if name in kinds), "an nn.Module")
+    message = f"model of PyTorch must be exported, but got {found} of class {type(model).__name__}"
+    what = "the module that it was made of" if found == "TorchScript" else "it"
+    lines = (f"with `args`, a tuple of its inputs, this quantizes and exports {what}:", *_EXPORT)
+    notes = tuple(Diagnostic(Severity.NOTE, line) for line in lines)
+    return ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))

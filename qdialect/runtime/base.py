@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, Self, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.support.diagnostics import InputError
+from qdialect.ir.suggestions import did_you_mean
+from qdialect.support.diagnostics import InputError, printable
 from qdialect.support.files import write_files
 from qdialect.support.interface import KernelCall, Port
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 # The forms in which an executable returns results.
 
-NUMPY, _TORCH = "numpy", "torch"
+NUMPY, _TORCH, _DICT = "numpy", "torch", "dict"
 
 
 def converter(form: str) -> Callable[[NDArray[Any]], Any]:
@@ -28,7 +35,7 @@ def converter(form: str) -> Callable[[NDArray[Any]], Any]:
     Raises `InputError` for an unknown form.
     """
     if form != _TORCH:
-        raise InputError(f"returns must be {NUMPY} or {_TORCH}, but got '{form}'")
+        raise InputError(f"returns must be {NUMPY}, {_TORCH} or {_DICT}, but got '{form}'")
     try:
         return import_module("torch").from_numpy
     except ImportError as error:
@@ -66,6 +73,58 @@ class Region:
         return self.runner == NATIVE
 
 
+class Ports(tuple[Port, ...]):
+    """Inputs or outputs in their order, each found by its number or its name: ``executable.inputs["image"]``."""
+
+    kind: ClassVar[str]
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> Port: ...
+
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Port, ...]: ...
+
+    def __getitem__(self, key: SupportsIndex | slice | str, /) -> Port | tuple[Port, ...]:
+        """The port of a number or name; raises `InputError` for a name that no port has, or several."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        found = [port for port in self if port.name == key]
+        if len(found) != 1:
+            raise InputError(f"network must have one {self.kind} '{key}', but has {len(found)}{self._hint(key)}")
+        return found[0]
+
+    def in_order(self, given: Mapping[str, object], positional: Sequence[object] = ()) -> tuple[object, ...]:
+        """The values of all ports: those that are `positional`, and the others by name.
+
+        Raises `InputError` for a name that no port has, or several, and for a port with no value or two.
+        """
+        rest = self[len(positional) :]
+        wanted = {port.name for port in rest}
+        for name in given:
+            if self[name].name not in wanted:
+                raise InputError(f"{self.kind} '{name}' must be given once, but is also among the arrays")
+        missing = [port.name for port in rest if port.name not in given]
+        if missing:
+            raise InputError(f"network must be called with every {self.kind}, but lacks {', '.join(missing)}")
+        return (*positional, *(given[port.name] for port in rest))
+
+    def by_name(self, values: Iterable[object]) -> dict[str, Any]:
+        """Values in the order of the ports, by their names; raises `InputError` where two have one name."""
+        return {self[port.name].name: value for port, value in zip(self, values, strict=True)}
+
+    def _hint(self, name: str) -> str:
+        names = [port.name for port in self]
+        return did_you_mean(name, names) or f"; its {self.kind}s are {', '.join(names)}"
+
+
+class _Inputs(Ports):
+    kind = "input"
+
+
+class _Outputs(Ports):
+    kind = "output"
+
+
 class Bound(Protocol):
     """A call on arrays that are known: `inputs` are read, `outputs` written."""
 
@@ -89,15 +148,14 @@ class Executable(ABC):
         image = np.zeros(executable.inputs[0].shape, executable.inputs[0].dtype)
         scores = executable(image)
 
-    Arrays may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer
-    protocol, and tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is
+    Inputs are given in their order or by name, ``executable(image=image)`` or ``executable({"image": image})``. Arrays
+    may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer protocol, and
+    tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is
     the executable itself; pickled, it is the file that `save` writes.
     """
 
-    inputs: tuple[Port, ...]
-    """Name, shape, dtype, scale and zero point of each input; -1 is a batch of any size."""
-    outputs: tuple[Port, ...]
-    """The same of each output; an extent of -1 of a framework's output is known only after a call."""
+    target: str
+    """The CPU that its code is for, by the name that `qdialect.targets.resolve` takes."""
     kernels: int
     """Number of distinct kernels."""
     calls: tuple[KernelCall, ...]
@@ -115,27 +173,75 @@ class Executable(ABC):
     is_float32: bool = False
     """Whether nothing in the network is quantized."""
     _linked: bytes | None = None
+    _submitted: tuple[int, ThreadPoolExecutor] | None = None
+    """The threads of `submit`, and the process that has them."""
+
+    @property
+    def inputs(self) -> Ports:
+        """Name, shape, dtype, scale and zero point of each input, by number or name; -1 is a batch of any size."""
+        return self._inputs
+
+    @inputs.setter
+    def inputs(self, ports: Iterable[Port]) -> None:
+        self._inputs = _Inputs(ports)
+
+    @property
+    def outputs(self) -> Ports:
+        """The same of each output; an extent of -1 of a framework's output is known only after a call."""
+        return self._outputs
+
+    @outputs.setter
+    def outputs(self, ports: Iterable[Port]) -> None:
+        self._outputs = _Outputs(ports)
 
     @overload
     def __call__(self, *arrays: object) -> Array | tuple[Array, ...]: ...
 
     @overload
-    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any: ...
+    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy", **named: object) -> Any: ...
 
-    def __call__(self, *arrays: object, out: object = None, returns: str = NUMPY) -> Any:
-        """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
+    def __call__(self, *arrays: object, out: object = None, returns: str = NUMPY, **named: object) -> Any:
+        """The result for one array of each input: an array, or a tuple where the network has several outputs.
 
-        The result is written into `out`, an array or a sequence of several, if that is given; else it is returned in
-        the form `returns`: ``numpy`` or, for tensors of PyTorch, ``torch``. New arrays share memory with nothing.
-        Raises `InputError` for arrays whose number, shape or dtype differs from `inputs`.
+        Inputs are `arrays` in their order, `named` ones, or both; or one mapping, for names that are no identifiers or
+        that are `out` or `returns`. The result is written into `out`, if that is given: an array, or a sequence or a
+        mapping of several. Else it is returned in the form `returns`: ``numpy``, ``torch`` for tensors of PyTorch, or
+        ``dict`` for arrays by the names of the outputs. New arrays share memory with nothing. Raises `InputError` for
+        arrays whose names, number, shape or dtype differ from `inputs`.
         """
+        # The exact type first: the class of mappings is slow to ask.
+        if named or (len(arrays) == 1 and type(arrays[0]) is not np.ndarray and isinstance(arrays[0], Mapping)):
+            arrays = self._inputs.in_order(*_feeds(arrays, named))
         if out is not None:
-            self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
+            self.run(arrays, self._given_outputs(out))
             return out
         outputs = self.results(arrays)
+        if returns == _DICT:
+            return self._outputs.by_name(outputs)
         if returns != NUMPY:
             outputs = tuple(map(converter(returns), outputs))
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _given_outputs(self, out: object) -> Sequence[object]:
+        if isinstance(out, Mapping):
+            return self._outputs.in_order(cast("Mapping[str, object]", out))
+        return (out,) if len(self._outputs) == 1 else cast("Sequence[object]", out)
+
+    def submit(self, *arrays: object, out: object = None, returns: str = NUMPY, **named: object) -> Future[Any]:
+        """A call in a thread of its own, whose result the future has::
+
+            future = executable.submit(image)
+            scores = future.result()  # or, in a coroutine: await asyncio.wrap_future(executable.submit(image))
+
+        As many calls run at the same time as there are `workspaces`; others wait in their order. The arrays must stay
+        as they are until the call has ended. What the call raises, the future's ``result`` does.
+        """
+        if self._submitted is None or self._submitted[0] != os.getpid():
+            # Few processes need it, and importing it takes longer than loading a network. A fork has no threads.
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._submitted = os.getpid(), ThreadPoolExecutor(self.workspaces, "qdialect")
+        return self._submitted[1].submit(self, *arrays, out=out, returns=returns, **named)
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         """A new array for each output; `arrays` are those of a call."""
@@ -178,6 +284,18 @@ class Executable(ABC):
     def workspaces(self) -> int:
         """How many calls may run at the same time; more wait."""
 
+    def __repr__(self) -> str:
+        lines = (f"  {kind:7}{name}{': ' * bool(name)}{fact}".rstrip() for kind, name, fact in _facts(self))
+        return "\n".join([f"<{_title(self)}", *map(printable, lines)]) + ">"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = (
+            "".join(f"<td style='text-align:left'>{escape(printable(cell))}</td>" for cell in row)
+            for row in _facts(self)
+        )
+        return f"<table><caption>{escape(_title(self))}</caption><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+
     def __copy__(self) -> Self:
         return self
 
@@ -207,6 +325,33 @@ def loaded_from(content: bytes, workspaces: int) -> Executable:
     from qdialect.runtime.loaded import load_content
 
     return load_content(content, workspaces)
+
+
+def _feeds(arrays: Sequence[object], named: Mapping[str, object]) -> tuple[Mapping[str, object], Sequence[object]]:
+    """The inputs by name and those in order of a call."""
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+        return {**cast("Mapping[str, object]", arrays[0]), **named}, ()
+    return named, arrays
+
+
+def _title(executable: Executable) -> str:
+    threads = executable.threads
+    return f"qdialect.Executable for {executable.target}, {threads} thread{'s' * (threads != 1)}"
+
+
+def _facts(executable: Executable) -> Iterable[tuple[str, str, str]]:
+    """Rows on an executable: its ports, its code, and who runs how many nodes."""
+    for port in (*executable.inputs, *executable.outputs):
+        kind = "input" if any(port is one for one in executable.inputs) else "output"
+        scale = "" if port.scale is None else f", scale {port.scale:.6g}, zero point {port.zero_point or 0}"
+        yield kind, port.name, f"{described(port.dtype, port.shape)}{scale}"
+    yield "code", "", f"{executable.kernels} kernels in {len(executable.calls)} calls"
+    sizes = executable.constants_bytes, executable.working_memory
+    yield "memory", "", f"{sizes[0]} bytes of constants, {sizes[1]} bytes of working memory"
+    nodes = Counter[str]()
+    for region in executable.regions:
+        nodes[region.runner] += len(region.nodes)
+    yield "run by", "", ", ".join(f"{runner} ({count} nodes)" for runner, count in nodes.items())
 
 
 def empty(port: Port) -> Array:

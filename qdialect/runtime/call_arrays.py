@@ -31,7 +31,7 @@ class CallArrays:
         # In the form that a call iterates fastest.
         self._start_of = list(enumerate(slot.start for slot in slots))
         self._input_starts = self._start_of[: len(inputs)]
-        self._pairs = [(i, j, slots[i].size, slots[j].size) for j in range(len(inputs), len(slots)) for i in range(j)]
+        self._sizes = [slot.size for slot in slots]
 
     def starts(self, inputs: Sequence[object], outputs: Sequence[object], kept: list[Array]) -> list[int]:
         """The addresses of the arrays of a call; those that must live until its end are put into `kept`.
@@ -44,10 +44,26 @@ class CallArrays:
             check_count("output", len(outputs), self._counts[1])
         arrays = (*inputs, *outputs)
         starts = [start(arrays[index], kept) for index, start in self._start_of]
-        for i, j, size_i, size_j in self._pairs:
-            if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
-                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
+        self._check_apart(starts)
         return starts
+
+    def _check_apart(self, starts: Sequence[int]) -> None:
+        """Raise `InputError` for an output that begins before the end of another array, in the order of addresses."""
+        sizes, first = self._sizes, self._counts[0]
+        # The end, and the number, of the array that reaches furthest so far, and of such an output.
+        end = output_end = last = last_output = -1
+        for index in sorted(range(len(starts)), key=starts.__getitem__):
+            start = starts[index]
+            if start < (end if index >= first else output_end) and sizes[index]:
+                pair = sorted((index, last if index >= first else last_output))
+                raise InputError(
+                    f"{self._slots[pair[1]].title} must not share memory with {self._slots[pair[0]].title}"
+                )
+            reach = start + sizes[index]
+            if reach > end:
+                end, last = reach, index
+            if index >= first and reach > output_end:
+                output_end, last_output = reach, index
 
     def starts_of_inputs(self, inputs: Sequence[object], kept: list[Array]) -> list[int]:
         """The same for the inputs of a call whose outputs are new arrays."""

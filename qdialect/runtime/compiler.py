@@ -74,7 +74,7 @@ def compile_module(
     code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
     OpenMP runtime, its kernels of at least `min_cycles` each, with the same result for every number. As many calls as
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
-    the workspaces. `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its
+    the workspaces. `clocked` code writes into `ticks` of the executable when each of its
     calls begins. `externals` compute the functions that `qnn-outline-fused` has handed to a target, as
     `qdialect.compile` says. One that `is_verified` is not verified again.
 
@@ -148,11 +148,12 @@ class CompiledExecutable(NativeExecutable):
         self.kernels = lowered.kernels
         self.calls = lowered.calls
         self.threads = lowered.threads
+        self.target = target_name_of(lowered.module) or targets.GENERIC
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes
         self.regions = (compiled_region(self),)
-        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
-        """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
+        self.ticks: NDArray[np.int64] = np.zeros(lowered.readings if lowered.clocked else 0, np.int64)
+        """Of clocked code, the readings of the cycle counter in the last run, as `Lowered` has them; else empty."""
         self._kept = kept_for_saving(lowered.module) if kept is None else kept
         self._constants = constants_of(lowered, allocate)
         clock = [self.ticks] if lowered.clocked else []
@@ -207,7 +208,7 @@ class CompiledCode(NetworkCode):
         return allocated("working memory", self._arena_bytes, self._allocate)
 
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
-        blocks = [self._constants, workspace, *self._clock]
+        blocks = [*self._clock, self._constants, workspace]
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
             values.append(addressof(THREAD_LIMIT))

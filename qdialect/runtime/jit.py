@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
+from qdialect.aot.object_file import WRAPPER, functions_of
 from qdialect.ir._mlir import ExecutionEngine, ir, llvm
 from qdialect.ir.context import captured_diagnostics
 from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
@@ -14,6 +18,12 @@ from qdialect.runtime.native import BoundCall, packed_call
 from qdialect.support.diagnostics import CompileError
 
 _WORD = 64
+
+PERF_MAP = "QDIALECT_PERF_MAP"
+"""The environment variable with which ``perf`` finds the names of functions that were compiled in a process."""
+
+PERF_FOLDER = os.path.join("/", "tmp")
+"""Where it looks for them, whatever the environment says of temporary files."""
 
 
 class MachineCode:
@@ -27,10 +37,11 @@ class MachineCode:
         with captured_diagnostics(module.context) as said:
             try:
                 level = optimization_level(module)
-                self._engine = ExecutionEngine(module, opt_level=level, enable_object_dump=False)
+                self._engine = ExecutionEngine(module, opt_level=level, enable_object_dump=PERF_MAP in os.environ)
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
         self._functions = _functions(module)
+        self._is_mapped = False
         for name, address in symbols.items():
             self._engine.raw_register_runtime(name, ctypes.c_void_p(address))
 
@@ -44,7 +55,25 @@ class MachineCode:
             raise CompileError(f"module must have a function '{name}' that can be called")
         _check_call(name, self._functions[name], len(values))
         # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
-        return packed_call(self._engine.raw_lookup(name), values, (self, *keep))
+        address = self._engine.raw_lookup(name)
+        if PERF_MAP in os.environ and not self._is_mapped:
+            self._is_mapped = True
+            _write_perf_map(self._engine, WRAPPER + name, address)
+        return packed_call(address, values, (self, *keep))
+
+
+def _write_perf_map(engine: ExecutionEngine, known: str, address: int) -> None:
+    """Add the functions of `engine` to the file where ``perf`` looks for them; that of the name `known` is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "module.o")
+        engine.dump_to_object_file(str(path))
+        functions = functions_of(path.read_bytes())
+    (here,) = (function for function in functions if function.name == known)
+    start = address - here.start
+    own = [one for one in functions if one.section == here.section and not one.name.startswith(WRAPPER)]
+    lines = [f"{start + one.start:x} {one.size:x} {one.name}\n" for one in own]
+    with Path(PERF_FOLDER, f"perf-{os.getpid()}.map").open("a", encoding="utf-8") as file:
+        file.writelines(lines)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class NativeExecutable(Executable):
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         kept: list[Array] = []
         starts = self._arrays.starts_of_inputs(arrays, kept)
-        outputs = tuple(map(empty, self.outputs))
+        outputs = tuple(map(empty, self._outputs))
         starts.extend(map(address_of, outputs))
         self.run_at(starts)
         return outputs

@@ -66,6 +66,7 @@ class PartitionedExecutable(Executable):
         compiled = [call.compiled for call in calls if call.compiled is not None]
         self.inputs, self.outputs, self.threads = tuple(inputs), tuple(outputs), threads
         self.regions = tuple(call.region for call in calls)
+        self.target = ", ".join(dict.fromkeys(one.target for one in compiled))
         self.kernels = sum(one.kernels for one in compiled)
         self.calls = tuple(call for one in compiled for call in one.calls)
         self.constants_bytes = sum(one.constants_bytes for one in compiled)

@@ -20,13 +20,13 @@ from qdialect.ir.module_text import Printing
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower, target_of, threads_of
-from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.lowering.x86_to_llvm.plain_code import linalg_to_plain_loops, vector_to_plain_code
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
 from qdialect.runtime.compiler import CompiledExecutable, check_target
+from qdialect.support.interface import KERNEL
 from qdialect.targets import Target
 
 # Runs every phase of a compilation on the same arrays, and compares the results bit for bit with those of the first.
@@ -49,11 +49,17 @@ class PhaseResult:
 
 
 def compare_phases(
-    module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", threads: int = 1
+    module: ir.Module,
+    inputs: Sequence[Array],
+    *,
+    target: str | Target = "host",
+    threads: int = 1,
+    progress: Callable[[PhaseResult], None] = lambda result: None,
 ) -> tuple[PhaseResult, ...]:
     """Run `module` at its own phase and at each one after it, and compare the outputs of each with those of the first.
 
     The text of each phase is what runs: each module is printed and parsed before it is run and lowered further.
+    `progress` gets each result as soon as it is there.
     Raises `CompileError` for a module that cannot be lowered or a target that this CPU cannot run, and `InputError`
     for arrays that do not fit.
     """
@@ -73,6 +79,7 @@ def compare_phases(
         if result.differing and not any(earlier.differing for earlier in results):
             node = first_node(modules, phase, inputs, chosen, wanted) or first_kernel(modules, phase, inputs)
             result = replace(result, node=node)
+        progress(result)
         results.append(result)
     return tuple(results)
 

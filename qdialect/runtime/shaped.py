@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.runtime.base import Bound, Executable, check_count
 from qdialect.runtime.call_arrays import as_array
 from qdialect.runtime.memory import CallLock
 from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import Port
 
 if TYPE_CHECKING:
     from qdialect.frontends.model_files import OpenShapes
@@ -37,11 +39,12 @@ class ShapedExecutable(Executable):
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
-        self.tuning = first.tuning
+        self.target, self.tuning = first.target, first.tuning
         self._first = first
         self._declared = declared
         self._compile = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
+        self._takes_any = any(-1 in shape for shape in self._first_shapes)
         self._ranges = ranges
         self._others: KeptShapes[Executable] = KeptShapes()
 
@@ -98,15 +101,20 @@ class ShapedExecutable(Executable):
         return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
 
     def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
-        check_count("input", len(given), len(self.inputs))
-        return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
+        check_count("input", len(given), len(self._inputs))
+        pairs = zip(self._inputs, given, strict=True)
+        return tuple([one if type(one) is np.ndarray else _converted(port, one) for port, one in pairs])
 
     def _of(self, arrays: Sequence[Array]) -> Executable:
         """The network for arrays of these shapes."""
-        # Of a batch of any size the executable takes all.
-        pairs = zip(self.inputs, arrays, strict=True)
-        shapes = tuple(_known(port.shape, array.shape) for port, array in pairs)
-        return self._first if shapes == self._first_shapes else self._for(shapes)
+        shapes = tuple([array.shape for array in arrays])
+        if self._takes_any:
+            # Of a batch of any size the executable takes all.
+            shapes = tuple(map(_known, self._first_shapes, shapes))
+        if shapes == self._first_shapes:
+            return self._first
+        # Most calls have shapes that were checked and compiled before.
+        return self._others.find(shapes) or self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
         """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
@@ -158,6 +166,7 @@ class BatchShapedExecutable(ShapedExecutable):
         if first.inputs != self.inputs:
             self.outputs = tuple(replace(port, shape=(-1,) * len(port.shape)) for port in first.outputs)
         self._check = check
+        self._takes_any = False
 
     def library(self, name: str) -> bytes:
         self._check()
@@ -166,8 +175,9 @@ class BatchShapedExecutable(ShapedExecutable):
     def __reduce__(self) -> tuple[Any, ...]:
         return Executable.__reduce__(self)
 
-    def _of(self, arrays: Sequence[Array]) -> Executable:
-        return self._for([array.shape for array in arrays])
+
+def _converted(port: Port, given: object) -> Array:
+    return as_array(f"input '{port.name}'", port, given)
 
 
 def _known(shape: Sequence[int], found: tuple[int, ...]) -> tuple[int, ...]:
@@ -237,14 +247,14 @@ class KeptShapes(Generic[T]):
 
     def of(self, shapes: Shapes, make: Callable[[], T]) -> T:
         """The network for `shapes`, made by `make` if it is not known; an exception of `make` is not kept."""
-        found = self._find(shapes)
+        found = self.find(shapes)
         if found is not None:
             return found
         with self._lock.lock:
             making = self._making.setdefault(shapes, CallLock())
         try:
             with making.lock:
-                return self._find(shapes) or self._keep(shapes, make())
+                return self.find(shapes) or self._keep(shapes, make())
         finally:
             with self._lock.lock:
                 self._making.pop(shapes, None)
@@ -254,7 +264,8 @@ class KeptShapes(Generic[T]):
         with self._lock.lock:
             return tuple(self._known.items())
 
-    def _find(self, shapes: Shapes) -> T | None:
+    def find(self, shapes: Shapes) -> T | None:
+        """The network for `shapes`, None where it is not known."""
         with self._lock.lock:
             if shapes in self._known:
                 self._known.move_to_end(shapes)

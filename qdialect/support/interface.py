@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -42,6 +45,7 @@ class KernelCall:
 
     label: str
     kernel: int
+    """The number of the first call that runs its kernel."""
     names: tuple[str, ...]
     macs: int = 0
     """Products that it sums up, those with padding included."""
@@ -49,6 +53,41 @@ class KernelCall:
     """Size of what it reads and of what it writes, constants included."""
     tunable: Tunable | None = None
     """How its kernel can be written, where the network was lowered to be tuned."""
+
+
+KERNEL = "kernel_"
+"""How the names of the functions of kernels begin."""
+
+_NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
+# Of a node's name in that of a function.
+_LONGEST_NODE = 60
+
+
+def kernel_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
+    """The function of the kernel of each of a network's calls, by which all tools call it, as in ``kernel_3_conv1``.
+
+    It is named after the first call that runs it: by its number, and its node where that has a name.
+    """
+    return tuple(f"{KERNEL}{call.kernel}{_suffix(calls[call.kernel])}" for call in calls)
+
+
+def node_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
+    """The first node of each call, without the folders of names that all have in common; else what it computes."""
+    nodes = [_node(call) for call in calls]
+    named = [node for node in nodes if node] or [""]
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(min(named), max(named), strict=False))
+    start = "".join(one for one, _ in same).rfind("/") + 1
+    return tuple(node[start:] or call.label for node, call in zip(nodes, calls, strict=True))
+
+
+def _node(call: KernelCall) -> str:
+    # Converters join the names of nodes that they have fused.
+    return call.names[0].split(";", 1)[0] if call.names else ""
+
+
+def _suffix(call: KernelCall) -> str:
+    found = _NO_SYMBOL.sub("_", _node(call)).strip("_")[-_LONGEST_NODE:].strip("_")
+    return f"_{found}" if found else ""
 
 
 # Constant data that describes something to callers in C: structures with offsets from their own start.

@@ -6,8 +6,8 @@ A value that nobody knows is an error that names those that are known, and so is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, cast, get_args
 
 from qdialect.support import log
 from qdialect.support import threads as thread_counts
@@ -105,11 +105,18 @@ class ImportOptions:
             raise InputError(f"a {suffix} file leaves no extent open for dims, but got {', '.join(self.dims)}")
 
 
+UNKEYED = ("workspaces", "cache", "externals", "jobs")
+"""The options that change neither code nor results; networks with externals are not kept."""
+
+
 @dataclass(frozen=True)
 class CompileOptions:
-    """The options of `qdialect.compile`; raises as `ImportOptions` does, and `CompileError` for threads.
+    """All options of `qdialect.compile`, which documents them; commands and ``torch.compile`` have them too.
 
-    The cache finds networks by `text`.
+    Raises as `ImportOptions` does, and `CompileError` for threads and jobs. The cache finds networks by `text`::
+
+        options = qdialect.CompileOptions(threads=2, batch="dynamic")
+        executables = [qdialect.compile(path, options) for path in paths]
     """
 
     target: str = "host"
@@ -123,6 +130,8 @@ class CompileOptions:
     workspaces: int | None = None
     cache: bool = True
     tune: bool = False
+    externals: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    jobs: int | None = None
 
     def __post_init__(self) -> None:
         log.configure()
@@ -136,6 +145,26 @@ class CompileOptions:
         check_fallback(self.fallback)
         check_choice("cache", self.cache, _SWITCH)
         check_choice("tune", self.tune, _SWITCH)
+        if self.jobs is not None:
+            thread_counts.checked_jobs(self.jobs)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], names: Sequence[str], where: str) -> Self:
+        """Those that are `given` by name; raises `InputError` for one that is not among `names`, those of `where`."""
+        unknown = sorted(given.keys() - set(names))
+        if unknown:
+            raise InputError(f"options of {where} must be {', '.join(names)}, but got {', '.join(unknown)}")
+        return cls(**given)
+
+    def replaced_by(self, options: object) -> CompileOptions:
+        """`options`, or these where it is None; raises `InputError` where both were given, and for another object."""
+        if options is None:
+            return self
+        if not isinstance(options, CompileOptions):
+            raise InputError(f"options must be an object of CompileOptions, but got {options!r}")
+        if self != CompileOptions():
+            raise InputError("options must be given in one object or by name, but got both")
+        return options
 
     @property
     def is_dynamic(self) -> bool:
@@ -168,8 +197,8 @@ class CompileOptions:
 
     def text(self) -> str:
         """The options that the network of a shape depends on."""
-        dims = sorted((repr(name), repr(extent)) for name, extent in self.dims.items())
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in UNKEYED}
+        values["dims"] = sorted((repr(name), repr(extent)) for name, extent in self.dims.items())
         # By default it is the framework, with a warning: of a network that is kept it runs nothing.
-        fallback = self.fallback or "framework"
-        others = (self.target, self.threads, self.batch, self.profile, self.signature, self.trust, fallback, self.tune)
-        return repr((*others, dims))
+        values["fallback"] = self.fallback or "framework"
+        return repr(values)

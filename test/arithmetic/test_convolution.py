@@ -17,7 +17,6 @@ from qdialect.arithmetic import (
     Division,
     Multiplier,
     Rounding,
-    folded_count_multiplier,
     quantized_range,
     requantize,
     requantize_parameters,
@@ -163,14 +162,6 @@ def tosa_mean(total: int, count: int) -> int:
     return (total * (((2**30 + 1) << shift) // count) + (1 << (29 + shift))) >> (30 + shift)
 
 
-@given(count=st.integers(1, 2**20), data=st.data())
-def test_the_reciprocal_of_tosa_rounds_ties_away_from_zero(count: int, data: st.DataObject) -> None:
-    total = data.draw(st.integers(-255 * count, 255 * count))
-    tie = (2 * (total // count) + 1) * count // 2
-    for value in (total, tie - 1, tie, tie + 1):
-        assert tosa_mean(value, count) == plain.half_away(Fraction(value, count))
-
-
 @given(case=windows(), division=st.sampled_from(list(Division)), include=st.booleans(), value=st.integers(-128, 127))
 def test_average(case: tuple[NDArray[np.int8], Window], division: Division, include: bool, value: int) -> None:
     values, window = case
@@ -210,22 +201,8 @@ def test_a_float_mean_divides_the_real_multiplier() -> None:
     assert got.tolist() == requantize(total, params, 5, -128, 127, rounding).tolist()
 
 
-@given(m=st.floats(2.0**-10, 2.0**10), count=st.integers(1, 10**6))
-def test_folded_multiplier_keeps_its_precision(m: float, count: int) -> None:
-    q, e = folded_count_multiplier(m, count)
-    assert q < 2**31
-    assert abs(q * 2.0 ** (e - 31) * count / m - 1) < 2.0**-28
-
-
-def test_folding_never_shifts_below_the_register() -> None:
-    q, e = folded_count_multiplier(2.0**-31, 1000)
-    assert e == -31
-    assert q == 2**30 * 2 // 1000
-
-
 # Products with parameters known at run time, against the formulas in NumPy.
 
-Array = NDArray[Any]
 RNG = np.random.default_rng(3)
 
 

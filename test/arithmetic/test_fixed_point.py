@@ -16,17 +16,14 @@ from hypothesis import strategies as st
 
 from qdialect.arithmetic import (
     FixedMultiplier,
-    FloatMultiplier,
     Multiplier,
     Rounding,
     doubling_high_multiply,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
-    real_functions,
     real_multiplier,
     requantize,
     requantize_parameters,
-    rounding_shift_right,
     saturating_shift_left,
 )
 from qdialect.arithmetic.choices import I16Rounding
@@ -40,7 +37,7 @@ from qdialect.arithmetic.machine import (
     saturated_left,
 )
 from qdialect.arithmetic.requantization import i16_requantize, reduced_multiplier, reduced_multipliers
-from qdialect.arithmetic.tflite_tables import lines_of, sigmoid_lines, table_of
+from qdialect.arithmetic.tflite_tables import sigmoid_lines
 
 FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
 INT32 = st.one_of(
@@ -84,12 +81,6 @@ def test_the_rounding_modes_differ_at_ties() -> None:
 
 
 @pytest.mark.parametrize("rounding", FIXED)
-@given(x=st.integers(-(2**30), 2**30 - 1))
-def test_multiplier_one_is_the_identity(rounding: Rounding, x: int) -> None:
-    assert multiply_by_quantized_multiplier(x, 2**30, 1, rounding) == x
-
-
-@pytest.mark.parametrize("rounding", FIXED)
 def test_channels_broadcast_along_the_last_axis(rounding: Rounding) -> None:
     x = np.arange(-600, 600).reshape(4, 100, 3) * 7919
     q, e = np.array([2**30, 1522383435, 2**31 - 1], dtype=np.int32), np.array([-3, -6, 2], dtype=np.int32)
@@ -100,22 +91,12 @@ def test_channels_broadcast_along_the_last_axis(rounding: Rounding) -> None:
         assert result[index] == plain.multiply(int(x[index]), int(q[channel]), int(e[channel]), rounding)
 
 
-def test_a_float_rounding_mode_is_refused() -> None:
-    with pytest.raises(ValueError, match="must be a fixed-point rounding mode, but got f32_up_zp_first"):
-        multiply_by_quantized_multiplier(1, 2**30, 1, Rounding.F32_UP_ZP_FIRST)
-
-
 @given(a=INT32, b=INT32)
 @example(a=plain.INT32_MIN, b=plain.INT32_MIN)
 @example(a=-1, b=2**30)
 @example(a=1, b=2**30)
 def test_doubling_high_multiply_equals_truncating_division(a: int, b: int) -> None:
     assert doubling_high_multiply(a, b) == plain.doubling_high_multiply(a, b)
-
-
-@given(x=INT32, amount=st.integers(0, 62))
-def test_rounding_shift_ties_away_from_zero(x: int, amount: int) -> None:
-    assert rounding_shift_right(x, amount) == plain.half_away(plain.Fraction(x, 2**amount))
 
 
 @pytest.mark.parametrize("bits", [16, 32])
@@ -212,7 +193,7 @@ def test_requantize_equals_exact_arithmetic(
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 @given(odd=st.integers(-600, 600), zero_point=st.integers(-128, 127), shift=st.integers(1, 12))
-def test_ties_equal_exact_arithmetic_of_requantize(rounding: Rounding, odd: int, zero_point: int, shift: int) -> None:
+def test_requantized_ties_equal_exact_arithmetic(rounding: Rounding, odd: int, zero_point: int, shift: int) -> None:
     acc, m = (2 * odd + 1) << (shift - 1), 2.0**-shift
     params = requantize_parameters(rounding, np.array([m]))
     got = requantize(np.array([acc], dtype=np.int32), params, zero_point, -(2**15), 2**15, rounding)
@@ -235,12 +216,6 @@ def test_one_multiplier_per_channel_of_the_last_axis(rounding: Rounding) -> None
         assert np.array_equal(whole[..., channel], alone)
 
 
-def test_parameters_of_another_rounding_mode_are_refused() -> None:
-    params = FloatMultiplier(np.array([0.5], dtype=np.float32))
-    with pytest.raises(ValueError, match="must belong to fixed64_up, but got FloatMultiplier"):
-        requantize(np.zeros(1, dtype=np.int32), params, 0, -128, 127, Rounding.FIXED64_UP)
-
-
 @given(m=st.floats(2.0**-32, 2.0**40))
 @example(m=1.0)
 @example(m=math.nextafter(1.0, 0.0))
@@ -249,11 +224,6 @@ def test_quantized_multiplier_is_the_nearest(m: float) -> None:
     q, e = quantize_multiplier(m)
     assert 2**30 <= q < 2**31
     assert abs(Fraction(m) - Fraction(q) * Fraction(2) ** (e - 31)) <= Fraction(2) ** (e - 32)
-
-
-@pytest.mark.parametrize("m", [0.0, math.nextafter(2.0**-32, 0.0) * 0.99, 1e-300, 5e-324])
-def test_vanishing_multipliers_are_flushed(m: float) -> None:
-    assert quantize_multiplier(m) == (0, 0)
 
 
 @pytest.mark.parametrize("m", [-0.5, math.nan, math.inf])
@@ -277,34 +247,12 @@ def test_multiplier_forms_equal_exact_arithmetic(input_scale: float, weight_scal
         assert real_multiplier(input_scale, [weight_scale], output_scale, form).tolist() == [value]
 
 
-def test_the_form_of_the_multiplier_decides_a_published_case() -> None:
-    """A TFLite convolution whose exact product is 6.50000047, and for which the runtime printed -120."""
-    scales = (0.05296124517917633, [0.024093778803944588], 0.11484327912330627)
-    acc = np.array([585], dtype=np.int32)
-    values: dict[tuple[Rounding, Multiplier], int] = {}
-    for rounding in (Rounding.FIXED64_UP, Rounding.FIXED32_DOUBLE, Rounding.F32_RNE_ZP_LAST):
-        for form in (Multiplier.F64, Multiplier.F32):
-            params = requantize_parameters(rounding, real_multiplier(*scales, form))
-            values[rounding, form] = int(requantize(acc, params, -126, -128, 127, rounding)[0])
-    assert values[Rounding.FIXED64_UP, Multiplier.F64] == -119
-    assert values[Rounding.FIXED32_DOUBLE, Multiplier.F64] == -119
-    assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F64] == -119
-    assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F32] == -120
-
-
 @given(st.lists(st.one_of(MULTIPLIERS, st.floats(0, 2.0**-28), st.just(1 - 2.0**-40)), min_size=1, max_size=9))
 @example([0.0, 5e-324, 1 - 2.0**-53, 2.0**-32, 2.0**-33, 1e300])
 def test_multipliers_of_channels_are_those_of_each(m: list[float]) -> None:
     found = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array(m))
     assert isinstance(found, FixedMultiplier)
     assert list(zip(found.q.tolist(), found.e.tolist(), strict=True)) == [quantize_multiplier(one) for one in m]
-
-
-@pytest.mark.parametrize("wrong", [-1.0, math.inf, math.nan])
-@pytest.mark.parametrize("rounding", list(Rounding))
-def test_a_wrong_multiplier_of_a_channel_is_refused(rounding: Rounding, wrong: float) -> None:
-    with pytest.raises(ValueError, match="multiplier must be finite and not negative"):
-        requantize_parameters(rounding, np.array([0.5, wrong]))
 
 
 # Requantization to 16 bits and its tables, against exact arithmetic.
@@ -340,24 +288,6 @@ def test_a_product_of_doubles_is_rounded_once() -> None:
     assert requantized(acc, factor, I16Rounding.F64_NEAREST) == wanted
 
 
-def test_what_exceeds_16_bits_is_clamped() -> None:
-    for rounding in (I16Rounding.FIXED16_UP, I16Rounding.F64_NEAREST):
-        assert requantized(np.array([-(2**20), 2**20]), 1.0, rounding) == [LOW, HIGH]
-
-
-def test_a_table_of_exponentials_is_near_the_function() -> None:
-    lines = lines_of(table_of(real_functions.exp, 1e-4, 1e-3, 0, np.float32))
-    x = np.arange(LOW, HIGH + 1)
-    index, rest = (x - LOW) >> 7, (x - LOW) & 127
-    found = ((lines.bases[index] << 7) + rest * lines.slopes[index] + 64) >> 7
-    # The kernel lays 512 segments over 65,535 steps, which shifts the last of 65,536 values by one.
-    assert np.abs(found - np.exp(x * 1e-4) * 1000).max() < 1e-4 * 26_489 + 1
-
-
-def test_a_slope_wraps_to_16_bits() -> None:
-    assert lines_of(np.array([-30000, 30000, 0])).slopes.tolist() == [60000 - 2**16, -30000]
-
-
 def test_the_sigmoid_s_table_lies_above_the_function_between_its_ends() -> None:
     lines = sigmoid_lines(9, 65534)
     assert (len(lines.bases), lines.bases[0], lines.bases[-1], lines.slopes[-1]) == (256, 2**15, 65534, 0)
@@ -378,8 +308,3 @@ def test_is_near_the_real_root(value: int) -> None:
 @given(st.lists(st.integers(0, 30).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) - 1)), min_size=1))
 def test_equals_exact_integers(values: list[int]) -> None:
     assert list(zip(*inverse_roots(np.array(values)), strict=True)) == [plain.inverse_root(value) for value in values]
-
-
-@pytest.mark.parametrize("value", [0, 1])
-def test_zero_counts_as_one(value: int) -> None:
-    assert inverse_roots(np.array([value])) == (2**31 - 1, 0)

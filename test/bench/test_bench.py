@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from qdialect.bench import engines, levels, pictures, report, run, sources
-from qdialect.bench.bandwidth import read_rate
 from qdialect.bench.campaign import Campaign, Plan, cores_for
 from qdialect.bench.cases import Case, EngineError, Form, Source, save
 from qdialect.bench.core_share import CoreShare, core_share
@@ -21,17 +20,16 @@ from qdialect.bench.drawn import LAYERS, ConvolutionLayer, draw_input, layer_net
 from qdialect.bench.engines.iree import layer_text
 from qdialect.bench.engines.pytorch import layer_variants
 from qdialect.bench.footprint import Footprint, footprint
-from qdialect.bench.goals import duration, judge
+from qdialect.bench.goals import judge
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
-from qdialect.bench.results import Measurement, Results, Rounds, Row
+from qdialect.bench.results import Measurement, Results, Row
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import model_sources
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
-from qdialect.bench.worker import agreement, measure, summary
+from qdialect.bench.worker import agreement, measure
 from qdialect.cli import bench
-from qdialect.cli.bench import measurement_table
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.ir._mlir import ir
@@ -150,13 +148,6 @@ def test_an_engine_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPat
     assert chosen.engines == [name for name in engines.ENGINES if name != "tvm"]
 
 
-def test_networks_that_are_not_here_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.bench.models.find", ignore)
-    chosen = select([], [], *sources.all_sources())
-    assert chosen.absent["kws_ref_model"] == "'kws_ref_model.tflite' is in no folder of models"
-    assert "kws_ref_model" not in [source.name for source in chosen.sources]
-
-
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_real_network_has_recorded_data_or_drawn(
     is_recorded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,11 +178,6 @@ def test_a_real_network_has_recorded_data_or_drawn(
         np.testing.assert_array_equal(form.outputs()[0], wanted)
 
 
-def test_more_threads_than_cores_are_refused() -> None:
-    with pytest.raises(InputError, match=r"threads must be at most .* but got 100000"):
-        Settings((100000,), 1, 0.01).plans(["qdialect"])
-
-
 def test_two_threads_are_for_networks_unless_asked_for(case: Case) -> None:
     layer = replace(case, kind="layer")
     default, asked = Settings((), 1, 0.01), Settings((2,), 1, 0.01)
@@ -209,33 +195,11 @@ def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> N
         assert f"but got '{arguments[1].rpartition(',')[2]}'" in capsys.readouterr().err
 
 
-def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench.main(["--list", "--only", "W1,W6", "--engines", "qdialect"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "workload  kind",
-        "W1        layer",
-        "W6        layer",
-        "",
-        "engines: qdialect",
-    ]
-
-
-def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        bench.main(["--help"])
-    assert "qdialect-bench --quick" in capsys.readouterr().out
-
-
 def test_calls_are_counted() -> None:
     calls: list[int] = []
     found = measure(lambda: calls.append(1), 0.001)
     assert 0 < found.calls <= len(calls)
     assert found.minimum <= found.median <= found.upper
-
-
-def test_samples_are_summed_up() -> None:
-    found = summary([float(n) for n in range(10, 0, -1)], 2)
-    assert (found.median, found.minimum, found.upper, found.calls) == (5.5, 1.0, 10.0, 20)
 
 
 def test_outputs_are_compared() -> None:
@@ -251,10 +215,6 @@ def test_outputs_are_compared() -> None:
     assert not agreement([right], [right.reshape(10, -1)]).is_exact
     infinite = np.array([np.inf, 1.0])
     assert agreement([infinite], [infinite]).is_exact
-
-
-def test_memory_is_read() -> None:
-    assert read_rate(16 << 10) > 0
 
 
 def test_a_random_network_computes_its_answer() -> None:
@@ -382,30 +342,6 @@ def test_goals_are_those_of_the_instruction_of_the_peak() -> None:
     assert [v.what for v in judge(unknown)] == ["net"], "no goal was made for it"
 
 
-def test_transformers_are_judged_by_the_fastest_engine() -> None:
-    rows = row("qdialect", 0.56), row("onnxruntime", 0.4), row("torch", 0.3)
-    found = tuple(measurement(name, *rows, kind="transformer") for name in ("T2", "T3"))
-    results = replace(RESULTS, measurements=found, footprints=())
-    met = [(verdict.what, verdict.goal, verdict.is_met) for verdict in judge(results)]
-    assert met == [
-        ("T2", "1.5 times as fast as every engine", False),
-        ("T3", "1.25 times as fast as every engine", True),
-    ]
-
-
-def test_two_threads_are_judged_by_one() -> None:
-    slow = Row("qdialect", "qdq", seconds=2e-3)
-    one, two = (measurement("net", slow, kind="network", threads=threads) for threads in (1, 2))
-    faster = replace(two, rows=(replace(slow, seconds=1e-3),))
-    assert verdicts(replace(RESULTS, measurements=(one, faster), footprints=())) == {("net", "2.00 times"): True}
-    assert verdicts(replace(RESULTS, measurements=(one, two), footprints=())) == {("net", "1.00 times"): False}
-
-
-def test_the_best_of_the_others_says_whether_it_is_exact() -> None:
-    (found,) = (v.best_peer for v in judge(RESULTS) if v.what == "W2")
-    assert found == "50.0 % (onnxruntime); 60.0 % (torch, inexact)"
-
-
 def test_results_survive_their_json_form() -> None:
     assert Results.from_json(RESULTS.to_json()) == RESULTS
 
@@ -428,35 +364,11 @@ def test_the_page_has_every_figure() -> None:
     assert "| reads from L1 | 200.0 GB/s |" in page
 
 
-def test_a_table_for_the_terminal_has_failures_below() -> None:
-    lines = measurement_table(RESULTS.measurements[3]).splitlines()
-    assert lines[0] == "W3: what W3 is, 1 thread, 1 million multiply-accumulates, peak 200.0 GMAC/s"
-    assert lines[-1] == "tvm relax: it broke"
-
-
 @pytest.mark.parametrize("picture", [pictures.shares, pictures.roofline])
 def test_pictures_are_well_formed(picture: Callable[[Results], str]) -> None:
     for results in (RESULTS, replace(RESULTS, measurements=(), limits={})):
         root = ElementTree.fromstring(picture(results))
         assert root.tag.endswith("svg")
-
-
-def test_there_is_a_bar_for_each_engine() -> None:
-    bars = pictures.shares(RESULTS).count("opacity=")
-    # The fastest variant of each: two, three, two and one.
-    assert bars == 8
-    assert pictures.shares(RESULTS).count('opacity="0.45"') == 1
-
-
-def test_a_point_is_where_its_work_and_bytes_put_it() -> None:
-    assert pictures.roofline(RESULTS).count(f'r="5" fill="{"#c96a12"}"') == 4
-
-
-def test_a_roofline_of_matrix_tiles_is_higher() -> None:
-    tiles = replace(RESULTS, measurements=tuple(replace(m, peak=3e12) for m in RESULTS.measurements))
-    mark = ">3000</text>"
-    assert mark in pictures.roofline(tiles)
-    assert mark not in pictures.roofline(RESULTS)
 
 
 def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -467,19 +379,6 @@ def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "results.json").unlink()
     assert bench.main(["--report-only", "--output-dir", str(tmp_path)]) == 1
     assert "results.json" in capsys.readouterr().err
-
-
-def test_rounds_become_a_row() -> None:
-    agreed = {"elements": 8, "different": 2, "largest": 1.0, "is_exact": False}
-    times: list[Mapping[str, Any]] = [
-        {"median": m, "minimum": m / 2, "upper": m * 2, "calls": 5} for m in (3.0, 1.0, 2.0)
-    ]
-    assert Rounds("a", "b", agreed, times).row() == Row("a", "b", 2.0, 0.5, 4.0, 15, 0.25, 1.0, False)
-    assert Rounds("a", "b", {"error": "no"}).row() == Row("a", "b", error="no")
-
-
-def test_durations_have_a_unit_that_suits() -> None:
-    assert [duration(s) for s in (2e-6, 1.5e-3, 2.0)] == ["2 us", "1.5 ms", "2 s"]
 
 
 def test_the_share_of_the_core_is_told() -> None:

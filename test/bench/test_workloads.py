@@ -12,12 +12,11 @@ from qdialect.bench.drawn import (
     VARIATIONS,
     ConvolutionLayer,
     DenseLayer,
-    chain_network,
     draw_input,
     layer_network,
 )
 from qdialect.bench.engines.pytorch import PyTorch
-from qdialect.bench.network import Convolution, Network, evaluate
+from qdialect.bench.network import Network, evaluate
 from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.traced_graph import arrays
@@ -80,52 +79,6 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
 
 
 # Float LEAKY_RELU is no operator of the front end; the others stand for it.
-@pytest.mark.parametrize("name", ["W2", "W3"])
-def test_the_tflite_form_with_real_activations_is_the_answer_but_for_its_own_rounding(name: str) -> None:
-    network = tiny(name)
-    data = draw_input(network, name)
-    module = import_tflite(write_tflite(network, f32_activations=True))
-    (found,) = interpreter.run(module, [signed_channels_last(data)])
-    gaps = np.abs(found.astype(int) - signed_channels_last(evaluate(network, data)))
-    assert gaps.max() <= 3
-    assert np.mean(gaps > 0) < 0.01
-
-
-def test_a_chain_reads_what_was_before() -> None:
-    layer = ConvolutionLayer(1, 6, 5, 5, 6, (3, 3), padding=1, activation="relu")
-    network = chain_network(layer, 3, "chain")
-    data = draw_input(network, "chain")
-    (found,) = interpreter.run(import_onnx(write_qdq(network)), [data])
-    np.testing.assert_array_equal(found, evaluate(network, data))
-    kernels = [node.weights.values.tobytes() for node in network.nodes if isinstance(node, Convolution)]
-    assert len(set(kernels)) == 3
-
-
-def test_values_use_their_range() -> None:
-    network = layer_network("W5", LAYERS["W5"])
-    quantized = evaluate(network, draw_input(network, "W5"))
-    assert quantized.min() == 0
-    assert quantized.max() == 255
-    assert np.mean((quantized == 0) | (quantized == 255)) < 0.1
-
-
-def test_numbers_are_the_same_whatever_the_batch() -> None:
-    small, large = (layer_network(name, {**LAYERS, **VARIATIONS}[name]) for name in ("W3", "W3_N128"))
-    first, second = small.nodes[0], large.nodes[0]
-    assert isinstance(first, Convolution)
-    assert isinstance(second, Convolution)
-    np.testing.assert_array_equal(first.weights.values, second.weights.values)
-    assert large.macs == 8 * small.macs == 8 * 670040064
-
-
-def test_work_is_counted() -> None:
-    assert {name: layer_network(name, LAYERS[name]).macs for name in ("W1", "W6", "W7a")} == {
-        "W1": 1335885824,
-        "W6": 451584,
-        "W7a": 2048000,
-    }
-    # The input, weights and biases, the output.
-    assert layer_network("W7a", LAYERS["W7a"]).bytes_moved == 2048 + 2048 * 1000 + 4 * 1000 + 1000
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

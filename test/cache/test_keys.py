@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -53,11 +52,6 @@ def test_each_argument_counts(model: Path, kept: Store) -> None:
         assert not missed(compile_, kept), arguments
 
 
-def test_a_framework_that_is_asked_for_is_the_one_by_default(model: Path, kept: Store) -> None:
-    qdialect.compile(model)
-    assert not missed(lambda: qdialect.compile(model, fallback="framework"), kept)
-
-
 def test_each_byte_of_the_model_counts(clip: Path, kept: Store) -> None:
     assert isinstance(found := qdialect.compile(clip)(np.full((2, 3), 100, np.int8)), np.ndarray)
     assert found.max() == 9
@@ -71,14 +65,6 @@ def test_names_and_scales_count_where_code_is_the_same(kept: Store) -> None:
         text = CLIP.replace("image", name).replace("0.5", scale)
         port = qdialect.compile(qdialect.parse(text)).inputs[0]
         assert (port.name, port.scale) == (name, float(scale))
-
-
-def test_settings_of_the_process_count(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    qdialect.compile(clip)
-    monkeypatch.setenv("QDIALECT_ANYTHING", "1")
-    assert missed(lambda: qdialect.compile(clip), kept)
-    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX512F")
-    assert missed(lambda: qdialect.compile(clip), kept)
 
 
 def test_the_cpu_counts(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +92,6 @@ def test_permission_for_matrix_tiles_counts(tmp_path: Path, monkeypatch: pytest.
     assert text(permitted=True) != text(permitted=False)
     path.write_text("\n".join(lines).replace("amx_tile amx_int8", ""))
     assert text(permitted=True) == text(permitted=False)
-
-
-def test_on_an_unknown_cpu_nothing_is_kept(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprint, "cpu", lambda: None)
-    assert not is_cached(qdialect.compile(clip))
-    assert names(kept) == set()
 
 
 @pytest.mark.parametrize(("old", "new"), [("torch_mlir-2", "torch_mlir-3"), ("numpy-2", "numpy-3")])
@@ -142,14 +122,6 @@ def test_each_module_of_the_project_counts(
     qdialect.compile(clip)
     change_own_file(monkeypatch, "lowering/x86_to_llvm/to_llvm.py", grown=grown, later=later)
     assert missed(lambda: qdialect.compile(clip), kept)
-
-
-def test_nothing_is_kept_after_a_module_of_the_project_has_changed(
-    clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change_own_file(monkeypatch, "aot/object_file.py", later=int(time.time() * 1e9))
-    assert not is_cached(qdialect.compile(clip))
-    assert names(kept) == set()
 
 
 def test_the_package_that_reads_a_model_counts(model: Path) -> None:

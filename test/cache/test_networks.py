@@ -194,14 +194,6 @@ def test_an_entry_whose_code_cannot_be_loaded_is_no_error(
         assert result.max() == 9
 
 
-def test_where_nothing_can_be_kept_networks_are_compiled(
-    clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QDIALECT_CACHE_SIZE", "1")
-    assert not is_cached(qdialect.compile(clip))
-    assert names(kept) == set()
-
-
 def test_a_small_cache_stays_small(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QDIALECT_CACHE_SIZE", "40K")
     for limit in range(5, 9):
@@ -240,18 +232,6 @@ def test_sections_are_read_as_they_were_written() -> None:
     assert {name: bytes(data) for name, data in found.items()} == SECTIONS
 
 
-def test_the_first_section_stands_at_the_start_for_loaders() -> None:
-    assert packed("key", SECTIONS).startswith(SECTIONS["library"])
-
-
-def test_every_bit_counts() -> None:
-    content = packed("key", SECTIONS)
-    for bit in range(8 * len(content)):
-        damaged = bytearray(content)
-        damaged[bit // 8] ^= 1 << bit % 8
-        assert unpacked("key", bytes(damaged)) is None, bit
-
-
 def test_every_byte_counts() -> None:
     content = packed("key", SECTIONS)
     assert all(unpacked("key", content[:size]) is None for size in range(len(content)))
@@ -259,18 +239,11 @@ def test_every_byte_counts() -> None:
     assert unpacked("key", content + b"\0") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"qdialect cache 1", bytes(200), b"x" * 4096])
-def test_a_foreign_file_is_no_entry(content: bytes) -> None:
-    assert unpacked("key", content) is None
-
-
 def test_an_entry_under_another_name_is_none() -> None:
     assert unpacked("other", packed("key", SECTIONS)) is None
 
 
 # The command ``qdialect-cache``, and options of others that turn the cache off.
-
-__all___cache_command = ["kept"]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
@@ -284,28 +257,6 @@ def test_info_says_where_and_how_much(kept: Store, capsys: pytest.CaptureFixture
     (kept.path / ".draft").touch()
     lines = printed(capsys, "info").splitlines()
     assert lines == [f"folder:  {kept.path.parent}", "entries: 1", f"size:    8192 bytes of at most {1 << 30}"]
-
-
-def test_info_of_a_cache_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("QDIALECT_CACHE", str(tmp_path / "absent"))
-    assert "entries: 0" in printed(capsys, "info")
-    assert printed(capsys, "clear") == "removed 0 files\n"
-    assert not (tmp_path / "absent").exists()
-
-
-def test_info_says_that_it_is_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("QDIALECT_CACHE", "off")
-    assert printed(capsys, "info") == "nothing is kept: QDIALECT_CACHE is off\n"
-    assert printed(capsys, "clear") == "removed 0 files\n"
-
-
-def test_clear_removes_everything(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    kept.put("key", {"content": b""})
-    (kept.path / ".draft").touch()
-    assert printed(capsys, "clear") == "removed 2 files\n"
-    assert names(kept) == set()
 
 
 def test_prune_leaves_so_much(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:

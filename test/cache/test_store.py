@@ -43,15 +43,6 @@ def test_only_the_user_can_read_and_write_it(kept: Store, root: Path) -> None:
     assert modes == [0o700, 0o700, 0o600]
 
 
-def test_what_was_put_is_found_and_replaced(kept: Store) -> None:
-    assert kept.get("key") is None
-    for content in (b"one", b"two"):
-        assert kept.put("key", {"content": content})
-        found = kept.get("key")
-        assert found is not None
-        assert found["content"] == content
-
-
 @pytest.mark.parametrize("mode", [0o750, 0o770, 0o707, 0o777])
 def test_a_folder_that_others_can_open_is_not_used(kept: Store, root: Path, mode: int) -> None:
     kept.path.chmod(mode)
@@ -102,12 +93,6 @@ def test_an_entry_that_others_can_write_is_not_read(kept: Store) -> None:
     assert kept.get("key") is None
 
 
-def test_off_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QDIALECT_CACHE", "off")
-    assert open_store() is None
-    assert not Path("off").exists()
-
-
 def test_the_folder_is_that_of_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("QDIALECT_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -132,14 +117,6 @@ def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     assert open_store() is None
 
 
-@pytest.mark.parametrize(("text", "size"), [("2000000", 2000000), ("3K", 3072), ("500M", 500 << 20), ("2G", 2 << 30)])
-def test_sizes(text: str, size: int, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QDIALECT_CACHE_SIZE", text)
-    found = open_store()
-    assert found is not None
-    assert found.limit == size
-
-
 @pytest.mark.parametrize("text", ["much", "-1", "1.5G", "1 G", "G", "5B", "²"])
 def test_another_size_is_an_error(text: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QDIALECT_CACHE_SIZE", text)
@@ -158,20 +135,6 @@ def test_what_was_not_used_for_longest_goes_first(kept: Store) -> None:
     assert [kept.get(key) is not None for key in ("new", "middle", "old")] == [True, False, True]
 
 
-def test_after_the_clock_went_back_new_entries_stay(kept: Store) -> None:
-    for key in ("a", "b", "c"):
-        assert kept.put(key, SECTIONS)
-        used_at(kept, key, time.time() + 1e6)
-    assert kept.put("new", SECTIONS)
-    assert kept.trim(2 * SIZE) == 3
-    assert kept.get("new") is not None
-
-
-def test_an_entry_that_is_larger_than_the_cache_is_not_kept(kept: Store) -> None:
-    assert not Store(kept.path, 1000).put("key", SECTIONS)
-    assert kept.files() == []
-
-
 def test_drafts_of_writers_that_were_ended_go(kept: Store) -> None:
     for name, age in ((".old", 4000), (".future", -4000), (".young", 10)):
         (kept.path / name).write_bytes(b"half")
@@ -179,15 +142,6 @@ def test_drafts_of_writers_that_were_ended_go(kept: Store) -> None:
     assert kept.put("key", SECTIONS)
     assert kept.trim() == 2
     assert sorted(file.path.name for file in kept.files()) == [".young", "key"]
-
-
-def test_many_entries_are_few_again(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAX_ENTRIES", 100)
-    for number in range(200):
-        (kept.path / f"{number}").touch(0o600)
-        used_at(kept, f"{number}", 1000 + number)
-    assert kept.trim() == 110
-    assert min(int(file.path.name) for file in kept.files()) == 110
 
 
 def test_a_full_disk_keeps_nothing_and_breaks_nothing(kept: Store) -> None:
@@ -220,14 +174,6 @@ def test_a_folder_that_cannot_be_written_serves_what_it_has(kept: Store, monkeyp
     monkeypatch.setattr(os, "utime", refused)
     assert not kept.put("other", SECTIONS)
     assert kept.get("key") is not None
-
-
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    for name in (tmp_path / "file" / "cache", "/proc/cache", "long" * 200):
-        monkeypatch.setenv("QDIALECT_CACHE", str(name))
-        assert open_store() is None
-        assert open_store(create=False) is None
 
 
 WRITER = """

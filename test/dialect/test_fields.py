@@ -182,11 +182,10 @@ def test_a_result_of_another_shape_is_told_its_own(op_class: type[QnnOp]) -> Non
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SCALE = st.floats(kinds.SMALLEST_SCALE, kinds.LARGEST_SCALE)
 CHANNEL_SCALE = st.floats(0.0, kinds.LARGEST_SCALE, exclude_min=True)
-CONTEXT_DIALECT_ATTRIBUTES = make_context()
 
 
 def round_trip(kind: kinds.AttributeKind[Any], value: Any) -> Any:
-    with CONTEXT_DIALECT_ATTRIBUTES, ir.Location.unknown():
+    with CONTEXT, ir.Location.unknown():
         attr = ir.Attribute.parse(str(kind.to_attribute(value)))
         assert kind.problem(attr) is None
         return kind.from_attribute(attr)
@@ -269,7 +268,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("kind", "texts"), WRONG.values(), ids=WRONG)
 def test_another_attribute_is_told_what_it_must_be(kind: kinds.AttributeKind[Any], texts: list[str]) -> None:
-    with CONTEXT_DIALECT_ATTRIBUTES:
+    with CONTEXT:
         for text in texts:
             assert kind.problem(ir.Attribute.parse(text)) is not None, text
 
@@ -277,7 +276,6 @@ def test_another_attribute_is_told_what_it_must_be(kind: kinds.AttributeKind[Any
 # Constants: from an array to an op, through text, and back, bit for bit.
 
 DTYPES = list(NUMPY_DTYPES.values())
-CONTEXT_DIALECT_CONSTANTS = make_context()
 ARRAYS = st.sampled_from(DTYPES).flatmap(
     lambda dtype: npst.arrays(dtype, npst.array_shapes(min_dims=0, max_dims=4, max_side=4))
 )
@@ -285,7 +283,7 @@ ARRAYS = st.sampled_from(DTYPES).flatmap(
 
 def through_text(array: NDArray[Any]) -> NDArray[Any]:
     """The array after it was a constant, text, and a constant again."""
-    with CONTEXT_DIALECT_CONSTANTS, ir.Location.unknown():
+    with CONTEXT, ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             direct = constant_value(constant(array))
@@ -294,14 +292,14 @@ def through_text(array: NDArray[Any]) -> NDArray[Any]:
     return value_of(str(module))
 
 
-def read_dialect_constants(text: str) -> NDArray[Any] | None:
+def constant_of(text: str) -> NDArray[Any] | None:
     # An op does not keep its module alive: the module needs a name for as long as the op is used.
-    module = parse(text, CONTEXT_DIALECT_CONSTANTS)
+    module = parse(text, CONTEXT)
     return constant_value(module.body.operations[0].operation.results[0])
 
 
 def value_of(text: str) -> NDArray[Any]:
-    value = read_dialect_constants(text)
+    value = constant_of(text)
     assert value is not None
     return value
 
@@ -364,17 +362,17 @@ def test_upstreams_constant_is_read() -> None:
     ],
 )
 def test_what_has_no_array_reads_as_none(text: str) -> None:
-    assert read_dialect_constants(text) is None
+    assert constant_of(text) is None
 
 
 def test_an_argument_is_no_constant() -> None:
-    module = parse("func.func @f(%x: tensor<4xi8>) { return }", CONTEXT_DIALECT_CONSTANTS)
+    module = parse("func.func @f(%x: tensor<4xi8>) { return }", CONTEXT)
     assert constant_value(module.body.operations[0].regions[0].blocks[0].arguments[0]) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.uint32, np.dtype(">i4")], ids=str)
 def test_a_dtype_without_element_type_is_refused(dtype: Any) -> None:
-    with CONTEXT_DIALECT_CONSTANTS, ir.Location.unknown(), pytest.raises(KeyError):
+    with CONTEXT, ir.Location.unknown(), pytest.raises(KeyError):
         constant(np.zeros(3, dtype))
 
 

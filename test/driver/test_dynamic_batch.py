@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -33,7 +32,6 @@ from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.graph.graph import has_conversion
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
-from qdialect.runtime.batched import tiles
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, ParseError, QDialectError
 
 Array = NDArray[Any]
@@ -95,21 +93,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(folder, TEXT, "--batch", "dynamic", "--targets", "host,x86-64", "--threads", "2")
 
 
-def test_tiles_cover_a_batch_once() -> None:
-    for batch in range(200):
-        found = list(tiles(batch, (64, 8, 1)))
-        assert [first for first, _ in found] == [sum(count for _, count in found[:i]) for i in range(len(found))]
-        assert sum(count for _, count in found) == batch
-
-
 @pytest.mark.parametrize("batch", SIZES)
 def test_every_size_gives_the_reference(executable: Executable, batch: int) -> None:
     check(executable, batch)
-
-
-def test_ports_leave_the_batch_open(executable: Executable) -> None:
-    assert executable.inputs[0].shape == (-1, 3, 8)
-    assert [port.shape for port in executable.outputs] == [(-1, 4), (-1, 4)]
 
 
 @pytest.mark.parametrize("batch", SIZES)
@@ -123,36 +109,6 @@ def test_a_pickled_executable_takes_every_size(executable: Executable) -> None:
         check(copy, batch)
     again: Executable = pickle.loads(pickle.dumps(copy))
     check(again, 9)
-
-
-def test_calls_into_arrays_and_bound_calls(executable: Executable) -> None:
-    tokens = drawn(11)
-    outputs = [np.zeros((11, 4), np.uint8), np.zeros((33, 4), np.uint8)]
-    assert executable(tokens, out=outputs) is outputs
-    wanted = expected(tokens)
-    assert all((one == other).all() for one, other in zip(outputs, wanted, strict=True))
-    call = executable.bind([tokens], outputs)
-    tokens[:] = drawn(12)[:11]
-    call()
-    assert all((one == other).all() for one, other in zip(outputs, expected(tokens), strict=True))
-
-
-def test_callers_with_batches_of_their_own(executable: Executable) -> None:
-    failures: list[str] = []
-
-    def work(index: int) -> None:
-        tokens = drawn(5 * index)
-        wanted = expected(tokens)
-        for _ in range(100):
-            if not all(np.array_equal(one, two) for one, two in zip(executable(tokens), wanted, strict=True)):
-                failures.append(f"batch {5 * index}")
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 @pytest.mark.parametrize(
@@ -202,23 +158,6 @@ def test_a_program_in_c_says_the_size(library: Path) -> None:
     numbers = printed.partition("batch must")[0].split()
     assert printed.endswith("batch must be at least 0\n")
     assert list(map(int, numbers)) == [*expected(drawn(11))[1].ravel().tolist(), *[77] * 12]
-
-
-def test_the_class_of_c_plus_plus_takes_the_size(library: Path) -> None:
-    (library.parent / "main.cpp").write_text(
-        '#include <iostream>\n#include <vector>\n#include "model.hpp"\n'
-        "int main() {\n"
-        "  std::vector<std::uint8_t> tokens(5 * 24, 9), scores(5 * 4), rows(15 * 4);\n"
-        "  qdialect::model_network network;\n"
-        "  network.run(5, tokens, scores, rows);\n"
-        "  for (int score : scores) std::cout << score << ' ';\n"
-        "  try { network.run(4, tokens, scores, rows); } catch (const std::invalid_argument &error) {\n"
-        "    std::cout << error.what();\n  }\n}\n"
-    )
-    ran(tool("c++"), "-std=c++20", *STRICT, "main.cpp", "./model.so", HERE, "-o", "main++", folder=library.parent)
-    found = ran("./main++", folder=library.parent)
-    wanted = expected(np.full((5, 3, 8), 9, np.uint8))[0].ravel().tolist()
-    assert found == f"{' '.join(map(str, wanted))} input0 must have 96 elements, but got 120"
 
 
 X = (0.05, 128)

@@ -24,8 +24,6 @@ from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir import resources
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse
-from qdialect.ir.locations import names_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
 from qdialect.lowering.qnn_to_linalg.program.program import Program
@@ -77,13 +75,6 @@ def test_a_benchmark_has_the_time_of_every_region(model: str, capsys: pytest.Cap
 def test_no_fallback_is_an_error(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([model, "--fallback", "none"]) == 1
     assert "note: node 6 Hardmax ('t6'): operator is not supported" in capsys.readouterr().err.splitlines()
-
-
-@pytest.mark.parametrize("options", [["--reference"], ["--benchmark", "--profile-ops"]])
-def test_what_needs_a_whole_network(model: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main([model, *options]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"error: {options[-1]} must be given for a network that is compiled as a whole"
 
 
 def test_a_report_has_the_region_of_every_node(model: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,17 +146,6 @@ def test_a_refused_node_is_said_and_the_others_are_not(tmp_path: Path) -> None:
     assert isinstance(found.error, ImportModelError)
     assert [entry.blocked for entry in found.nodes] == ["", "operator is not supported"]
     assert found.tensors() == {}
-
-
-def test_a_missing_file_raises(tmp_path: Path) -> None:
-    with pytest.raises(ImportModelError, match=r"nowhere\.onnx"):
-        report(tmp_path / "nowhere.onnx", GENERIC)
-
-
-def test_names_of_a_location() -> None:
-    module = parse('module {} loc(fused["a"("f":1:2), "b", fused["a", "c"]])')
-    assert names_of(module.operation.location) == ("a", "b", "c")
-    assert names_of(parse("module {}").operation.location) == ()
 
 
 def test_what_no_node_is_to_blame_for_is_raised(mobilenet: Path) -> None:

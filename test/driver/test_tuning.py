@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 import qdialect
 from qdialect.cache.store import Store
 from qdialect.cli import compile as compile_command
-from qdialect.cli import opt, run
 from qdialect.driver import tuning
-from qdialect.driver.tuning import fastest, gain, measure, tuned
+from qdialect.driver.tuning import measure, tuned
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost import variants
 from qdialect.lowering.ir import lowered
@@ -121,25 +120,6 @@ def test_ties_keep_what_the_model_chose() -> None:
 
 
 @needs_vbmi
-def test_what_was_fast_once_alone_is_not_taken() -> None:
-    runs: list[int] = []
-    lucky = clock_of(lambda tunable: 0.5 if tunable.variant == "taps" and len(runs) == 1 else 1.0, runs)
-    _, report = tuned(qdialect.parse(NETWORK), TARGET, clock=lucky)
-    assert runs[1:] == [2], "the best are measured beside the model's choice once more"
-    assert not report.changed
-
-
-def test_a_gain_is_more_than_the_margin_and_more_than_noise() -> None:
-    model = np.array([1.0, 2.0, 1.0, 3.0, 1.0])
-    assert gain(0.9 * model, model) == pytest.approx(0.1)
-    assert gain(0.99 * model, model) == 0
-    assert gain(np.array([0.5, 2.0, 0.9, 3.3, 0.9]), model) == 0, "quartiles of the ratios are 0.1 apart"
-    assert gain(model, np.zeros(5)) == 0
-    assert fastest({"a": 0.9 * model, "b": 0.8 * model, "c": model}, model) == ("b", pytest.approx(0.2))
-    assert fastest({"c": model}, model) == fastest({}, model) == ("", 0.0)
-
-
-@needs_vbmi
 def test_what_was_measured_is_not_measured_again(kept: Store) -> None:
     first = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
     again = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(refuse))
@@ -166,21 +146,6 @@ def test_damaged_and_outdated_decisions_are_measured_again(damage: bytes | None,
     _, report = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
     assert [one.was_kept for one in report.kernels] == [False] * 3
     assert [one.chosen for one in report.changed] == ["taps"]
-
-
-@needs_vbmi
-def test_kernels_that_are_known_keep_their_variant_while_others_are_measured(kept: Store) -> None:
-    tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
-    more = NETWORK.replace("1x7x8x16", "1x7x8x24").replace("64x1x1x16", "64x1x1x24")
-    seen: list[str] = []
-
-    def seconds(tunable: Tunable) -> float:
-        seen.append(tunable.variant)
-        return 1.0
-
-    _, report = tuned(qdialect.parse(more), TARGET, store=kept, clock=clock_of(seconds))
-    assert [one.was_kept for one in report.kernels] == [False, True, True]
-    assert seen.count("taps") * 3 == len(seen), "in every form of the network"
 
 
 @needs_vbmi
@@ -248,17 +213,6 @@ def test_a_target_that_this_machine_cannot_execute_is_refused(monkeypatch: pytes
         tuned(qdialect.parse(NETWORK), "sapphirerapids")
 
 
-def test_a_module_that_was_lowered_is_refused() -> None:
-    module = lower(qdialect.parse(NETWORK), host(), Phase.LINALG).module
-    with pytest.raises(CompileError, match="module must be at phase qnn or fused, but is at linalg"):
-        tuned(module)
-
-
-def test_vector_code_alone_has_no_variants() -> None:
-    _, report = tuned(qdialect.parse(NETWORK), "generic", clock=clock_of(refuse))
-    assert (report.kernels, report.gain) == ((), 0.0)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     found = tmp_path / "network.mlir"
@@ -298,22 +252,6 @@ def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target
     ):
         lower(module, resolve(TARGET), Phase.LINALG)
     assert lower(module, resolve("avx2"), Phase.LINALG).calls
-
-
-@needs_vbmi
-def test_commands_print_what_was_won(
-    kept: Store, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tuned_path = path.with_name("tuned.mlir")
-    monkeypatch.setattr(tuning, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
-    assert opt.main([str(path), "--tune", "-o", str(tuned_path)]) == 0
-    said = capsys.readouterr().err
-    assert "3 kernels measured, 1 changed, which saves 16.7 % of the time of all" in said
-    assert "7x8 pixels, 64 channels, depthwise 3x3" in said
-    assert '= "taps"' in tuned_path.read_text()
-    monkeypatch.setattr(tuning, "tuned", partial(tuned, clock=clock_of(refuse)))
-    assert run.main([str(path), "--tune"]) == 0
-    assert "3 kernels measured (3 of them before), 1 changed" in capsys.readouterr().err
 
 
 @needs_vbmi

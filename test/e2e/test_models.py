@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from subprocesses import output_of
 from tolerances import FLOATS, tolerance_of
 from torch_models import NETWORKS, QUANTIZERS
-from torch_models import Array as ArrayTorch
-from torch_models import network as network_torch
+from torch_models import Array as FloatArray
+from torch_models import network as quantized_network
 
 import qdialect
 from qdialect import targets
@@ -174,12 +174,12 @@ def test_r7_r8_between_kernels_there_are_bytes_alone(require_model: Callable[[st
 
 # Real ONNX networks: imported, interpreted and compiled, every element as ONNX Runtime has it.
 
-MOBILENET_ONNX = "mobilenet_v2_torch_qat_qdq"
+QDQ_MOBILENET = "mobilenet_v2_torch_qat_qdq"
 RESIDUAL = "ort_qdq_with_multi_consumer_dq_nodes"
 TRANSPOSED = "ort_conv_follow_convtrans_s8"
 SIGMOID = "tract_qsigmoid_1"
 TDNN = "tract_qtdnn_qlinearconv"
-MODELS_ONNX = [MOBILENET_ONNX, RESIDUAL, TRANSPOSED, SIGMOID, TDNN]
+QDQ_MODELS = [QDQ_MOBILENET, RESIDUAL, TRANSPOSED, SIGMOID, TDNN]
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def different(wanted: list[Array], found: tuple[Array, ...]) -> list[int]:
     return [int(np.count_nonzero(a != b)) for a, b in zip(wanted, found, strict=True)]
 
 
-@pytest.mark.parametrize("name", MODELS_ONNX)
+@pytest.mark.parametrize("name", QDQ_MODELS)
 def test_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
     module, image, wanted = network(name)
     assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
@@ -209,7 +209,7 @@ def test_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) ->
     assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
 
 
-@pytest.mark.parametrize("name", MODELS_ONNX)
+@pytest.mark.parametrize("name", QDQ_MODELS)
 def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
     module, image, wanted = network(name)
     found = qdialect.compile(module)(image)
@@ -218,7 +218,7 @@ def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str],
 
 FUSED: dict[str, tuple[list[str], list[str]]] = {
     # Name: the first ops and the last ops; in between there are convolutions alone, with their sums.
-    MOBILENET_ONNX: (
+    QDQ_MOBILENET: (
         ["qnn.quantize", "qnn.transpose"],
         ["qnn.mean", "qnn.reshape", "qnn.fused_dense", "qnn.dequantize"],
     ),
@@ -240,11 +240,11 @@ def test_nothing_stands_between_convolutions(name: str, network: Callable[[str],
     assert names[: convolutions[0]] == FUSED[name][0]
     assert sorted(names[convolutions[-1] + 1 :]) == sorted(FUSED[name][1])
     assert set(inside) == {"qnn.fused_conv2d"}
-    assert len(convolutions) == {MOBILENET_ONNX: 52, RESIDUAL: 6}[name]
+    assert len(convolutions) == {QDQ_MOBILENET: 52, RESIDUAL: 6}[name]
 
 
 def test_between_kernels_there_are_bytes_alone(network: Callable[[str], Any]) -> None:
-    module, image, _ = network(MOBILENET_ONNX)
+    module, image, _ = network(QDQ_MOBILENET)
     PassManager("fuse-qnn").run(module)
     wide: list[tuple[str, int]] = []
 
@@ -266,7 +266,7 @@ SUMS = tolerance_of(".pt2", "aten.conv2d.default")
 
 @cache
 def imported(name: str, quantizer: str) -> ir.Module:
-    return import_torch(network_torch(name, quantizer).exported())
+    return import_torch(quantized_network(name, quantizer).exported())
 
 
 def step_of(module: ir.Module) -> float:
@@ -277,7 +277,7 @@ def step_of(module: ir.Module) -> float:
     return source.scales[0] if isinstance(source, DequantizeOp) and len(source.scales) == 1 else 0.0
 
 
-def assert_close(found: ArrayTorch, wanted: ArrayTorch, step: float) -> None:
+def assert_close(found: FloatArray, wanted: FloatArray, step: float) -> None:
     assert found.shape == wanted.shape
     differences = np.abs(found - wanted)
     loss = FLOAT_LOSS * float(np.abs(wanted).max())
@@ -288,7 +288,7 @@ def assert_close(found: ArrayTorch, wanted: ArrayTorch, step: float) -> None:
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_interpreted(name: str, quantizer: str) -> None:
-    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    model, module = quantized_network(name, quantizer), imported(name, quantizer)
     found = [run(module, [image.numpy()])[0] for image in model.images]
     assert_close(np.stack(found), np.stack(model.results()), step_of(module))
 
@@ -298,7 +298,7 @@ def test_interpreted(name: str, quantizer: str) -> None:
 def test_every_tensor_of_values(name: str, quantizer: str) -> None:
     """Not only results: whatever the network quantizes on the way."""
     torch: Any = import_module("torch")
-    model = network_torch(name, quantizer)
+    model = quantized_network(name, quantizer)
     opened = model.opened()
     module = import_torch(torch.export.export(opened, (model.images[0],)))
     total = differing = 0
@@ -317,7 +317,7 @@ def test_every_tensor_of_values(name: str, quantizer: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_compiled(name: str, quantizer: str) -> None:
     """Compiled, the module gives the interpreter's bits."""
-    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    model, module = quantized_network(name, quantizer), imported(name, quantizer)
     executable = qdialect.compile(module)
     for image in model.images:
         assert np.array_equal(executable(image.numpy()), run(module, [image.numpy()])[0])
@@ -327,7 +327,7 @@ def test_compiled(name: str, quantizer: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_torch_compile(name: str, quantizer: str) -> None:
     """Through Dynamo a model is what it is through export."""
-    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    model, module = quantized_network(name, quantizer), imported(name, quantizer)
     torch: Any = import_module("torch")
     fast = torch.compile(model.model, backend=compile_captured)
     for image in model.images[:2]:
@@ -338,7 +338,7 @@ def test_torch_compile(name: str, quantizer: str) -> None:
 
 # Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
 # the ops beside them once it is fused.
-FUSED_TORCH = {
+FUSED_PROGRAMS = {
     ("resnet", "x86"): (6, {"max_pool2d", "mean", "dynamic_dense"}),
     ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
     ("mobilenet", "x86"): (8, {"mean", "dynamic_conv2d", "dynamic_dense"}),
@@ -352,12 +352,12 @@ EDGES = {"quantize", "dequantize", "transpose", "reshape", "constant", "broadcas
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_fused(name: str, quantizer: str) -> None:
-    module = import_torch(network_torch(name, quantizer).exported())
+    module = import_torch(quantized_network(name, quantizer).exported())
     qdialect.PassManager("fuse-qnn").run(module)
     (function,) = module.body.operations
     names = [op.operation.name for op in function.regions[0].blocks[0].operations]
     kernels = [op.removeprefix("qnn.") for op in names if op.startswith("qnn.")]
-    count, beside = FUSED_TORCH[name, quantizer]
+    count, beside = FUSED_PROGRAMS[name, quantizer]
     assert sum(kernel.startswith("fused_") for kernel in kernels) == count
     assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == beside
     # The image comes with its channels first; nothing else is turned.
@@ -370,7 +370,7 @@ def test_fused(name: str, quantizer: str) -> None:
 
 # Real networks from files: the numbers that were recorded of TFLite, in a process without the compiler.
 
-MODELS_SAVED = [
+SAVED = [
     "mobilenet_v1_0.25_224_quant",
     "kws_ref_model",
     "ad01_int8",
@@ -392,7 +392,7 @@ for i, array in enumerate(found if isinstance(found, tuple) else (found,)):
 
 
 @pytest.mark.parametrize("cpu", ["host", "x86-64"])
-@pytest.mark.parametrize("name", MODELS_SAVED)
+@pytest.mark.parametrize("name", SAVED)
 def test_loaded_networks_give_the_recorded_numbers(
     name: str,
     cpu: str,
@@ -415,7 +415,7 @@ def test_loaded_networks_give_the_recorded_numbers(
 # The arena as a multiple of what lives at once; packed weights, and all constants, as multiples of the model's. Beyond
 # 1.1 are arenas with borders around small images; beyond 1.15 weights with rows of 3 or 5 taps that are packed as 4 and
 # 8, and what requantization needs for each channel of networks that have few weights a channel.
-NETWORKS_MEMORY = {
+MEMORY = {
     "tflite/mobilenet_v1_0.25_224_quant.tflite": (1.02, 1.06, 1.18),
     "tflite/vww_96_int8.tflite": (1.04, 1.04, 1.11),
     "tflite/kws_ref_model.tflite": (1.27, 1.06, 1.21),
@@ -446,11 +446,11 @@ def model_constants(module: ir.Module) -> int:
     return sum(array.nbytes for array in constants_of(module)) + sum(4 * len(ir.DenseF64ArrayAttr(s)) for s in scales)
 
 
-@pytest.mark.parametrize("name", NETWORKS_MEMORY)
+@pytest.mark.parametrize("name", MEMORY)
 def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
     module = qdialect.read_model(require_model(name))
     lowered = lower(module, targets.TARGETS["avx512vbmi"], Phase.LINALG)
-    max_arena, max_weights, max_constants = NETWORKS_MEMORY[name]
+    max_arena, max_weights, max_constants = MEMORY[name]
     assert lowered.live_bytes <= lowered.arena_bytes <= max_arena * lowered.live_bytes
     assert model_weights(module) <= lowered.weights_bytes <= max_weights * model_weights(module)
     assert lowered.constants.size <= max_constants * model_constants(module)

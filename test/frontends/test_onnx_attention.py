@@ -231,15 +231,6 @@ def test_fused_products(turns: tuple[int, int], is_quantized: bool) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("shapes", [((2, 3, 5, 4), (3, 4, 6)), ((5, 4), (2, 3, 4, 6)), ((2, 1, 5, 4), (1, 3, 4, 6))])
-def test_products_of_as_many_matrices_as_there_are(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    lhs, rhs = (numbers(*shape, seed=i) for i, shape in enumerate(shapes))
-    b = ModelBuilder()
-    content = b.finish(b.node("MatMul", b.input("x", lhs.shape), b.input("y", rhs.shape)), dtype=np.float32)
-    assert_floats_within(run_both(content, lhs, rhs), lhs.astype(np.float64) @ rhs, "layer")
-
-
-@variants_together
 @pytest.mark.parametrize("kind", ["BiasGelu", "FastGelu"])
 def test_functions_with_a_bias(kind: str) -> None:
     x, bias = numbers(2, 3, 7), numbers(7, seed=1)
@@ -315,9 +306,9 @@ def test_queries_of_other_numbers_than_causal_keys_are_refused(kind: str) -> Non
 # frontends/onnx/operators/attention_cache.py: keys and values of earlier tokens, compared with ONNX Runtime.
 
 ORT: Any = import_module("onnxruntime")
-BATCH_CACHE, STEPS_CACHE, EARLIER, HEADS_CACHE, WIDTH_CACHE = 2, 3, 5, 4, 2
-ROWS, CACHE = (BATCH_CACHE, STEPS_CACHE, HEADS_CACHE * WIDTH_CACHE), (BATCH_CACHE, HEADS_CACHE, EARLIER, WIDTH_CACHE)
-SPLIT = (BATCH_CACHE, HEADS_CACHE, STEPS_CACHE, WIDTH_CACHE)
+BATCH, NEW, EARLIER, KEPT_HEADS, KEPT_WIDTH = 2, 3, 5, 4, 2
+ROWS, CACHE = (BATCH, NEW, KEPT_HEADS * KEPT_WIDTH), (BATCH, KEPT_HEADS, EARLIER, KEPT_WIDTH)
+SPLIT = (BATCH, KEPT_HEADS, NEW, KEPT_WIDTH)
 
 
 def _check(
@@ -350,28 +341,28 @@ def _check(
 @pytest.mark.parametrize(("earlier", "outputs"), [(True, 3), (False, 3), (False, 1)])
 def test_several_heads(is_causal: int, earlier: bool, outputs: int) -> None:
     caches: list[tuple[int, ...] | None] = [None, None, None, CACHE, CACHE] if earlier else []
-    how = {"num_heads": HEADS_CACHE, "unidirectional": is_causal}
+    how = {"num_heads": KEPT_HEADS, "unidirectional": is_causal}
     _check(f"{CONTRIB}.MultiHeadAttention", [ROWS, ROWS, ROWS, *caches], outputs, {}, **how)
 
 
 def test_a_mask_of_keys_counts_those_of_the_cache() -> None:
-    mask = np.ones((BATCH_CACHE, EARLIER + STEPS_CACHE), np.int32)
+    mask = np.ones((BATCH, EARLIER + NEW), np.int32)
     mask[0, :2] = mask[1, 3] = 0
     shapes = [ROWS, ROWS, ROWS, None, None, None, CACHE, CACHE]
-    _check(f"{CONTRIB}.MultiHeadAttention", shapes, 3, {4: mask}, num_heads=HEADS_CACHE)
+    _check(f"{CONTRIB}.MultiHeadAttention", shapes, 3, {4: mask}, num_heads=KEPT_HEADS)
 
 
 @pytest.mark.parametrize("is_causal", [0, 1])
 @pytest.mark.parametrize(("earlier", "outputs"), [(True, 2), (False, 2), (False, 1)])
 def test_one_input(is_causal: int, earlier: bool, outputs: int) -> None:
-    weights = {1: numbers(6, 3 * HEADS_CACHE * WIDTH_CACHE, seed=8), 2: numbers(3 * HEADS_CACHE * WIDTH_CACHE, seed=9)}
+    weights = {1: numbers(6, 3 * KEPT_HEADS * KEPT_WIDTH, seed=8), 2: numbers(3 * KEPT_HEADS * KEPT_WIDTH, seed=9)}
     caches: list[tuple[int, ...] | None] = [None, (2, *CACHE)] if earlier else []
-    how = {"num_heads": HEADS_CACHE, "unidirectional": is_causal}
-    _check(f"{CONTRIB}.Attention", [(BATCH_CACHE, STEPS_CACHE, 6), None, None, *caches], outputs, weights, **how)
+    how = {"num_heads": KEPT_HEADS, "unidirectional": is_causal}
+    _check(f"{CONTRIB}.Attention", [(BATCH, NEW, 6), None, None, *caches], outputs, weights, **how)
 
 
 @pytest.mark.parametrize("is_causal", [0, 1])
-@pytest.mark.parametrize("key_heads", [HEADS_CACHE, 2])
+@pytest.mark.parametrize("key_heads", [KEPT_HEADS, 2])
 def test_the_standard_operator(is_causal: int, key_heads: int) -> None:
-    keys, cache = (BATCH_CACHE, key_heads, STEPS_CACHE, WIDTH_CACHE), (BATCH_CACHE, key_heads, EARLIER, WIDTH_CACHE)
+    keys, cache = (BATCH, key_heads, NEW, KEPT_WIDTH), (BATCH, key_heads, EARLIER, KEPT_WIDTH)
     _check("Attention", [SPLIT, keys, keys, None, cache, cache], 3, {}, is_causal=is_causal)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx_evaluated import check, refused
-from onnx_graphs import CONTRIB, ModelBuilder, agreed, convolved, drawn, f32_values, quantized_of, requantized, run
+from onnx_graphs import ModelBuilder, agreed, convolved, drawn, f32_values, requantized, run
 
 import qdialect
 from qdialect.frontends.onnx import import_onnx
@@ -77,13 +77,6 @@ def test_conv_can_end_in_floats() -> None:
     acc = convolved(x.astype(int) - X[1], w, {})
     wanted = acc.astype(np.float32) * (np.float32(X[0]) * np.float32(0.02))
     assert np.array_equal(run(b.finish(conv, dtype=np.float32), x), wanted)
-
-
-def test_relu_of_floats_at_the_end() -> None:
-    x = drawn((2, 5), np.uint8)
-    b = ModelBuilder()
-    relu = b.node("Relu", b.dequantize(b.input("x", x.shape, np.uint8), X))
-    assert np.array_equal(run(b.finish(relu, dtype=np.float32), x), np.maximum(f32_values(x, X), 0))
 
 
 # Convolutions and pools over three dimensions: integer products, and results by ONNX Runtime's formulas.
@@ -246,32 +239,6 @@ def test_largest_of_dilated_windows() -> None:
         np.testing.assert_array_equal(found[:, :, d, h, w], part.max(axis=(2, 3, 4)))
 
 
-def test_of_floats() -> None:
-    rng = np.random.default_rng(6)
-    x = rng.normal(size=(1, 4, 3, 4, 5)).astype(np.float32)
-    for kind, kernel, window in (
-        ("Conv", (3, 4, 2, 3, 2), {"pads": [1, 1, 0, 0, 1, 1], "strides": [1, 2, 1]}),
-        ("Conv", (4, 2, 3, 1, 1), {"group": 2}),
-        ("ConvTranspose", (4, 2, 2, 3, 2), {"strides": [2, 2, 1], "pads": [0, 1, 0, 1, 0, 0]}),
-        ("ConvTranspose", (4, 3, 3, 2, 2), {"strides": [2, 1, 3], "group": 2, "output_padding": [1, 0, 2]}),
-    ):
-        w = rng.integers(-4, 5, kernel).astype(np.float32)
-        b = ModelBuilder()
-        content = b.finish(b.node(kind, b.input("x", x.shape), b.constant(w), **window), dtype=np.float32)
-        whole = np.rint(x * 4)
-        wanted = (_sums if kind == "Conv" else _spread)(whole, w.astype(np.int64), window)
-        np.testing.assert_array_equal(_compiled(content, whole), wanted)
-
-
-def test_means_of_whole_volumes() -> None:
-    x = drawn((1, 3, 3, 5, 4), np.uint8, 7)
-    b = ModelBuilder()
-    inputs = (b.input("x", x.shape, np.uint8), *b.parameters(X, np.uint8), *b.parameters(X, np.uint8))
-    content = b.finish(b.node(f"{CONTRIB}.QLinearGlobalAveragePool", *inputs))
-    wanted = quantized_of(f32_values(x, X).mean(axis=(2, 3, 4), keepdims=True), X)
-    np.testing.assert_array_equal(_compiled(content, x), wanted)
-
-
 # Conv, QLinearConv and ConvInteger whose weights the network is given or computes: ONNX Runtime's bits.
 
 KERNELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
@@ -299,20 +266,6 @@ def test_quantized_convolutions(kernel: str, dtype: Any) -> None:
     bias = b.constant(np.arange(weight[0], dtype=np.int32) * 900 - 1000)
     y = b.node("QLinearConv", *x, *w, *b.parameters((0.13, 120), np.uint8), bias, **attributes)
     agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, dtype, seed=1))
-
-
-@variants_together
-@pytest.mark.parametrize("kernel", ["3x3", "strides and dilation", "groups"])
-def test_integer_convolutions(kernel: str) -> None:
-    data, weight, attributes = KERNELS[kernel]
-    b = ModelBuilder()
-    x, w = b.input("x", data, np.uint8), b.input("w", weight, np.uint8)
-    points = [b.constant(np.array(point, np.uint8)) for point in (7, 120)]
-    agreed(
-        b.finish(b.node("ConvInteger", x, w, *points, **attributes), dtype=np.int32),
-        drawn(data, np.uint8),
-        drawn(weight, np.uint8, seed=1),
-    )
 
 
 @variants_together
@@ -398,11 +351,6 @@ def test_scales_along_an_axis(axis: int) -> None:
     check("DequantizeLinear", [_drawn(np.int8, *X_RUN_TIME_PARAMETERS.shape), scales, points], axis=axis, version=21)
 
 
-def test_a_type_without_a_zero_point_is_that_of_the_attribute() -> None:
-    check("QuantizeLinear", [X_RUN_TIME_PARAMETERS, SCALE])
-    check("QuantizeLinear", [X_RUN_TIME_PARAMETERS, SCALE], output_dtype=3, version=21)
-
-
 @pytest.mark.parametrize(
     ("scale", "point", "reason"),
     [
@@ -411,7 +359,7 @@ def test_a_type_without_a_zero_point_is_that_of_the_attribute() -> None:
         ((5,), (), "zero point must be i8 of shape [5], but got []"),
     ],
 )
-def test_what_does_not_fit_is_refused_of_run_time_parameters(
+def test_run_time_parameters_that_do_not_fit_are_refused(
     scale: tuple[int, ...], point: tuple[int, ...] | None, reason: str
 ) -> None:
     model = ModelBuilder()

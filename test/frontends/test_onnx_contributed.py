@@ -182,13 +182,13 @@ CACHES = {"cos": np.cos(numbers(16, 8)), "sin": np.sin(numbers(16, 8))}
 
 
 def query_attention(
-    batch: int, earlier: int, lengths: Array, **attributes: Any
+    batch: int, earlier: int, lengths: Array, steps: int = STEPS, **attributes: Any
 ) -> tuple[list[Array | None], dict[int, Array]]:
     """Inputs and constants of GroupQueryAttention."""
-    own = [numbers(batch, STEPS, count * WIDTH, seed=i) for i, count in enumerate((HEADS, KEY_HEADS, KEY_HEADS))]
+    own = [numbers(batch, steps, count * WIDTH, seed=i) for i, count in enumerate((HEADS, KEY_HEADS, KEY_HEADS))]
     rows: list[Array | None] = [np.concatenate(own, 2), None, None] if attributes.get("is_packed") else [*own]
     past = [numbers(batch, KEY_HEADS, earlier, WIDTH, seed=seed) for seed in (7, 8)]
-    total = np.array(earlier + STEPS, np.int32)
+    total = np.array(earlier + steps, np.int32)
     turned: list[Array | None] = [None, None] if attributes.get("do_rotary") else []
     constants = {6: total, 7: CACHES["cos"], 8: CACHES["sin"]} if turned else {6: total}
     return [*rows, *(past if earlier else [None, None]), lengths, None, *turned], constants
@@ -224,6 +224,22 @@ def test_sequences_of_other_lengths(name: str, earlier: int, lengths: list[int])
     how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES.get(name, {"causal": 0})}
     inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), **how)
     how.pop("is_packed", None)
+    check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
+
+
+@variants_together
+@pytest.mark.parametrize("name", ["rotary", "window", "packed", "window of scores with a bound"])
+@pytest.mark.parametrize(
+    ("earlier", "total", "steps", "lengths"), [(9, 6, 3, [5]), (9, 3, 3, [2, 1]), (5, 5, 3, [3]), (9, 7, 1, [6, 0])]
+)
+def test_caches_that_are_longer_than_all_sequences(
+    name: str, earlier: int, total: int, steps: int, lengths: list[int]
+) -> None:
+    """Buffers that past and present share: of the lengths of a call, of a first prompt, and of one that grows."""
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES[name]}
+    inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), steps, **how)
+    how.pop("is_packed", None)
+    constants[6] = np.array(total, np.int32)
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
 
 

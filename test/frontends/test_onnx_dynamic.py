@@ -108,23 +108,6 @@ def test_parameters_come_from_the_data(name: str) -> None:
     assert found[1:] == (scale, np.float32(point))
 
 
-@variants_together
-@pytest.mark.parametrize("weight_point", [0, 7])
-def test_a_product_with_run_time_parameters(weight_point: int) -> None:
-    model, x = ModelBuilder(), DATA["both signs"].astype(np.float32)
-    weight = np.random.default_rng(1).integers(-127, 128, (19, 10)).astype(np.int8)
-    model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], ["quantized", "scale", "point"])
-    sums = model.node(
-        "MatMulInteger", "quantized", model.constant(weight), "point", model.constant(np.array(weight_point, np.int8))
-    )
-    factor = model.node("Mul", "scale", model.constant(0.02))
-    f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
-    (found,) = run(model.finish(f32, dtype=np.float32), x)
-    values, scale, point = quantized(x)
-    wanted = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - weight_point)
-    np.testing.assert_array_equal(found, wanted.astype(np.float32) * (scale * np.float32(0.02)))
-
-
 def names_of(content: bytes) -> list[str]:
     """The ops of the imported and fused module."""
     module = import_onnx(content)
@@ -385,14 +368,6 @@ def test_dense(data: tuple[int, ...], number: int) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("known", [("scale",), ("zero_point",), ("scale", "zero_point")])
-@pytest.mark.parametrize("element", ["i8", "ui8"])
-def test_constant_parameters_are_folded(known: tuple[str, ...], element: str) -> None:
-    product = Product(DynamicDenseOp, (5, 18), (9, 18), element, known=known)
-    product.check("host")
-
-
-@variants_together
 @pytest.mark.parametrize("known", [(), ("scale",), ("zero_point",), ("scale", "zero_point")])
 @pytest.mark.parametrize("rows", [(), (5, 1)])
 def test_scales_that_are_multiplied_last(known: tuple[str, ...], rows: tuple[int, ...]) -> None:
@@ -427,10 +402,6 @@ def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -
     weight = (24, 3, 3, 24 // groups)
     how: dict[str, Any] = {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
     Product(DynamicConv2DOp, (2, 9, 7, 24), weight, element, known=("zero_point",), **how).check(target)
-
-
-def test_threads_compute_the_same() -> None:
-    Product(DynamicDenseOp, (64, 96), (80, 96), rows=(64, 1)).check("host", threads=2)
 
 
 @pytest.mark.parametrize("weight_points", [False, True])

@@ -302,20 +302,6 @@ def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:
     assert np.count_nonzero(steps) < 0.01 * steps.size
 
 
-def test_regions_tell_nodes_reasons_and_products(tmp_path: Path) -> None:
-    executable = qdialect.compile(saved(tmp_path, middle()), fallback="framework")
-    first, left, last = executable.regions
-    assert [region.is_compiled for region in executable.regions] == [True, False, True]
-    assert first.products == last.products == 8 * 12 * 12 * 8 * 9
-    assert left.products == 0
-    assert next(iter(left.reasons.values())) == "operator is not supported"
-    assert first.reasons == last.reasons == {}
-    assert any(" Conv " in title for title in first.nodes)
-    # What crosses is quantized.
-    assert executable.regions[1].inputs == first.outputs
-    assert {port.dtype for port in executable.inputs} == {np.dtype(np.float32)}
-
-
 def test_run_and_bind_write_into_the_arrays_of_the_caller(tmp_path: Path) -> None:
     path = saved(tmp_path, many_outputs())
     executable = qdialect.compile(path, fallback="framework")
@@ -354,31 +340,6 @@ def test_a_shape_that_is_known_after_a_call_alone(tmp_path: Path) -> None:
     outputs = [np.empty((4, 3), np.int64), np.empty((1, 8, 12, 12), np.float32)]
     with pytest.raises(InputError, match="output 'positions' has a shape that is known after a call alone"):
         executable.run([image()], outputs)
-
-
-def test_a_model_that_the_framework_runs_as_a_whole(tmp_path: Path) -> None:
-    b = Net()
-    b.node("NonZero", b.input("mask", (2, 3), np.bool_), output="y")
-    path = saved(tmp_path, b.finish("y", dtype=np.int64))
-    executable = qdialect.compile(path, fallback="framework")
-    mask = np.array([[1, 0, 1], [0, 1, 0]], dtype=np.bool_)
-    assert [region.runner for region in executable.regions] == ["ONNX Runtime"]
-    assert_equal(called(executable, mask), whole(path, mask))
-
-
-def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
-    """An input and a constant as outputs: every call gives arrays of its own."""
-    b = Net()
-    b.node("Hardmax", b.input("x", (1, 8, 12, 12)), output="y")
-    b.constant(np.arange(3, dtype=np.float32), "known")
-    path = saved(tmp_path, outputs_of(b, {"y": np.float32, "x": np.float32, "known": np.float32}))
-    executable = qdialect.compile(path, fallback="framework")
-    given = image()
-    _, same, known = called(executable, given)
-    assert np.array_equal(same, given)
-    assert not np.may_share_memory(same, given)
-    known[:] = 0
-    assert called(executable, given)[2].tolist() == [0, 1, 2]
 
 
 def test_weights_in_other_files(tmp_path: Path) -> None:

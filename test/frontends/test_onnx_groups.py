@@ -14,14 +14,9 @@ from compiled_ops import check_compiled, variants_together
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, Quantization, agreed, drawn
 
-from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams, Scaling, SubArithmetic
+from qdialect.arithmetic import AddArithmetic, QuantParams, SubArithmetic
 from qdialect.arithmetic.elementwise import scale_of_squared_difference, scale_of_sum
-from qdialect.dialect import AddOp, build
-from qdialect.dialect.constants import constant
-from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.frontends.onnx import import_onnx
-from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
@@ -272,21 +267,6 @@ def test_a_dequantization_of_a_result_that_nobody_reads(kind: str, count: int) -
 LHS, RHS, OUTPUT = QuantParams(0.5, 3), QuantParams(0.125, -7), QuantParams(2.0, 11)
 
 
-def test_an_op_has_the_quantization_it_is_built_with() -> None:
-    quantization = BinaryQuantization(LHS, RHS, OUTPUT, (-100, 99))
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            x = constant(np.zeros((1, 4), np.int8))
-            op = build(AddOp, x, x, element="i8", **binary_attributes(quantization))
-        assert op.quantization == quantization
-
-
-@pytest.mark.parametrize("scaling", Scaling)
-def test_each_scaling_has_a_sum_of_f32_values(scaling: Scaling) -> None:
-    assert scaling.f32_sum.f32_scaling is scaling
-
-
 @pytest.mark.parametrize("arithmetic", SubArithmetic)
 def test_a_difference_in_integers_is_a_sum_with_the_other_sign(arithmetic: SubArithmetic) -> None:
     wanted = None if arithmetic is SubArithmetic.FLOAT else AddArithmetic(arithmetic.value)
@@ -334,15 +314,6 @@ def test_nodes_in_any_order(seed: int) -> None:
     del model.graph.node[:]
     model.graph.node.extend(nodes[index] for index in order)
     np.testing.assert_array_equal(result_of(model.SerializeToString()), result_of(convolution()))
-
-
-def test_inputs_share_an_extent_that_is_open() -> None:
-    model = ModelBuilder()
-    lhs, rhs = (model.input(name, ("length", 3)) for name in "ab")
-    content = model.finish(model.node("Add", lhs, rhs), dtype=np.float32)
-    arrays = [np.full((5, 3), number, np.float32) for number in (1, 2)]
-    (found,) = interpreter.run(import_onnx(content, dims={"length": 5}), arrays)
-    np.testing.assert_array_equal(found, arrays[0] + arrays[1])
 
 
 @pytest.mark.parametrize("scale", [1e-19, 1e-30, 1e-38])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from bounds import deadline
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, numpy_helper
-from onnx_graphs import ModelBuilder, f32_values, quantized_of, run
+from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect.cli import import_model
@@ -60,17 +60,6 @@ def test_operands_named_twice_are_computed_once(count: int) -> None:
     timed(lambda: import_onnx(b.finish("y", dtype=np.int8)))
 
 
-def test_an_operand_named_twice_counts_twice() -> None:
-    b = ModelBuilder()
-    value = b.dequantize(b.input("x", (1, 4), np.int8), X, np.int8)
-    for _ in range(3):
-        value = b.node("Add", value, value)
-    b.node("QuantizeLinear", value, *b.parameters(X, np.int8), output="y")
-    quantized = np.array([[1, -2, 15, 100]], np.int8)
-    expected = quantized_of(f32_values(quantized, X) * np.float32(8), X, np.int8)
-    assert run(b.finish("y", dtype=np.int8), quantized).tolist() == expected.tolist()
-
-
 def test_parts_joined_and_cut_again_and_again() -> None:
     b = ModelBuilder()
     value = b.node("Relu", b.dequantize(b.input("x", (1, 4), np.int8), X, np.int8))
@@ -90,27 +79,6 @@ def test_a_long_chain_is_imported_and_compiled(kinds: list[str]) -> None:
 
 def test_a_chain_of_twenty_thousand() -> None:
     timed(lambda: import_onnx(chain(["Relu"], 20000).finish("y", dtype=np.int8)))
-
-
-def test_a_long_chain_of_movements_and_clamps() -> None:
-    b = ModelBuilder()
-    value = b.node("Relu", b.dequantize(b.input("x", (2, 4), np.int8), X, np.int8))
-    for _ in range(1000):
-        value = b.node("Transpose", b.node("Relu", value), perm=[1, 0])
-    b.node("QuantizeLinear", value, *b.parameters(X, np.int8), output="y")
-    quantized = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
-    assert run(b.finish("y", dtype=np.int8), quantized).tolist() == np.maximum(quantized, 0).tolist()
-
-
-def test_a_long_chain_of_floats_is_compiled() -> None:
-    b = ModelBuilder()
-    value = b.input("x", (1, 4))
-    for _ in range(3000):
-        value = b.node("Abs", value)
-    b.node("Neg", value, output="y")
-    executable = qdialect.compile(import_onnx(b.finish("y", dtype=np.float32)))
-    found = executable(np.array([[-1, 2, 0, -3]], np.float32))
-    assert np.asarray(found).tolist() == [[-1, -2, 0, -3]]
 
 
 @pytest.mark.parametrize(

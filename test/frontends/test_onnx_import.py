@@ -13,11 +13,10 @@ from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of
 
 from qdialect import read_model
 from qdialect.cli import import_model
-from qdialect.frontends.onnx import import_onnx, importer, supported_operators
+from qdialect.frontends.onnx import import_onnx, importer
 from qdialect.frontends.onnx.operators.registry import Call, Planner
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context, parse
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
@@ -61,22 +60,6 @@ def residual_block() -> bytes:
     return b.finish("score", dtype=np.float32)
 
 
-def test_units_become_integer_ops_with_channels_last() -> None:
-    module = import_onnx(residual_block(), batch=2)
-    convolution = ["qnn.conv2d", "qnn.requantize"]
-    chain = [*convolution, "qnn.clip", *convolution, "qnn.add", "qnn.mean"]
-    assert names(module) == ["qnn.quantize", "qnn.transpose", *chain, "qnn.dequantize", "qnn.transpose"]
-    choices = [
-        (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
-        for op in operations(module)
-        if op.name == "qnn.requantize"
-    ]
-    assert choices == [("f32_rne_zp_last", "f32")] * 2
-    text = str(module).splitlines()[1]
-    argument = '%arg0: tensor<2x4x8x8xf32> {qnn.name = "image"}'
-    assert text == f'  func.func public @main({argument}) -> (tensor<2x4x1x1xf32> {{qnn.name = "score"}}) {{'
-
-
 def test_fused_graph_has_transposes_at_its_edges_alone() -> None:
     module, image = import_onnx(residual_block()), np.random.default_rng(0).normal(size=(1, 4, 8, 8))
     inputs = [image.astype(np.float32)]
@@ -91,18 +74,6 @@ def test_fused_graph_has_transposes_at_its_edges_alone() -> None:
         "qnn.dequantize",
     ]
     assert np.array_equal(interpreter.run(module, inputs)[0], wanted)
-
-
-def test_ops_are_located_at_the_tensor_they_compute() -> None:
-    module = import_onnx(residual_block())
-    assert str(operations(module)[-2].location) == 'loc("score"("model.onnx":0:0))'
-    text = module.operation.get_asm(enable_debug_info=True)
-    assert parse(text).operation.get_asm(enable_debug_info=True) == text
-
-
-def test_context_can_be_given() -> None:
-    context = make_context()
-    assert import_onnx(residual_block(), context).context is context
 
 
 def test_shape_arithmetic_is_done_at_import() -> None:
@@ -346,10 +317,6 @@ def test_files_are_known_by_their_suffix(tmp_path: Path, capsys: pytest.CaptureF
         import_onnx(tmp_path / "absent.onnx")
 
 
-def test_list_of_operators() -> None:
-    assert {"Conv", "QLinearConv", f"{CONTRIB}.QGemm"} <= set(supported_operators())
-
-
 def twins(*outputs: str) -> bytes:
     b = ModelBuilder()
     b.node_of_many("Twins", [b.input("x", (4,), np.uint8)], outputs)
@@ -370,12 +337,3 @@ def test_every_output_of_a_node_gets_its_tensor(monkeypatch: pytest.MonkeyPatch)
         assert [result.tolist() for result in results] == [list(array) for array in wanted]
     assert notes_of(twins("a", "b", "c")) == ["node 0 Twins ('a'): must have 2 outputs, but got 3"]
     assert notes_of(twins("", "", "c")) == ["node 0 Twins: must have 2 outputs, but got 3"]
-
-
-def test_a_wrong_number_of_outputs_is_told() -> None:
-    b = ModelBuilder()
-    b.node_of_many("Identity", [b.input("x", (4,), np.uint8)], ["y", "z"])
-    assert notes_of(b.finish("y")) == ["node 0 Identity ('y'): must have 1 output, but got 2"]
-    b = ModelBuilder()
-    b.node_of_many("Identity", [b.input("x", (4,), np.uint8)], [""])
-    assert notes_of(b.finish("x")) == ["node 0 Identity: must have at least 1 output"]

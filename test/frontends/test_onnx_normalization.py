@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values, quantized_of, run
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
-import qdialect
 from qdialect.arithmetic import Multiplier, real_multiplier
 from qdialect.dialect import MeanOp
 from qdialect.frontends.onnx import import_onnx
-from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
@@ -78,28 +76,6 @@ def test_batch_normalization_of_floats_rounds_as_onnx_runtime() -> None:
     content = b.finish(b.node("BatchNormalization", b.input("x", shape), *names, epsilon=0.25), dtype=np.float32)
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(run_both(content, x), batch_normalized(x, arrays, 0.25))
-
-
-def test_a_batch_normalization_holds_an_entry_for_each_channel_alone() -> None:
-    """Not for each element: the constants of a network with large images would be larger than its weights."""
-    b, shape = ModelBuilder(), (1, 16, 64, 64)
-    names, _ = batch_parameters(b, 16)
-    data = b.dequantize(b.input("x", shape, np.uint8), X)
-    module = import_onnx(b.finish(b.quantize(b.node("BatchNormalization", data, *names), Y)))
-    assert compile_module(module).constants_bytes < 4096
-
-
-def test_no_transpose_stands_between_convolutions_and_batch_normalizations() -> None:
-    b, shape = ModelBuilder(), (1, 3, 8, 8)
-    first, second = (b.weight(drawn((8, n, 1, 1), np.int8, n), [0.01] * 8) for n in (3, 8))
-    data = b.node("Conv", b.dequantize(b.input("x", shape, np.uint8), X), first)
-    names, _ = batch_parameters(b, 8)
-    normal = b.node("BatchNormalization", b.dequantize(b.quantize(data, X), X), *names)
-    result = b.node("Conv", b.dequantize(b.quantize(normal, Y), Y), second)
-    module = import_onnx(b.finish(b.quantize(result, X)))
-    PassManager.parse("fuse-qnn").run(module)
-    # Those of the function's argument and result.
-    assert str(module).count("qnn.transpose") == 2
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -332,18 +308,6 @@ def test_ties_of_windows_that_count_differently() -> None:
         assert run(b.finish(b.quantize(pooled, (0.5, zero_point))), x)[0, 0].tolist() == wanted
 
 
-@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
-def test_one_dimension(kind: str) -> None:
-    x, window = drawn((2, 3, 9), np.uint8), {"kernel_shape": [3], "strides": [2], "pads": [1, 0]}
-    b = ModelBuilder()
-    pooled = b.node(kind, b.dequantize(b.input("x", x.shape, np.uint8), X_POOLS), **window)
-    found = run(b.finish(b.quantize(pooled, X_POOLS)), x)
-    flat = {"kernel_shape": [1, 3], "strides": [1, 2], "pads": [0, 1, 0, 0]}
-    for _, j, inside in cells(x[:, :, np.newaxis], flat, (1, 4)):
-        wanted = inside.max(axis=2) if kind == "MaxPool" else inside.mean(axis=2)
-        assert np.all(np.abs(found[:, :, j] - wanted) <= (0 if kind == "MaxPool" else 0.5 + 1e-4))
-
-
 @pytest.mark.parametrize("is_qlinear", [True, False])
 def test_global_average_pool(is_qlinear: bool) -> None:
     x = drawn((2, 3, 7, 7), np.uint8)
@@ -369,19 +333,6 @@ def test_global_max_pool(shape: tuple[int, ...]) -> None:
     assert np.array_equal(found, x.max(axis=tuple(range(2, len(shape))), keepdims=True))
 
 
-@pytest.mark.parametrize("kind", ["AveragePool", "GlobalAveragePool"])
-def test_channels_last_is_a_transposition(kind: str) -> None:
-    x, window = drawn((2, 5, 6, 3), np.uint8), {"kernel_shape": [2, 3]} if kind == "AveragePool" else {}
-    found: list[Array] = []
-    for channels_last, data in ((1, x), (0, x.transpose(0, 3, 1, 2))):
-        b = ModelBuilder()
-        parameters = (*b.parameters(X_POOLS, np.uint8), *b.parameters(Y_POOLS, np.uint8))
-        name = b.input("x", data.shape, np.uint8)
-        out = b.node(f"{CONTRIB}.QLinear{kind}", name, *parameters, channels_last=channels_last, **window)
-        found.append(run(b.finish(out), np.ascontiguousarray(data)))
-    assert np.array_equal(found[0], found[1].transpose(0, 2, 3, 1))
-
-
 def test_max_pool_of_values_and_of_what_is_quantized_later() -> None:
     x, weight = drawn((1, 3, 6, 6), np.uint8), drawn((4, 3, 1, 1), np.int8)
     b = ModelBuilder()
@@ -395,15 +346,6 @@ def test_max_pool_of_values_and_of_what_is_quantized_later() -> None:
         pooled = b.node("MaxPool", held, kernel_shape=[2, 2], strides=[2, 2])
         outputs.append(run(b.finish(b.quantize(pooled, (0.1, 90))), x))
     assert np.array_equal(outputs[0], outputs[1])
-
-
-@pytest.mark.parametrize("window", [window for window, _ in DILATED])
-def test_compiled_dilated_windows(window: dict[str, Any]) -> None:
-    x = drawn((2, 19, 9, 7), np.int8)
-    b = ModelBuilder()
-    pooled = b.node("MaxPool", b.dequantize(b.input("x", x.shape, np.int8), (0.1, 3), np.int8), **window)
-    content = b.finish(b.quantize(pooled, (0.1, 3), np.int8), dtype=np.int8)
-    assert np.array_equal(qdialect.compile(import_onnx(content))(x), run(content, x))
 
 
 def test_multiplier_of_a_global_average_has_the_bits_of_a_float32_product_and_quotient() -> None:

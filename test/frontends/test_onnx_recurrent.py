@@ -297,15 +297,6 @@ def test_what_no_cell_means_is_refused(message: str) -> None:
     assert message in caught.value.render()
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_peepholes_of_zero_leave_the_cell_as_it_is(number: int) -> None:
-    layer, b = LAYERS["LSTM forward"], ModelBuilder()
-    names = [b.input("x", layer.x.shape), b.constant(layer.w), b.constant(layer.r), *[""] * 4]
-    peepholes = np.full((1, 3 * HIDDEN), number, np.float32)
-    b.node_of_many("LSTM", [*names, b.constant(peepholes)], ["y"], hidden_size=HIDDEN)
-    assert ("qnn.f32_lstm" in str(import_onnx(b.finish("y", dtype=np.float32)))) == (number == 0)
-
-
 @pytest.mark.parametrize(
     ("shape", "steps", "message"),
     [

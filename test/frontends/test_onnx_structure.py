@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from onnx import (
     AttributeProto,
     FunctionProto,
@@ -147,19 +146,6 @@ def test_a_function_takes_attributes_of_its_call() -> None:
     np.testing.assert_array_equal(run(content, X_FUNCTIONS), X_FUNCTIONS.T)
 
 
-def test_an_executable_with_fallback_has_no_functions_either(tmp_path: Path) -> None:
-    unknown = _function("odd", _node("Det", "a", "c"), _node("Relu", "c", "b"))
-    builder = ModelBuilder()
-    result = builder.node("local.odd", builder.input("x", (4, 4)))
-    model: ModelProto = load_from_string(builder.finish(result, dtype=np.float32, version=20))
-    model.opset_import.append(helper.make_opsetid("local", 1))
-    model.functions.append(unknown)
-    x = np.diag([1, 2, 3, 0.5]).astype(np.float32)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    assert qdialect.compile(path, fallback="framework")(x) == 3
-
-
 def test_a_function_that_calls_itself_is_refused() -> None:
     one, other = _function("one", _node("other", "a", "b")), _function("other", _node("one", "a", "b"))
     with pytest.raises(ImportModelError, match=r"'model\.onnx': file is damaged: a function of the model calls itself"):
@@ -223,18 +209,6 @@ def test_a_scan_is_refused() -> None:
     assert notes_of(content) == ["node 0 Scan ('inner one'): operator is not supported"]
 
 
-def test_what_is_within_an_unsupported_graph_is_not_listed() -> None:
-    inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
-    content = model("If", then_branch=inner, else_branch=branch())
-    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]
-
-
-def test_what_is_within_the_branch_that_is_taken_is_listed() -> None:
-    inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
-    content = model("If", True, then_branch=inner, else_branch=branch())
-    assert notes_of(content) == ["node 0 Unique ('y/b'): operator is not supported"]
-
-
 def test_a_graph_reads_what_a_later_node_gives(tmp_path: Path) -> None:
     builder = ModelBuilder()
     x, condition = builder.input("x", [4]), builder.input("condition", [], np.bool_)
@@ -254,42 +228,7 @@ def test_a_graph_reads_what_a_later_node_gives(tmp_path: Path) -> None:
 
 # A constant that goes through a DequantizeLinear is a constant of f32 values for every operator.
 
-Array = NDArray[Any]
 SCALE = np.float32(0.125)
-ROW, ONE = (5,), ()
-
-OPERATORS: dict[str, tuple[tuple[int, ...], list[tuple[int, ...]], dict[str, Any]]] = {
-    "Add": ((2, 3, 5), [ROW], {}),
-    "BatchNormalization": ((2, 5, 3), [ROW, ROW, ROW, ROW], {}),
-    "Clip": ((2, 5), [ONE, ONE], {}),
-    "Concat": ((2, 5), [(2, 3)], {"axis": 1}),
-    "Conv": ((1, 3, 6, 6), [(4, 3, 3, 3), (4,)], {}),
-    "Div": ((2, 3, 5), [(3, 1)], {}),
-    "Gemm": ((2, 5), [(5, 3), (3,)], {}),
-    "LayerNormalization": ((2, 3, 5), [ROW, ROW], {}),
-    "MatMul": ((2, 3, 5), [(5, 4)], {}),
-    "Max": ((2, 5), [ROW, ONE], {}),
-    "PRelu": ((2, 3, 5), [(3, 1)], {}),
-    "Pow": ((2, 5), [ONE], {}),
-    "Sum": ((2, 5), [ROW, ROW], {}),
-}
-
-
-def model_of(kind: str, is_quantized: bool) -> bytes:
-    """`kind` on floats, its other operands constants that are positive."""
-    shape, constants, attributes = OPERATORS[kind]
-    b = ModelBuilder()
-    names = [b.input("x", shape)]
-    for seed, one in enumerate(constants):
-        quantized = np.asarray(drawn(one, np.int8, seed) | 1).clip(1, 127).astype(np.int8)
-        plain = quantized.astype(np.float32) * SCALE
-        names.append(b.weight(quantized, float(SCALE)) if is_quantized else b.constant(plain))
-    return b.finish(b.node(kind, *names, output="y", **attributes), dtype=np.float32)
-
-
-@pytest.mark.parametrize("kind", OPERATORS)
-def test_both_forms_of_a_constant_are_one_module(kind: str) -> None:
-    assert str(import_onnx(model_of(kind, is_quantized=True))) == str(import_onnx(model_of(kind, is_quantized=False)))
 
 
 @pytest.mark.parametrize("kind", ["Add", "Mul", "Sub"])

@@ -18,10 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounds import deadline
-from recurrent_models import Lstm
 
 from qdialect.bench.models import MODELS, Model, ModelError, download, find, find_reference, main
-from qdialect.frontends import frameworks
 from qdialect.frontends.planning.partition import FOLLOWS, TOO_SMALL, Partition, PartitionNode, partition
 
 WORK = 1 << 20
@@ -59,11 +57,6 @@ def test_a_diamond_around_an_unsupported_node_is_not_one_region() -> None:
     assert [part.outputs for part in found.parts] == [("top", "left"), ("right",), ("sum",)]
 
 
-def test_branches_that_do_not_meet_share_their_regions() -> None:
-    nodes = [node("a", "x"), node("b", "y"), refused("c", "a"), refused("d", "b"), node("e", "c"), node("f", "d")]
-    assert regions(nodes, "e", "f") == ["a b", "[c d]", "e f"]
-
-
 def test_a_float_that_a_later_region_reads_is_computed_there() -> None:
     quantized, lone = node("a", "x"), replace(node("conv", "a"), is_narrow=False)
     nodes = [quantized, lone, refused("b", "a"), node("sum", "conv", "b")]
@@ -95,21 +88,6 @@ def test_what_is_too_small_goes_with_its_neighbours() -> None:
     found = partition(nodes, ["e"], WORK)
     assert shown(nodes, found) == ["a", "[b c d]", "e"]
     assert found.reasons[2] == TOO_SMALL
-
-
-def test_what_is_too_small_above_goes_with_a_region_below() -> None:
-    nodes = [node("small", "x", products=10), refused("b", "x"), node("e", "small", "b")]
-    assert regions(nodes, "e") == ["[b]", "small e"]
-
-
-def test_small_networks_are_divided_too() -> None:
-    nodes = [node("a", "x", products=9), replace(refused("b", "a"), products=9), node("c", "b", products=9)]
-    assert regions(nodes, "c") == ["a", "[b]", "c"]
-
-
-def test_nothing_that_can_be_compiled() -> None:
-    found = partition([refused("a", "x")], ["a"])
-    assert [(part.is_compiled, part.inputs, part.outputs) for part in found.parts] == [(False, ("x",), ("a",))]
 
 
 def drawn(rng: np.random.Generator, count: int) -> list[PartitionNode]:
@@ -152,16 +130,6 @@ def test_time_grows_with_the_number_of_nodes() -> None:
     nodes = drawn(np.random.default_rng(0), 20_000)
     with deadline():
         partition(nodes, [nodes[-1].title])
-
-
-# LiteRT as this project runs it: every call starts from zero states.
-
-
-def test_states_are_zero_at_the_start_of_a_call() -> None:
-    model = Lstm(data=np.float32, weights=np.float32)
-    run, inputs = frameworks.load_litert(model.content(), 1, is_reference=True), model.inputs()
-    first = run(inputs)[0]
-    np.testing.assert_array_equal(run(inputs)[0], first)
 
 
 # A test whose model is absent is skipped with the reason, and fails in CI.
@@ -216,10 +184,6 @@ def test_an_extra_that_is_named_exists(path: Path) -> None:
     assert named(path.read_text()) <= extras()
 
 
-def test_environments_of_the_makefile_are_found() -> None:
-    assert {"test", "bench", "zoo"} <= named((ROOT / "Makefile").read_text())
-
-
 # The look-up and the download of models, against a server of our own.
 
 DATA = bytes(range(256)) * 1000
@@ -263,18 +227,6 @@ def test_wrong_content_is_refused_and_leaves_nothing(server: str, folder: Path) 
     with pytest.raises(ModelError, match=r"must have sha256 [0-9a-f]{64}, but got [0-9a-f]{64} from http"):
         list(download([net(server, b"other")]))
     assert not folder.exists() or not list(folder.iterdir())
-
-
-def test_damaged_model_is_named(server: str, folder: Path) -> None:
-    folder.mkdir()
-    (folder / "net.tflite").write_bytes(DATA[:-1])
-    with pytest.raises(ModelError, match=r"but got [0-9a-f]{64} from .*models/net\.tflite"):
-        list(download([net(server)]))
-
-
-def test_http_failure_is_named(server: str, folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"cannot download model 'net\.tflite' from .*: HTTP Error 404"):
-        list(download([net(server + "/nowhere")]))
 
 
 def test_unwritable_folder_is_an_error(server: str, tmp_path: Path, folder: Path) -> None:

@@ -225,17 +225,6 @@ def test_bits_are_those_of_the_whole_model(
         assert_equal(executable(image(seed)), whole(path, image(seed), kernels=kernels))
 
 
-def test_regions_tell_reasons_and_products(tmp_path: Path) -> None:
-    executable = qdialect.compile(saved(tmp_path, middle()), fallback="framework")
-    first, left, last = executable.regions
-    assert first.products == last.products == 12 * 12 * 8 * 9 * 8
-    ((title, reason),) = left.reasons.items()
-    assert title.startswith("node 2 ATAN2")
-    assert reason == "operator is not supported: converters write it as other operators"
-    assert executable.inputs[0].scale == float(np.float32(Q.scales[0]))
-    assert executable.inputs[0].zero_point == Q.zero_points[0]
-
-
 def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
     b = Net()
     given = b.image()

@@ -13,7 +13,6 @@ from compiled_ops import variants_together
 from flatbuffers import Builder
 from numpy.typing import NDArray
 from recurrent_models import table
-from tflite_graphs import Array as ArrayF32Volumes
 from tflite_graphs import Given, Result, both, check_operator, compiled, one_operator
 from tolerances import assert_floats_within
 
@@ -26,7 +25,6 @@ from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
-OPERATOR = tflite.BuiltinOperator
 CASES = recordings.read_family("f32_tflite")
 # Units of the last place of the larger term: a C library's functions are not always rounded correctly.
 DISTANCES = {"network": 0, "softmax": 0, "arithmetic": 0, "functions": 32}
@@ -42,31 +40,6 @@ def test_recorded_results(name: str) -> None:
     assert distance.max() <= DISTANCES[name]
     for target in ("host", "generic"):
         np.testing.assert_array_equal(compile_module(module, target=target)(data), found)
-
-
-def result_of(code: int, *inputs: Array, constants: int = 0, shape: tuple[int, ...] | None = None) -> Array:
-    """An operator without options; the last `constants` inputs are known."""
-    writer, free = ModelWriter("one operator"), len(inputs) - constants
-    names = [writer.tensor(f"x{i}", array.shape, np.float32) for i, array in enumerate(inputs[:free])]
-    names += [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
-    output = writer.tensor("y", inputs[0].shape if shape is None else shape, np.float32)
-    writer.operator(code, names, output)
-    module = import_tflite(writer.finish(names[:free], [output]))
-    (wanted,) = interpreter.run(module, inputs[:free])
-    np.testing.assert_array_equal(compile_module(module)(*inputs[:free]), wanted)
-    return wanted
-
-
-def test_an_operand_may_be_a_constant_that_broadcasts() -> None:
-    x, y = (np.random.default_rng(i).normal(size=shape).astype(np.float32) for i, shape in enumerate([(3, 1), (19,)]))
-    np.testing.assert_array_equal(result_of(OPERATOR.MINIMUM, x, y, constants=1, shape=(3, 19)), np.minimum(x, y))
-
-
-def test_shapes_that_do_not_broadcast_are_refused() -> None:
-    x, y = np.zeros((3, 2), np.float32), np.zeros((3, 19), np.float32)
-    with pytest.raises(ImportModelError) as caught:
-        result_of(OPERATOR.MAXIMUM, x, y)
-    assert "inputs must broadcast to [3, 2], but got [[3, 2], [3, 19]]" in caught.value.render()
 
 
 # Operators between float32 tensors, compared with LiteRT's reference kernels.
@@ -157,11 +130,10 @@ def test_batch_matmul(lhs: Any, rhs: Any, adjoints: Any, shape: Any, constants: 
 
 # Convolutions of float32 volumes and normalizations of float32 rows, compared with LiteRT's reference kernels.
 
-KIND_F32_VOLUMES, OPTIONS_F32_VOLUMES = tflite.BuiltinOperator, tflite.BuiltinOptions
 SAME, VALID = 0, 1
 
 
-def drawn_f32_volumes(*shape: int, seed: int = 0) -> ArrayF32Volumes:
+def normal(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
@@ -170,7 +142,7 @@ def windows(padding: int, strides: tuple[int, int, int], dilation: tuple[int, in
     numbers = [("Int32", n) for n in (strides[0], strides[2], strides[1])]
     apart = [("Int32", n) for n in (dilation[0], dilation[2], dilation[1])]
     fields = [("Int8", padding), *numbers, ("Int8", activation), *apart]
-    return OPTIONS_F32_VOLUMES.Conv3DOptions, table(dict(enumerate(fields)), 8)
+    return OPTIONS.Conv3DOptions, table(dict(enumerate(fields)), 8)
 
 
 CONVOLUTIONS = [
@@ -187,10 +159,10 @@ CONVOLUTIONS = [
 def test_convolutions(
     data: Any, weight: Any, padding: int, strides: Any, dilation: Any, shape: Any, has_bias: bool
 ) -> None:
-    inputs = [Given(drawn_f32_volumes(*data)), Given(drawn_f32_volumes(*weight, seed=1), is_constant=True)]
-    inputs += [Given(drawn_f32_volumes(weight[4], seed=2), is_constant=True)] if has_bias else []
+    inputs = [Given(normal(*data)), Given(normal(*weight, seed=1), is_constant=True)]
+    inputs += [Given(normal(weight[4], seed=2), is_constant=True)] if has_bias else []
     option = windows(padding, strides, dilation, activation=int(has_bias))
-    check_operator(KIND_F32_VOLUMES.CONV_3D, inputs, [Result(shape, np.float32)], option)
+    check_operator(KIND.CONV_3D, inputs, [Result(shape, np.float32)], option)
 
 
 TRANSPOSED = [
@@ -206,35 +178,33 @@ TRANSPOSED = [
 def test_transposed_convolutions(
     data: Any, weight: Any, padding: int, strides: Any, shape: Any, has_bias: bool
 ) -> None:
-    inputs = [Given(np.array(shape, np.int32), is_constant=True), Given(drawn_f32_volumes(*weight), is_constant=True)]
-    inputs += [Given(drawn_f32_volumes(*data, seed=1))]
-    inputs += [Given(drawn_f32_volumes(weight[3], seed=2), is_constant=True)] if has_bias else []
+    inputs = [Given(np.array(shape, np.int32), is_constant=True), Given(normal(*weight), is_constant=True)]
+    inputs += [Given(normal(*data, seed=1))]
+    inputs += [Given(normal(weight[3], seed=2), is_constant=True)] if has_bias else []
     option = windows(padding, strides, (1, 1, 1))
-    check_operator(KIND_F32_VOLUMES.CONV_3D_TRANSPOSE, inputs, [Result(shape, np.float32)], option)
+    check_operator(KIND.CONV_3D_TRANSPOSE, inputs, [Result(shape, np.float32)], option)
 
 
 @variants_together
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4, 33)])
 def test_l2_normalization(shape: tuple[int, ...]) -> None:
     """One row is zero, one nearly."""
-    data = drawn_f32_volumes(*shape)
+    data = normal(*shape)
     if len(shape) > 1:
         data[0], data[1] = 0, data[1] * 1e-9
     check_operator(
-        KIND_F32_VOLUMES.L2_NORMALIZATION,
+        KIND.L2_NORMALIZATION,
         [Given(data)],
         [Result(shape, np.float32)],
-        (OPTIONS_F32_VOLUMES.L2NormOptions, table({}, 1)),
+        (OPTIONS.L2NormOptions, table({}, 1)),
     )
 
 
 @pytest.mark.parametrize(("kernel", "padding", "shape"), [(3, SAME, (1, 4, 4, 5)), (2, VALID, (1, 3, 3, 5))])
 def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
     numbers = [("Int8", padding), *(("Int32", n) for n in (2, 2, kernel, kernel)), ("Int8", 0)]
-    option = OPTIONS_F32_VOLUMES.Pool2DOptions, table(dict(enumerate(numbers)), 6)
-    check_operator(
-        KIND_F32_VOLUMES.L2_POOL_2D, [Given(drawn_f32_volumes(1, 7, 7, 5))], [Result(shape, np.float32)], option
-    )
+    option = OPTIONS.Pool2DOptions, table(dict(enumerate(numbers)), 6)
+    check_operator(KIND.L2_POOL_2D, [Given(normal(1, 7, 7, 5))], [Result(shape, np.float32)], option)
 
 
 @variants_together
@@ -245,11 +215,9 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
 def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
     """As LiteRT's default kernel has it; the reference kernel leaves out the last of the neighbours."""
     numbers = [("Int32", radius), *(("Float32", number) for number in (bias, alpha, beta))]
-    option = OPTIONS_F32_VOLUMES.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
-    data = drawn_f32_volumes(2, 3, 2, channels)
-    content = one_operator(
-        KIND_F32_VOLUMES.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option
-    )
+    option = OPTIONS.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
+    data = normal(2, 3, 2, channels)
+    content = one_operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option)
     module, (wanted,) = import_tflite(content), frameworks.load_litert(content, 1, is_reference=False)([data])
     assert_floats_within(interpreter.run(module, [data])[0], wanted, "formula")
     assert_floats_within(np.asarray(qdialect.compile(module)(data)), wanted, "formula")
@@ -257,7 +225,6 @@ def test_local_response_normalization(radius: int, channels: int, bias: float, a
 
 # Float32 pools and transposed convolutions of .tflite files, compared with LiteRT's reference kernels.
 
-KIND_F32_WINDOWS, OPTIONS_F32_WINDOWS = tflite.BuiltinOperator, tflite.BuiltinOptions
 ACTIVATION, PADDING = tflite.ActivationFunctionType, tflite.Padding
 
 
@@ -275,7 +242,7 @@ def pool_options(padding: int, kernel: tuple[int, int], strides: tuple[int, int]
     return write
 
 
-@pytest.mark.parametrize("kind", [KIND_F32_WINDOWS.MAX_POOL_2D, KIND_F32_WINDOWS.AVERAGE_POOL_2D])
+@pytest.mark.parametrize("kind", [KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D])
 @pytest.mark.parametrize(
     ("padding", "kernel", "strides", "shape", "activation"),
     [
@@ -286,14 +253,14 @@ def pool_options(padding: int, kernel: tuple[int, int], strides: tuple[int, int]
     ],
 )
 def test_pools(kind: int, padding: int, kernel: Any, strides: Any, shape: Any, activation: int) -> None:
-    options = OPTIONS_F32_WINDOWS.Pool2DOptions, pool_options(padding, kernel, strides, activation)
+    options = OPTIONS.Pool2DOptions, pool_options(padding, kernel, strides, activation)
     found, wanted = both(kind, [drawn(1, 2, 7, 7, 5)], shape, *options)
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_pools_larger_than_memory_are_refused() -> None:
-    options = OPTIONS_F32_WINDOWS.Pool2DOptions, pool_options(PADDING.SAME, (2**30, 2**30), (1, 1))
-    for kind in (KIND_F32_WINDOWS.MAX_POOL_2D, KIND_F32_WINDOWS.AVERAGE_POOL_2D):
+    options = OPTIONS.Pool2DOptions, pool_options(PADDING.SAME, (2**30, 2**30), (1, 1))
+    for kind in (KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D):
         with pytest.raises(ImportModelError):
             both(kind, [drawn(1, 1, 3, 3, 2)], (1, 3, 3, 2), *options)
 
@@ -322,15 +289,13 @@ def transposed(padding: int, strides: tuple[int, int], activation: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_transposed_convolutions_of_f32_windows(
+def test_transposed_convolutions_of_images(
     padding: int, kernel: Any, strides: Any, shape: Any, activation: int, has_bias: bool
 ) -> None:
     """Outputs larger than the full extent too."""
     weight, data = drawn(2, 3, *kernel, 4), drawn(3, 2, 4, 5, 4)
     bias = [drawn(4, 3)] if has_bias else []
-    option = OPTIONS_F32_WINDOWS.TransposeConvOptions, transposed(padding, strides, activation)
+    option = OPTIONS.TransposeConvOptions, transposed(padding, strides, activation)
     inputs, names = [data, np.array(shape, np.int32), weight, *bias], [1, 2, 0, *([3] if has_bias else [])]
-    found, wanted = both(
-        KIND_F32_WINDOWS.TRANSPOSE_CONV, inputs, shape, *option, constants=len(inputs) - 1, order=names
-    )
+    found, wanted = both(KIND.TRANSPOSE_CONV, inputs, shape, *option, constants=len(inputs) - 1, order=names)
     np.testing.assert_array_equal(found, wanted)

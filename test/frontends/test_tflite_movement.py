@@ -375,7 +375,7 @@ def test_dynamic_update_slice(start: int, axis: int, update: tuple[int, ...]) ->
     check(KIND.DYNAMIC_UPDATE_SLICE, inputs, (6, 4), OPTIONS.DynamicUpdateSliceOptions, options())
 
 
-REFUSED_INDEXING = [
+REFUSED_INDICES = [
     (KIND.GATHER_ND, [(6, 4), (2, 3)], "indices must name 1 to 2 dimensions, but got 3", OPTIONS.GatherNdOptions),
     (
         KIND.DYNAMIC_UPDATE_SLICE,
@@ -386,8 +386,8 @@ REFUSED_INDEXING = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "shapes", "message", "option"), REFUSED_INDEXING)
-def test_what_is_refused_of_indexing(kind: int, shapes: Sequence[tuple[int, ...]], message: str, option: int) -> None:
+@pytest.mark.parametrize(("kind", "shapes", "message", "option"), REFUSED_INDICES)
+def test_indices_that_are_refused(kind: int, shapes: Sequence[tuple[int, ...]], message: str, option: int) -> None:
     is_update = kind == KIND.DYNAMIC_UPDATE_SLICE
     second = drawn(np.float32 if is_update else np.int32, *shapes[1])
     third = [positions(2, 2)] if is_update else []
@@ -402,7 +402,7 @@ FIRST, OTHER = Quantization((0.5,), (3,)), Quantization((0.25,), (7,))
 COUNTS = [1, 17, 33]
 
 
-def check_joining(writer: ModelWriter, inputs: list[int], output: int, arrays: list[Any], wanted: Any) -> None:
+def check_joined(writer: ModelWriter, inputs: list[int], output: int, arrays: list[Any], wanted: Any) -> None:
     module = import_tflite(writer.finish(inputs, [output]))
     (found,) = interpreter.run(module, arrays)
     np.testing.assert_array_equal(found, wanted)
@@ -410,7 +410,7 @@ def check_joining(writer: ModelWriter, inputs: list[int], output: int, arrays: l
     np.testing.assert_array_equal(compile_module(module)(*arrays), wanted)
 
 
-def drawn_joining(count: int, shape: tuple[int, ...], dtype: Any) -> list[Any]:
+def arrays_of(count: int, shape: tuple[int, ...], dtype: Any) -> list[Any]:
     random = np.random.default_rng(count)
     return [random.integers(0, 100, shape).astype(dtype) for _ in range(count)]
 
@@ -418,32 +418,32 @@ def drawn_joining(count: int, shape: tuple[int, ...], dtype: Any) -> list[Any]:
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("dtype", [np.int8, np.float32])
 def test_packed(count: int, dtype: Any) -> None:
-    writer, arrays = ModelWriter("pack"), drawn_joining(count, (3, 5), dtype)
+    writer, arrays = ModelWriter("pack"), arrays_of(count, (3, 5), dtype)
     parameters = None if dtype is np.float32 else FIRST
     inputs = [writer.tensor(f"x{i}", (3, 5), dtype, parameters) for i in range(count)]
     output = writer.tensor("y", (3, count, 5), dtype, parameters)
     writer.operator(KIND.PACK, inputs, output, OPTIONS.PackOptions, options(count, 1))
-    check_joining(writer, inputs, output, arrays, np.stack(arrays, axis=1))
+    check_joined(writer, inputs, output, arrays, np.stack(arrays, axis=1))
 
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("dtype", [np.int8, np.float32])
 def test_joined(count: int, dtype: Any) -> None:
-    writer, arrays = ModelWriter("concatenation"), drawn_joining(count, (3, 5), dtype)
+    writer, arrays = ModelWriter("concatenation"), arrays_of(count, (3, 5), dtype)
     parameters = None if dtype is np.float32 else FIRST
     inputs = [writer.tensor(f"x{i}", (3, 5), dtype, parameters) for i in range(count)]
     output = writer.tensor("y", (3, 5 * count), dtype, parameters)
     writer.operator(KIND.CONCATENATION, inputs, output, OPTIONS.ConcatenationOptions, options(1))
-    check_joining(writer, inputs, output, arrays, np.concatenate(arrays, axis=1))
+    check_joined(writer, inputs, output, arrays, np.concatenate(arrays, axis=1))
 
 
 def test_joined_with_parameters_of_their_own() -> None:
     """Half of a quarter step is half the value: ``(x - 7) / 2 + 3``, ties away from zero."""
-    writer, arrays = ModelWriter("rescaled"), drawn_joining(20, (2, 3), np.uint8)
+    writer, arrays = ModelWriter("rescaled"), arrays_of(20, (2, 3), np.uint8)
     inputs = [writer.tensor(f"x{i}", (2, 3), np.uint8, OTHER if i % 2 else FIRST) for i in range(20)]
     output = writer.tensor("y", (40, 3), np.uint8, FIRST)
     writer.operator(KIND.CONCATENATION, inputs, output, OPTIONS.ConcatenationOptions, options(0))
     halves = [(array.astype(np.float64) - 7) / 2 for array in arrays]
     rescaled = [np.clip(np.sign(half) * np.floor(np.abs(half) + 0.5) + 3, 0, 255) for half in halves]
     wanted = np.concatenate([rescaled[i] if i % 2 else arrays[i] for i in range(20)]).astype(np.uint8)
-    check_joining(writer, inputs, output, arrays, wanted)
+    check_joined(writer, inputs, output, arrays, wanted)

@@ -87,7 +87,7 @@ def test_unknown_activations_are_refused() -> None:
 # Long short-term memory in integers: the bits of LiteRT's reference kernel.
 
 BASE = Lstm()
-VARIANTS_INTEGER_LSTM = {
+INTEGERS = {
     "plain": BASE,
     "one step": BASE.but(steps=1),
     "batch": BASE.but(batch=3, seed=1),
@@ -115,7 +115,7 @@ VARIANTS_INTEGER_LSTM = {
 }
 
 
-@pytest.mark.parametrize("model", VARIANTS_INTEGER_LSTM.values(), ids=VARIANTS_INTEGER_LSTM)
+@pytest.mark.parametrize("model", INTEGERS.values(), ids=INTEGERS)
 def test_the_reference_has_the_kernels_bits(model: Lstm) -> None:
     content, inputs = model.content(), model.inputs()
     (wanted,) = reference(content, inputs)
@@ -127,7 +127,7 @@ def test_the_reference_has_the_kernels_bits(model: Lstm) -> None:
     "name", ["plain", "batch", "coupled peepholes", "all", "all with normalization", "normalization of each gate apart"]
 )
 def test_compiled_it_has_the_kernels_bits(name: str) -> None:
-    model = VARIANTS_INTEGER_LSTM[name]
+    model = INTEGERS[name]
     content, inputs = model.content(), model.inputs()
     (wanted,) = reference(content, inputs)
     module = import_tflite(content)
@@ -161,9 +161,9 @@ def test_what_is_refused(model: Lstm, message: str) -> None:
 # Simple recurrent cells: LiteRT's reference kernels, but for the last bits of tanh.
 
 SEQUENCE = Rnn()
-ONE, BOTH_RNN = Rnn("RNN"), Rnn("BIDIRECTIONAL_SEQUENCE_RNN")
+ONE, TWO_WAYS = Rnn("RNN"), Rnn("BIDIRECTIONAL_SEQUENCE_RNN")
 I8 = {"weights": np.int8}
-VARIANTS_RNN = {
+CELLS = {
     "one step": ONE.but(batch=3),
     "one hybrid step": ONE.but(batch=3, **I8),
     "sequence": SEQUENCE,
@@ -172,14 +172,14 @@ VARIANTS_RNN = {
     "relu": SEQUENCE.but(activation=1, seed=3),
     "hybrid": SEQUENCE.but(batch=2, seed=4, **I8),
     "hybrid asymmetric": SEQUENCE.but(batch=2, is_asymmetric=True, seed=5, **I8),
-    "both": BOTH_RNN.but(batch=2),
-    "both merged": BOTH_RNN.but(is_merged=True, seed=6),
-    "both hybrid": BOTH_RNN.but(batch=2, is_asymmetric=True, seed=7, **I8),
-    "auxiliary": BOTH_RNN.but(has_auxiliary=True, is_time_major=True, batch=2, seed=8),
+    "both": TWO_WAYS.but(batch=2),
+    "both merged": TWO_WAYS.but(is_merged=True, seed=6),
+    "both hybrid": TWO_WAYS.but(batch=2, is_asymmetric=True, seed=7, **I8),
+    "auxiliary": TWO_WAYS.but(has_auxiliary=True, is_time_major=True, batch=2, seed=8),
 }
 
 
-def check_rnn(model: Rnn, *, compiles: bool) -> None:
+def check_cell(model: Rnn, *, compiles: bool) -> None:
     content, inputs = model.content(), model.inputs()
     wanted = reference(content, inputs)
     module = import_tflite(content)
@@ -189,17 +189,17 @@ def check_rnn(model: Rnn, *, compiles: bool) -> None:
         assert_floats_within(value, one, "cell")
 
 
-@pytest.mark.parametrize("model", VARIANTS_RNN.values(), ids=VARIANTS_RNN)
+@pytest.mark.parametrize("model", CELLS.values(), ids=CELLS)
 def test_cells(model: Rnn) -> None:
-    check_rnn(model, compiles=False)
+    check_cell(model, compiles=False)
 
 
 @pytest.mark.parametrize("name", ["one hybrid step", "both hybrid"])
 def test_compiled_cells(name: str) -> None:
-    check_rnn(VARIANTS_RNN[name], compiles=True)
+    check_cell(CELLS[name], compiles=True)
 
 
-def test_unknown_activations_are_refused_of_rnn() -> None:
+def test_unknown_activations_of_cells_are_refused() -> None:
     with pytest.raises(ImportModelError, match="fused activation 5 is not supported"):
         import_tflite(ONE.but(activation=5).content())
 

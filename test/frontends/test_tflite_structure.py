@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,14 @@ from tflite_graphs import HALF, compiled, i32, options, reference
 
 import qdialect
 from qdialect.cli.import_model import main
-from qdialect.frontends.tflite import folding, import_tflite, nodes_of
+from qdialect.frontends.tflite import import_tflite, nodes_of
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph, read_inputs
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Signature, Subgraph, write_model
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 KIND = tflite.BuiltinOperator
 SHAPE = (2, 5)
 X = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
@@ -267,18 +264,6 @@ def test_an_extent_below_zero_is_told() -> None:
         import_tflite(writer.finish([x], [z]))
 
 
-def test_shapes_of_many_nodes_are_found_in_one_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    count: list[None] = []
-    monkeypatch.setattr(folding, "make_context", lambda: count.append(None) or make_context())
-    writer = ModelWriter("a chain")
-    tensors = [writer.tensor("x0", (1, 8, 8, 2), np.float32)]
-    for index in range(40):
-        tensors.append(writer.tensor(f"x{index + 1}", (), np.float32))
-        writer.operator(KIND.RELU, [tensors[-2]], tensors[-1])
-    fold_constants(read_graph(writer.finish(tensors[:1], tensors[-1:])))
-    assert len(count) == 1
-
-
 # Files of several subgraphs, and the signatures by which a model is called.
 
 CODE = tflite.BuiltinOperator
@@ -341,13 +326,6 @@ def test_nodes_are_those_of_the_signature() -> None:
     assert [node.kind for node in nodes_of(two_graphs(), signature="lower")] == ["MINIMUM"]
 
 
-@pytest.mark.parametrize("signature", ["", "upper", "lower"])
-def test_inputs_are_read_alone_as_with_the_graph(signature: str) -> None:
-    alone, whole = (read(two_graphs(), signature) for read in (read_inputs, read_graph))
-    assert alone.inputs == tuple(replace(tensor, data=None) for tensor in whole.inputs)
-    assert [alone.name_of(tensor) for tensor in alone.inputs] == [whole.name_of(tensor) for tensor in whole.inputs]
-
-
 def test_an_input_that_is_not_there_is_damage_where_inputs_are_read_alone() -> None:
     one = graph_of(CODE.MAXIMUM, 1.0)
     content = write_model([Subgraph(one.writer, [9], one.outputs)])
@@ -360,11 +338,6 @@ def test_an_unknown_signature_names_those_of_the_model() -> None:
         ImportModelError, match=r"signature must be one of the model's \['upper', 'lower'\], but got 'x'"
     ):
         import_tflite(two_graphs(), signature="x")
-
-
-def test_a_model_without_signatures_refuses_one() -> None:
-    with pytest.raises(ImportModelError, match=r"signature must be one of the model's \[\], but got 'x'"):
-        import_tflite(write_model([graph_of(CODE.MAXIMUM, 1.0)]), signature="x")
 
 
 def test_a_signature_of_a_subgraph_that_is_not_there_is_damage() -> None:

@@ -312,7 +312,7 @@ def test_exported(kind: str) -> None:
 def test_captured() -> None:
     model, x = quantized_wrapped_weights("rows"), drawn(1, 2, 6, 32)
     TORCH._dynamo.reset()
-    captured: Any = TORCH.compile(model, backend=compile_captured, options={"fallback": "none", "cache": "off"})
+    captured: Any = TORCH.compile(model, backend=compile_captured, options={"fallback": "none", "cache": False})
     assert_floats_within(captured(x).detach().numpy(), model(x).detach().numpy(), "layer")
 
 

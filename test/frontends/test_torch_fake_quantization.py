@@ -66,20 +66,6 @@ def test_of_channels_of_constants() -> None:
     check(functions, torch.zeros(4, 100))
 
 
-def test_layers_between_are_of_integers() -> None:
-    weight, bias = drawn(2, 4, 16), drawn(3, 4)
-
-    def layer(x: Tensor) -> Tensor:
-        held = torch.fake_quantize_per_tensor_affine(x, 0.02, 120, 0, 255)
-        weights = torch.fake_quantize_per_channel_affine(weight, SCALES, torch.zeros_like(POINTS), 0, -127, 127)
-        found = torch.relu(torch.nn.functional.linear(held, weights, bias))
-        return torch.fake_quantize_per_tensor_affine(found, 0.05, 0, 0, 255)
-
-    check(layer, drawn(4, 3, 16))
-    module = import_torch(torch.export.export(Function(layer), (drawn(4, 3, 16),)))
-    assert "qnn.dense" in str(module)
-
-
 class Observed(torch.nn.Module):
     """As quantization-aware training leaves a layer."""
 
@@ -171,26 +157,8 @@ def test_of_a_tensor(form: str, kind: str, dtype: torch.dtype) -> None:
     exactly(dynamic(choose, dtype, 2.0**-12, BOUNDS[dtype]), x)
 
 
-def test_behind_a_long_chain() -> None:
-    choose = dynamic(OPS.choose_qparams.tensor, torch.int8, 2.0**-12, (-128, 127))
-
-    def chain(x: Tensor) -> Any:
-        for _ in range(70):
-            x = (x + 0.5).relu()
-        return choose(x)
-
-    exactly(chain, drawn(2, 30))
-
-
 def test_of_fewer_values() -> None:
     exactly(dynamic(OPS.choose_qparams.tensor, torch.int8, 1e-7, (-127, 127)), drawn(2, 900))
-
-
-def test_a_program_may_choose_nothing_to_quantize() -> None:
-    def point(x: Tensor) -> Tensor:
-        return OPS.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)[1] + 1
-
-    check(point, drawn(3, 7))
 
 
 @variants_together

@@ -20,7 +20,7 @@ from torch_models import dequantized, network, quantized
 
 import qdialect
 from qdialect.cli.import_model import main
-from qdialect.frontends.torch import import_torch, nodes_of, supported_operators
+from qdialect.frontends.torch import import_torch, nodes_of
 from qdialect.reference.interpreter import run
 
 SCALE = 0.25
@@ -120,17 +120,6 @@ def test_values_narrower_than_their_type() -> None:
     assert found.tolist() == [-100, -79, 1, 90]
 
 
-def test_several_results_of_a_node() -> None:
-    def parts(x: Tensor) -> tuple[Tensor, Tensor]:
-        left, right = torch.chunk(f32_values(x), 2, 1)
-        return values(left), values(nnf.max_pool2d(right, 2))
-
-    x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
-    found = run(import_torch(program(parts, image())), [x.numpy()])
-    for left, right in zip(found, parts(x), strict=True):
-        assert np.array_equal(left, right.numpy())
-
-
 def test_what_no_result_depends_on_does_not_matter() -> None:
     def pooled(x: Tensor) -> Tensor:
         largest, _ = nnf.max_pool2d(f32_values(x), 2, return_indices=True)
@@ -140,15 +129,6 @@ def test_what_no_result_depends_on_does_not_matter() -> None:
     x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
     (found,) = run(import_torch(program(pooled, image())), [x.numpy()])
     assert np.array_equal(found, pooled(x).numpy())
-
-
-def test_all_unsupported_nodes_are_listed() -> None:
-    def net(x: Tensor) -> Tensor:
-        return values(torch.atan2(f32_values(x), f32_values(x)) + torch.nextafter(f32_values(x), f32_values(x)))
-
-    first, second = failure(net, image())
-    assert first == "node 'atan2' aten.atan2: operator is not supported"
-    assert second == "node 'nextafter' aten.nextafter: operator is not supported"
 
 
 def _angle(x: Tensor) -> Tensor:
@@ -204,14 +184,6 @@ def test_a_scale_that_no_integers_hold(is_known: bool) -> None:
     program = torch.export.export(Lambda(masked), (torch.tensor(drawn),))
     found = qdialect.compile(import_torch(program))(drawn)
     assert np.array_equal(found, masked(torch.tensor(drawn)).numpy())
-
-
-def test_an_open_batch_is_that_of_the_caller() -> None:
-    sizes = {"arguments": ({0: torch.export.Dim("batch")},)}
-    program = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
-    for batch in (1, 4):
-        (port,) = qdialect.compile(import_torch(program, batch=batch)).inputs
-        assert port.shape == (batch, 3)
 
 
 def test_open_extents_are_said() -> None:
@@ -279,14 +251,3 @@ sys.exit(main([{str(tmp_path / "net.pt2")!r}]))
         "reading .pt2 files needs the package 'torch', which the extra 'torch' brings: pip install 'qdialect[torch]'"
     )
     assert needed in done.stderr
-
-
-def test_front_end_loads_torch_when_it_is_called() -> None:
-    script = "import sys, qdialect.cli.import_model, qdialect.frontends.torch; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def test_supported_operators() -> None:
-    found = supported_operators()
-    assert list(found) == sorted(found)
-    assert {"aten.conv2d.default", "quantized_decomposed.quantize_per_tensor.default", "getitem"} <= set(found)

@@ -153,13 +153,6 @@ def test_operators_are_pure(kind: str) -> None:
     assert all(argument.name not in ("filename", "generator") for argument in schema.arguments)
 
 
-def test_operators_by_name() -> None:
-    found = evaluate(call("aten.add.Tensor", self=Ref("a"), other=Ref("b"), alpha=2), {"a": ARRAY, "b": ARRAY})
-    assert np.array_equal(found, ARRAY * 3)
-    found = evaluate(call("aten.permute.default", self=Ref("a"), dims=(1, 0)), {"a": ARRAY})
-    assert np.array_equal(found, ARRAY.T)
-
-
 def test_operators_without_operands() -> None:
     made = call(
         "aten.full.default", size=(2, 1), fill_value=7, dtype=Element("i8"), layout=None, device="cuda", pin_memory=None
@@ -183,23 +176,6 @@ def test_other_operators_are_not_run(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match="operator is not supported on constants"):
             attempt()
     assert not path.exists()
-
-
-WRONG: dict[str, dict[str, Any]] = {
-    "a string for a tensor": {"self": "x", "other": Ref("a"), "alpha": 1},
-    "a tuple for a tensor": {"self": (1, 2), "other": Ref("a"), "alpha": 1},
-    "a type that PyTorch lacks": {"self": Ref("a"), "other": Element("load"), "alpha": 1},
-    "shapes that do not broadcast": {"self": Ref("a"), "other": Ref("b"), "alpha": 1},
-    "an argument left out": {"self": Ref("a"), "alpha": 1},
-    "another argument": {"self": Ref("a"), "other": Ref("a"), "alpha": 1, "beta": 1},
-}
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_wrong_arguments(what: str) -> None:
-    arrays = {"a": ARRAY, "b": np.zeros(5, np.float32)}
-    with pytest.raises(UnsupportedError):
-        evaluate(call("aten.add.Tensor", **WRONG[what]), arrays)
 
 
 def test_types_are_checked_before_the_kernel() -> None:

@@ -62,10 +62,6 @@ def test_layers(kind: str, setting: str) -> None:
     assert text.count(f'"qnn.f32_{kind}"') == count
 
 
-def test_rnn_of_relu() -> None:
-    assert "relu" in check(seeded(nn.RNN(INPUTS, HIDDEN, nonlinearity="relu")), drawn(2, STEPS, BATCH, INPUTS))
-
-
 def test_a_sequence_without_batch() -> None:
     check(seeded(nn.GRU(INPUTS, HIDDEN)), drawn(3, STEPS, INPUTS))
 
@@ -97,10 +93,6 @@ CELLS: dict[str, Callable[..., nn.Module]] = {"lstm": nn.LSTMCell, "gru": nn.GRU
 @pytest.mark.parametrize("kind", CELLS)
 def test_cells(kind: str, shape: tuple[int, ...]) -> None:
     assert f'"qnn.f32_{kind}"' in check(seeded(CELLS[kind](INPUTS, HIDDEN)), drawn(6, *shape))
-
-
-def test_a_cell_of_relu_without_bias() -> None:
-    check(seeded(nn.RNNCell(INPUTS, HIDDEN, bias=False, nonlinearity="relu")), drawn(7, BATCH, INPUTS))
 
 
 def test_a_cell_in_a_loop() -> None:

@@ -136,17 +136,17 @@ def _check_drawn(runner: GuardedRunner, texts: st.SearchStrategy[str], examples:
 # What is saved and loaded gives the bits of what was compiled, on drawn modules.
 
 KINDS = CONTRACTIONS | OTHERS | F32_VALUES
-TARGETS_SAVED = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
+EXECUTED = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 
-FEW_SAVED = settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else 2)
+TWO = settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_code_computes_the_same(kind: str, tmp_path: Path) -> None:
     paths = (tmp_path / f"network{number}.so" for number in range(100_000))
 
-    @FEW_SAVED
-    @given(KINDS[kind], st.sampled_from(TARGETS_SAVED), st.sampled_from((1, 1, 2)), st.integers(0, 999))
+    @TWO
+    @given(KINDS[kind], st.sampled_from(EXECUTED), st.sampled_from((1, 1, 2)), st.integers(0, 999))
     def check(text: str, name: str, threads: int, seed: int) -> None:
         module, path = parse(text), next(paths)
         compiled = compile_module(module, target=name, threads=threads, min_cycles=0)
@@ -170,7 +170,7 @@ def _listed(found: np.ndarray | tuple[np.ndarray, ...]) -> list[np.ndarray]:
 # An example compiles a module for the generic target and for three others, which together are all of them.
 TRIPLES = [(HOST_TARGETS[first:] + HOST_TARGETS[:first])[:3] for first in range(len(HOST_TARGETS))]
 EXAMPLES = settings(max_examples=settings().max_examples // 5 if _IS_CAMPAIGN else 20)
-KINDS_VECTOR_PROGRAMS = {
+VECTOR_PROGRAMS = {
     "contractions": contractions(),
     "conversions": conversions(),
     "gathers": gathers(),
@@ -183,12 +183,12 @@ _MARK_VECTOR_PROGRAMS = pytest.mark.skipif(not HOST_TARGETS, reason="this CPU is
 
 
 @_MARK_VECTOR_PROGRAMS
-@pytest.mark.parametrize("kind", KINDS_VECTOR_PROGRAMS)
+@pytest.mark.parametrize("kind", VECTOR_PROGRAMS)
 def test_instructions_change_nothing(kind: str) -> None:
     covered: set[str] = set()
 
     @EXAMPLES
-    @given(KINDS_VECTOR_PROGRAMS[kind], st.sampled_from(TRIPLES))
+    @given(VECTOR_PROGRAMS[kind], st.sampled_from(TRIPLES))
     def check(program: Program, targets: list[Target]) -> None:
         assert_same_on_targets(program.text, program.arrays, targets)
         covered.update(one.name for one in targets)

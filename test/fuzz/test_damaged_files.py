@@ -26,7 +26,7 @@ from torch_models import (
     network,
     packed,
 )
-from tosa_graphs import network as network_tosa_damage
+from tosa_graphs import network as tosa_network
 
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.building.checks import CONVERSION_FAILED
@@ -157,7 +157,7 @@ VALUES: list[Any] = [
 ]
 
 
-def outcome_torch_damage(content: bytes) -> str:
+def archive_outcome(content: bytes) -> str:
     """How the import ends; anything but an `ImportModelError` or a module fails the test."""
     said = ""
     try:
@@ -169,9 +169,9 @@ def outcome_torch_damage(content: bytes) -> str:
     return "refused" if said else "imported"
 
 
-def outcomes_torch_damage(contents: Iterable[bytes]) -> set[str]:
+def archive_outcomes(contents: Iterable[bytes]) -> set[str]:
     with memory_at_most(MAX_MEMORY):
-        return {outcome_torch_damage(content) for content in contents}
+        return {archive_outcome(content) for content in contents}
 
 
 MOSTLY = 0.95
@@ -222,7 +222,7 @@ def damaged_json(members: Members, seed: int, count: int, changes: int) -> Itera
         yield packed({**members, name: json.dumps(held).encode()})
 
 
-def flipped_torch_damage(content: bytes, seed: int, count: int, changes: int) -> Iterator[bytes]:
+def with_other_bytes(content: bytes, seed: int, count: int, changes: int) -> Iterator[bytes]:
     generator = random.Random(seed)
     for _ in range(count):
         damaged = bytearray(content)
@@ -242,7 +242,7 @@ def resized(content: bytes, seed: int, count: int) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def small_torch_damage() -> bytes:
+def small_archive() -> bytes:
     return good_content()
 
 
@@ -251,36 +251,34 @@ def large() -> bytes:
     return content_of(network("mobilenet", "xnnpack").exported())
 
 
-def test_whole_archives_are_imported(small_torch_damage: bytes, large: bytes) -> None:
-    assert outcomes_torch_damage([small_torch_damage, large]) == {"imported"}
+def test_whole_archives_are_imported(small_archive: bytes, large: bytes) -> None:
+    assert archive_outcomes([small_archive, large]) == {"imported"}
 
 
-def test_truncations(small_torch_damage: bytes, large: bytes) -> None:
-    for content in (small_torch_damage, large):
-        assert outcomes_torch_damage(content[:size] for size in range(0, len(content), len(content) // 100)) == {
-            "refused"
-        }
+def test_truncations(small_archive: bytes, large: bytes) -> None:
+    for content in (small_archive, large):
+        assert archive_outcomes(content[:size] for size in range(0, len(content), len(content) // 100)) == {"refused"}
 
 
-def test_flipped_bytes(small_torch_damage: bytes) -> None:
-    assert outcomes_torch_damage(flipped_torch_damage(small_torch_damage, 1, 300, 1)) <= {"refused", "imported"}
-    assert outcomes_torch_damage(flipped_torch_damage(small_torch_damage, 2, 100, 8)) <= {"refused", "imported"}
+def test_flipped_bytes(small_archive: bytes) -> None:
+    assert archive_outcomes(with_other_bytes(small_archive, 1, 300, 1)) <= {"refused", "imported"}
+    assert archive_outcomes(with_other_bytes(small_archive, 2, 100, 8)) <= {"refused", "imported"}
 
 
-def test_changed_directories(small_torch_damage: bytes) -> None:
-    assert outcomes_torch_damage(resized(small_torch_damage, 3, 300)) == {"refused", "imported"}
+def test_changed_directories(small_archive: bytes) -> None:
+    assert archive_outcomes(resized(small_archive, 3, 300)) == {"refused", "imported"}
 
 
 @pytest.mark.parametrize("changes", [1, 4])
-def test_changed_json(small_torch_damage: bytes, changes: int) -> None:
-    assert outcomes_torch_damage(damaged_json(members_of(small_torch_damage), 4 + changes, 600, changes)) == {
+def test_changed_json(small_archive: bytes, changes: int) -> None:
+    assert archive_outcomes(damaged_json(members_of(small_archive), 4 + changes, 600, changes)) == {
         "refused",
         "imported",
     }
 
 
 def test_changed_json_of_a_network(large: bytes) -> None:
-    assert outcomes_torch_damage(damaged_json(members_of(large), 9, 60, 1)) == {"refused", "imported"}
+    assert archive_outcomes(damaged_json(members_of(large), 9, 60, 1)) == {"refused", "imported"}
 
 
 # TOSA texts with other attributes, types and ranks: each import ends in a module or in an error of the project.
@@ -301,7 +299,7 @@ _TOKENS = (
 
 def source() -> str:
     """A network of every kind of op."""
-    text = network_tosa_damage("SINGLE_ROUND")
+    text = tosa_network("SINGLE_ROUND")
     return text.render(list(text.types)[-1])
 
 

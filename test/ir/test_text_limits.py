@@ -20,15 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from subprocesses import output_of
 
-from qdialect import ParseError, Severity, make_context, parse, targets, verify
-from qdialect.bench import throughput
+from qdialect import ParseError, Severity, parse, verify
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import location_of
-from qdialect.ir.context import make_context as make_context_jit
+from qdialect.ir.context import location_of, make_context
 from qdialect.ir.untrusted_input import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
 from qdialect.runtime.jit import MachineCode
 from qdialect.support.diagnostics import CompileError
-from qdialect.targets import TARGETS
 
 DEEP = f"nest at most {LIMIT} deep"
 LONG = f"at most {MIN_EXPANSION} characters"
@@ -205,12 +202,6 @@ GOOD = "func.func @f() {\n  return\n}\n"
 RESHAPE = '"qnn.reshape"(%x) {shape = array<i64: 4>} : (tensor<4xi8>) -> tensor<4xi8>'
 
 
-def test_contexts_have_one_thread_and_the_dialect() -> None:
-    context = make_context()
-    assert context.get_num_threads() == 1
-    assert context.is_dialect_loaded("qnn")
-
-
 def test_many_functions_with_python_verifiers_do_not_hang() -> None:
     functions = "".join(f"func.func @f{i}(%x: tensor<4xi8>) {{\n%0 = {RESHAPE}\nreturn\n}}\n" for i in range(16))
     code = f"import qdialect; m = qdialect.parse({functions!r}); qdialect.verify(m); print(m)"
@@ -251,24 +242,6 @@ def test_a_bad_text_is_a_located_error(text: str, rendered: str) -> None:
     assert error.value.diagnostics[0].severity is Severity.ERROR
 
 
-def test_notes_stay_with_their_error() -> None:
-    with pytest.raises(ParseError) as error:
-        parse("func.func @f(%x: i32) {\n  %y = arith.addi %x, %x : i64\n  return\n}", file_name="x")
-    (diagnostic,) = error.value.diagnostics
-    assert [(note.severity, note.line) for note in diagnostic.notes] == [(Severity.NOTE, 1)]
-    assert error.value.render().count("\n") == 1
-
-
-@pytest.mark.parametrize("opening", ['"a.b"() ({', "module {", "module attributes {a.b = ["])
-def test_the_deepest_text_that_is_accepted_is_parsed_and_printed(opening: str) -> None:
-    closing = {'"a.b"() ({': "}) : () -> ()", "module {": "}", "module attributes {a.b = [": ""}[opening]
-    count = LIMIT // 2 - 2
-    text = opening * count + closing * count if closing else opening + "[" * count + "]" * count + "]} {}"
-    context = make_context()
-    context.allow_unregistered_dialects = True
-    assert str(parse(text, context)).count(opening[:4]) >= 1
-
-
 @given(st.text(st.sampled_from('"qnn.relu"(%x){}:tensor<4xi8>->[]-1 \n'), max_size=60))
 def test_any_text_is_a_module_or_an_error(text: str) -> None:
     with contextlib.suppress(ParseError):
@@ -288,7 +261,7 @@ llvm.func @add(%from: !llvm.ptr, %what: i64) {
 
 
 def machine_code(text: str) -> MachineCode:
-    with make_context_jit():
+    with make_context():
         return MachineCode(ir.Module.parse(text))
 
 
@@ -340,17 +313,6 @@ def test_a_call_without_any_name() -> None:
     assert total.value == 20
 
 
-def test_a_writer_keeps_what_it_writes_to() -> None:
-    total = ctypes.c_int64()
-    bound = machine_code(ADD).bind("add", (0, 5))
-    writer, call = bound.writer(1), bound.call
-    del bound
-    gc.collect()
-    writer(ctypes.addressof(total))
-    call()
-    assert total.value == 5
-
-
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_another_number_of_values(count: int) -> None:
     with pytest.raises(CompileError, match=f"function 'add' must be called with 2 values, but got {count}"):
@@ -363,82 +325,11 @@ def test_an_argument_that_is_wider_than_a_value() -> None:
         machine_code(text).bind("wide", [0])
 
 
-def test_a_result_that_nobody_takes() -> None:
-    text = "llvm.func @f(%x: i64) -> i64 {\n  llvm.return %x : i64\n}"
-    with pytest.raises(CompileError, match="function 'f' must return nothing to be called, but got i64"):
-        machine_code(text).bind("f", [0])
-
-
-def test_a_declaration_cannot_be_called() -> None:
-    text = "llvm.func @elsewhere()\n" + ADD
-    with pytest.raises(CompileError, match="module must have a function 'elsewhere' that can be called"):
-        machine_code(text).bind("elsewhere", ())
-
-
-def test_a_function_that_is_not_there() -> None:
-    with pytest.raises(CompileError, match="module must have a function 'subtract' that can be called"):
-        machine_code(ADD).bind("subtract", ())
-
-
 def test_a_module_of_another_dialect_is_refused_with_its_diagnostic(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CompileError, match="cannot be turned into machine code") as caught:
         machine_code("func.func @f(%x: index) { return }")
     assert "func.func" in caught.value.render()
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"generic"}))
-def test_the_rate_of_dot_products_is_that_of_a_core(name: str) -> None:
-    chosen = TARGETS[name]
-    title = throughput.loop_title(chosen)
-    if title is None:
-        pytest.skip("this CPU lacks the instructions")
-    products = 4 * (16 if chosen.has_vnni or name == "avx512bw" else 4 if name in ("sse4.1", "x86-64") else 8)
-    share = 1 if title in ("vpdpbusd", "tdpbusd") else 0.5
-    # One instruction each cycle or every second one, at 1 to 7 GHz; two each cycle at most.
-    rate = throughput.dot_product_rate(chosen, throughput.Dots.VECTORS)
-    assert 0.5 * share * products * 1e9 < rate < 2 * share * products * 7e9
-
-
-def test_matrix_tiles_have_a_loop_of_their_own() -> None:
-    chosen = TARGETS["amxint8"]
-    if throughput.loop_title(chosen) is None:
-        pytest.skip("this CPU lacks the instructions")
-    assert (throughput.loop_title(chosen), throughput.loop_title(chosen, throughput.Dots.VECTORS)) == (
-        "tdpbusd",
-        "vpdpbusd",
-    )
-    # 1024 products a cycle instead of 64 or 128.
-    assert 2 < throughput.dot_product_rate(chosen) / throughput.dot_product_rate(chosen, throughput.Dots.VECTORS) < 40
-
-
-def test_targets_without_matrix_tiles_have_one_loop_for_both() -> None:
-    for name in ("avx512vbmi", "avxvnni", "avx2", "x86-64"):
-        assert throughput.loop_title(TARGETS[name]) == throughput.loop_title(TARGETS[name], throughput.Dots.VECTORS)
-
-
-@pytest.mark.parametrize("name", ["avx512bw", "avx2", "sse4.1"])
-def test_pairs_have_a_loop_of_their_own(name: str) -> None:
-    chosen, pairs = TARGETS[name], throughput.Dots.PAIRS
-    if throughput.loop_title(chosen) is None:
-        pytest.skip("this CPU lacks the instructions")
-    assert "pmaddubsw" in (throughput.loop_title(chosen, pairs) or "")
-    # Three instructions for as many products as four of words, of which all may start in a cycle.
-    assert 0.5 < throughput.dot_product_rate(chosen, pairs) / throughput.dot_product_rate(chosen) < 2.2
-
-
-@pytest.mark.parametrize("name", ["avx512vbmi", "avxvnni", "x86-64"])
-def test_only_targets_that_multiply_words_have_a_loop_of_pairs(name: str) -> None:
-    assert throughput.loop_title(TARGETS[name], throughput.Dots.PAIRS) is None
-
-
-def test_the_rate_of_vpdpbusd_needs_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "host_features", lambda: frozenset[str]())
-    assert throughput.loop_title(TARGETS["avx512vnni"]) is None
-    with pytest.raises(CompileError, match="needs a CPU with avx512bw, avx512f, avx512vl, avx512vnni"):
-        throughput.dot_product_rate(TARGETS["avx512vnni"])
-    with pytest.raises(CompileError, match="target 'generic' has no dot products"):
-        throughput.dot_product_rate(TARGETS["generic"])
 
 
 # The stubs promise nothing that the pinned packages do not have.

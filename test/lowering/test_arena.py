@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, TABLE, check, ends, quantization, variants_together
-from compiled_ops import tensor as tensor_lowering_arrays
+from compiled_ops import tensor as tensor_type
 from drawn_graphs import graph
 from drawn_numbers import check_plan, lifetimes
 from hypothesis import given
@@ -22,16 +22,10 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.program import arena
 from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime, peak, plan_arena, plan_centred_arena
 from qdialect.lowering.qnn_to_linalg.program.storage import (
-    NO_PADS,
     Pads,
     Storage,
-    dense_storage_of,
-    image_shape,
-    lanes_for,
-    signed_shift,
     storage_of,
 )
 from qdialect.targets import TARGETS
@@ -49,46 +43,6 @@ def test_the_arena_is_no_larger_than_all_buffers_in_a_row(buffers: list[Lifetime
     assert size >= max((own.size for own in buffers), default=0)
 
 
-def test_buffers_of_different_steps_share_a_place() -> None:
-    chain = [Lifetime(64, 0, 1), Lifetime(64, 1, 2), Lifetime(64, 2, 3), Lifetime(64, 3, 4)]
-    offsets, size = plan_arena(chain, 64)
-    assert offsets == [0, 64, 0, 64]
-    assert size == 128
-
-
-def test_a_small_buffer_goes_into_a_gap() -> None:
-    # The two large ones leave the low part free in the second step; only the small one of that step fits there.
-    offsets, size = plan_arena([Lifetime(128, 0, 0), Lifetime(96, 0, 1), Lifetime(64, 1, 1)], 64)
-    assert offsets == [0, 128, 0]
-    assert size == 224
-
-
-@pytest.mark.parametrize(("first", "second", "met"), [((0, 1), (1, 2), True), ((0, 1), (2, 3), False)])
-def test_lifetimes_include_their_last_step(first: tuple[int, int], second: tuple[int, int], met: bool) -> None:
-    one, other = Lifetime(1, *first), Lifetime(1, *second)
-    assert plan_arena([one, other], 1)[1] == plan_arena([other, one], 1)[1] == 1 + met
-
-
-@pytest.mark.parametrize("size", [1, 60, 64, 65])
-def test_no_second_plan_is_made_where_the_alignment_takes_the_rest(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans: list[int] = []
-    assign = vars(arena)["_assign_offsets"]
-
-    def counted(*arguments: object) -> tuple[list[int], int]:
-        plans.append(1)
-        return assign(*arguments)
-
-    monkeypatch.setattr(arena, "_assign_offsets", counted)
-    chain = [Lifetime(size, step, step + 1) for step in range(40)]
-    assert plan_arena(chain, 64)[1] == -(-size // 64) * 64 + size
-    assert len(plans) == 1
-
-
-def test_no_buffers() -> None:
-    assert plan_arena([], 64) == ([], 0)
-    assert peak([]) == 0
-
-
 @given(lifetimes())
 def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
     steps = [sum(own.size for own in buffers if own.first <= step <= own.last) for step in range(10)]
@@ -96,52 +50,12 @@ def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
     assert plan_arena(buffers, 1)[1] >= peak(buffers)
 
 
-def test_a_second_plan_is_made_where_the_first_leaves_a_hole() -> None:
-    # Largest first, 5 lies at 0 and 4 on it; then 3 and 3, which meet 4 but not 5, fit only one below it.
-    buffers = [Lifetime(5, 0, 1), Lifetime(4, 1, 2), Lifetime(3, 2, 2), Lifetime(3, 2, 2)]
-    assert peak(buffers) == 10
-    assert plan_arena(buffers, 1)[1] == 10
-
-
 # Places around centres: buffers that live at the same time are apart, the halves of others on the same sides.
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))
-def test_what_lives_together_is_apart_of_centred(buffers: list[Lifetime], alignment: int) -> None:
+def test_centred_buffers_that_live_together_are_apart(buffers: list[Lifetime], alignment: int) -> None:
     check_plan(buffers, alignment, *plan_centred_arena(buffers, alignment))
-
-
-@given(lifetimes(), st.sampled_from([1, 16, 64]))
-def test_memory_grows_by_half_at_most(buffers: list[Lifetime], alignment: int) -> None:
-    assert plan_centred_arena(buffers, alignment)[1] <= 1.5 * plan_arena(buffers, alignment)[1]
-
-
-def test_halves_lie_on_the_same_sides() -> None:
-    chain = [Lifetime(640, 0, 1), Lifetime(1280, 1, 2), Lifetime(256, 2, 3), Lifetime(1024, 3, 4)]
-    offsets, size = plan_centred_arena(chain, 64)
-    centres = [offset + own.size // 2 for offset, own in zip(offsets, chain, strict=True)]
-    assert centres[0] == centres[2]
-    assert centres[1] == centres[3]
-    assert size == 640 + 1280
-    assert plan_arena(chain, 64)[0] == [1280, 0, 1280, 0]
-
-
-@pytest.mark.parametrize("size", [1, 63, 65, 190])
-def test_odd_sizes_lie_around_a_multiple_of_the_alignment(size: int) -> None:
-    offsets, _ = plan_centred_arena([Lifetime(1024, 0, 1), Lifetime(size, 2, 3)], 64)
-    assert offsets[0] == 0
-    assert offsets[1] < 512
-    assert offsets[1] % 64 == 0
-    assert abs((offsets[1] + size / 2) - 512) < 64
-
-
-def test_the_smaller_plan_stays_where_centres_take_much_more() -> None:
-    # Around centres each of the small buffers would have a place as large as the one that lives with the others.
-    stairs = [Lifetime(640, step, step + 1) for step in range(0, 8, 2)]
-    crowd = [*stairs, *(Lifetime(640, 0, 0) for _ in range(3)), Lifetime(2560, 9, 9)]
-    plain, centred = plan_arena(crowd, 64), plan_centred_arena(crowd, 64)
-    assert plain[1] == 2560
-    assert centred == plain
 
 
 # Where the elements of a stored tensor are.
@@ -168,39 +82,6 @@ def test_elements_and_pads_fill_the_buffer(shape: tuple[int, int, int, int], pad
     np.testing.assert_array_equal(storage.origin + offsets, inside)
 
 
-@given(st.integers(1, 300))
-def test_channels_are_rounded_up_to_whole_vectors(channels: int) -> None:
-    lanes = lanes_for(channels)
-    assert lanes >= channels
-    assert lanes == 4 if channels <= 4 else lanes % 8 == 0 and lanes - channels < 8
-
-
-def test_values_are_stored_unsigned() -> None:
-    assert [signed_shift(tensor(f"4x{name}")) for name in ("i8", "ui8", "i16", "ui16", "i32")] == [128, 0, 0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [((2, 3, 4, 5), (2, 3, 4, 5)), ((), (1, 1, 1, 1)), ((7,), (1, 1, 1, 7)), ((2, 3, 5), (6, 1, 1, 5))],
-)
-def test_shapes_of_any_rank_are_images(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    assert image_shape(shape) == expected
-
-
-def test_sizes_in_bytes() -> None:
-    assert storage_of(tensor("2x3xi32")).bytes() == 2 * 4 * 4
-    assert storage_of(tensor("2x3xi16")).bytes() == 2 * 4 * 2
-    padded = storage_of(tensor("2x3xui8"), (0, 1, 0, 1))
-    assert padded.bytes() == 2 * 3 * 4
-    assert padded.live_bytes() == 2 * 3
-
-
-def test_a_users_array_has_no_padding_lanes() -> None:
-    assert dense_storage_of(tensor("1x2x2x3xui8")).length == 12
-    assert storage_of(tensor("1x2x2x3xui8")).length == 16
-    assert dense_storage_of(tensor("1x2x2x8xui8")) == storage_of(tensor("1x2x2x8xui8"))
-
-
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
@@ -220,10 +101,6 @@ def test_a_window_starts_in_the_padding_and_steps_over_it(
         found = window.start(storage) + n * image + oh * row + ow * column + kh * tap_row + kw * tap_column
         # Rows of the buffer start with the padding, so input row -padding is row 0.
         assert found == whole[n, oh * strides[0] + kh * dilation[0], ow * strides[1] + kw * dilation[1], 0]
-
-
-def test_no_pads_are_the_default() -> None:
-    assert storage_of(tensor("1x2x2x8xi8")).pads == NO_PADS
 
 
 # Kernels that read and write users' arrays as they are: nothing is copied, whatever the rows and the sign.
@@ -261,12 +138,6 @@ def mean(value: ir.Value) -> ir.Value:
     return build(MeanOp, value, element=element, **attributes).output
 
 
-def both_ways(value: ir.Value) -> list[ir.Value]:
-    """A result that is read again, returned twice, and an argument that is returned as it is."""
-    first = table(value)
-    return [first, same_values(first), first, value]
-
-
 def labels(module: ir.Module) -> set[str]:
     return {label.split()[0] for label in lower(module, TARGETS["generic"], Phase.LINALG).labels}
 
@@ -275,15 +146,9 @@ def labels(module: ir.Module) -> set[str]:
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("body", [table, same_values, sums, extremes, mean])
 def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> None:
-    module = graph([tensor_lowering_arrays(SHAPE, element)], body)
+    module = graph([tensor_type(SHAPE, element)], body)
     check(module)
     assert not labels(module) & {"input", "output"}
-
-
-@variants_together
-@pytest.mark.parametrize("element", EIGHT_BIT)
-def test_results_may_be_read_and_returned_again(element: str) -> None:
-    check(graph([tensor_lowering_arrays(SHAPE, element)], both_ways))
 
 
 @variants_together
@@ -296,7 +161,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
         bounds: dict[str, Any] = {"output_min": low, "output_max": high}
         return [table(value), build(MaxPool2DOp, value, element=element, **window, **bounds).output]
 
-    module = graph([tensor_lowering_arrays(SHAPE, element)], body)
+    module = graph([tensor_type(SHAPE, element)], body)
     check(module)
     assert {"input", "output"} <= labels(module)
 
@@ -304,7 +169,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
 @variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_what_windows_alone_read_has_rows_without_padding_lanes(element: str) -> None:
-    module = graph([tensor_lowering_arrays(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
+    module = graph([tensor_type(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
     check(module)
     lowered = lower(module, TARGETS["generic"], Phase.LINALG)
     assert [size for kind, size in lowered.buffers if kind == "i8"] == [7 * 9 * 3]

@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import Attributes, check, check_compiled, drawn_inputs, tensor
+from compiled_ops import Attributes, check, tensor
 from drawn_graphs import graph
 from drawn_networks import Network, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from quantized_layers import SCALE, ZERO_POINT, requantize
+from quantized_layers import requantize
 
 from qdialect import targets
 from qdialect.aot.object_file import disassembly, object_code
-from qdialect.arithmetic.tables import Entries, NanPolicy
-from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, TanhOp, build
+from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.register_tiles import Layout, explained
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import (
     ChannelBlock,
     Strategy,
     TiledOperand,
     depthwise_blocks,
-    lane_blocks,
-    lane_parts,
     row_tiles,
     rows_for,
-    split,
     strategy_of,
     tile_model,
 )
-from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, group_blocks
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pipeline import PassManager
-from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.targets import TARGETS, host_features, resolve
+from qdialect.targets import TARGETS, resolve
 from qdialect.targets.cpus import CPUS
 
 KINDS = [name for name in TARGETS if name != "generic"]
@@ -75,14 +67,6 @@ def test_portable_code_of_a_strategy_gives_the_same_bits() -> None:
     network = Network(3)
     network.convolution(21, 1, table=True)
     assert_same(network, PORTABLE)
-
-
-def test_portable_code_needs_no_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "host_features", frozenset[str])
-    network = Network(4)
-    network.convolution(8, 1)
-    assert "llvm.x86" not in str(lower(parse(network.text()), resolve("avx512vbmi,portable")).module)
-    assert_same(network, ["avx512vbmi,portable"])
 
 
 USED = {
@@ -160,11 +144,6 @@ def test_blocks_cover_every_lane_once(
     assert position == lanes
 
 
-@given(CHANNELS, DEPTHS)
-def test_at_most_one_block_has_narrow_vectors(lanes: int, depth: int) -> None:
-    assert sum(block.lanes < 16 for block in AVX512.channel_blocks(lanes, depth)) <= 1
-
-
 @given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
 @pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
 def test_rows_are_covered_by_tiles_that_fit_the_registers(
@@ -179,16 +158,6 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
             rows = prod(rows for _, _, rows in tile)
             # Accumulators, weights and one broadcast row.
             assert width * (rows * block.vectors + block.vectors + 1) <= registers
-
-
-@given(EXTENTS)
-@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
-def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, extent: int
-) -> None:
-    segments = strategy.depthwise_segments(extent)
-    assert covered(segments) == list(range(extent))
-    assert all(size % pixels == 0 and width * (pixels + 2) <= registers for _, size, pixels in segments)
 
 
 @pytest.mark.parametrize(
@@ -210,56 +179,6 @@ def test_the_order_of_the_loops_is_the_one_that_fetches_least(
     weights: TiledOperand, data: TiledOperand, *, expected: bool
 ) -> None:
     assert AVX512.is_weight_stationary(weights, data, 1 << 10) is expected
-
-
-@pytest.mark.parametrize(
-    ("weights", "data", "results", "expected"),
-    [
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9, True),
-        # Weights stay in the first level whatever the order.
-        (TiledOperand(1 << 14, 8), TiledOperand(1 << 10, 100), 1 << 5, False),
-        # The lines of the results cost more than the weights.
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 12, False),
-        # What does not stay near is read from afar for each tile of channels.
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 20, 200), 1 << 9, False),
-        (TiledOperand(1 << 20, 8), TiledOperand(1 << 20, 200), 1 << 9, True),
-        # Few tiles of pixels.
-        (TiledOperand(1 << 20, 8), TiledOperand(1 << 14, 3), 1 << 5, False),
-    ],
-)
-def test_weights_of_256_bits_are_kept(
-    weights: TiledOperand, data: TiledOperand, results: int, *, expected: bool
-) -> None:
-    assert strategy_of(resolve("alderlake")).is_weight_stationary(weights, data, results) is expected
-
-
-@pytest.mark.parametrize("name", ["icelake-server", "haswell"])
-def test_weights_of_other_products_are_not_kept(name: str) -> None:
-    assert not strategy_of(resolve(name)).is_weight_stationary(
-        TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9
-    )
-
-
-def test_a_double_pumped_core_starts_twice_as_many_narrow_instructions() -> None:
-    whole, half, quarter = (resolve(name).machine for name in ("znver4", "avx2,tune=znver4", "sse4.1,tune=znver4"))
-    assert (whole.dot_products, whole.vector_instructions, whole.loads) == (1, 2, 1)
-    for narrow in (half, quarter):
-        assert (narrow.dot_products, narrow.vector_instructions, narrow.loads) == (2, 4, 2)
-    skylake_x, zen_5 = resolve("avx2,tune=skx").machine, resolve("avx2,tune=znver5").machine
-    assert (skylake_x.vector_bits, skylake_x.dot_products, zen_5.dot_products) == (256, 2, 2)
-
-
-def test_additions_of_words_take_units_of_their_products_on_zen() -> None:
-    zen, skylake = (tile_model(resolve(name)) for name in ("avx2,tune=znver4", "skylake"))
-    assert zen is not None
-    assert skylake is not None
-    assert zen.machine.word_dots_started == 1.6
-    assert skylake.machine.word_dots_started == skylake.machine.dot_products == 2
-    words = replace(zen, layout=Layout.STORED_WORDS)
-    assert words.cycles(6, 2, 1) == 15
-    # What is fetched ahead from beyond the second level comes in time.
-    assert words.cycles(6, 2, 1 << 30) == 15
-    assert replace(words, machine=replace(words.machine, near_fetch_distance=0)).cycles(6, 2, 1 << 30) == 16
 
 
 def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
@@ -291,46 +210,6 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
                 assert rows * vectors + vectors + 3 <= target.machine.vector_registers
 
 
-def test_the_best_candidate_takes_least_for_a_sum() -> None:
-    model = tile_model(resolve("znver4"))
-    assert model
-    choices = list(model.choices())
-    for choice in choices:
-        costs = [one.cost for one in choice.candidates]
-        assert costs == sorted(costs)
-        assert choice.candidates[0].vectors == max(choice.tiles.rows)
-    # 14 x 2 dot products, one a cycle; 128 bytes of weights at 8 a cycle are less.
-    best = choices[-1].candidates[0]
-    assert (best.rows, best.vectors, best.bound) == (14, 2, "products")
-    assert (best.cycles["products"], best.cycles["weights"]) == (28, 16)
-    assert "14 rows x 2 vectors: 28.0 cycles for 28 sums, 1.00 each, bound by products" in explained(model)
-
-
-@given(EXTENTS, st.integers(1, 70))
-def test_splits_are_whole_tiles_and_one_rest(extent: int, tile: int) -> None:
-    parts = split(extent, tile)
-    assert covered(parts) == list(range(extent))
-    assert [own for _, _, own in parts[:-1]] == [tile] * (len(parts) - 1)
-    assert 1 <= len(parts) <= 2
-    assert all(size % own == 0 and own <= tile for _, size, own in parts)
-
-
-@given(EXTENTS, st.sampled_from([16, 32, 64]), st.sampled_from([4, 8, 16]))
-def test_lanes_of_a_row_are_whole_vectors_and_one_rest(extent: int, width: int, lanes: int) -> None:
-    parts = lane_parts(extent, width, lanes)
-    assert covered(parts) == list(range(extent))
-    assert all(size % own == 0 and own <= width and (own < lanes or own % lanes == 0) for _, size, own in parts)
-
-
-@given(EXTENTS, st.integers(2, 24))
-def test_rows_leave_no_tiny_rest(extent: int, maximum: int) -> None:
-    rows = rows_for(extent, maximum)
-    assert 1 <= rows <= min(maximum, extent)
-    tiles = -(-extent // rows)
-    # No more tiles than with the largest tile, unless that makes them all equal.
-    assert extent % rows == 0 or tiles == -(-extent // maximum)
-
-
 @pytest.mark.parametrize(
     ("cpu", "channels", "rows"),
     [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
@@ -340,33 +219,6 @@ def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: 
     strategy = strategy_of(resolve(cpu))
     block = strategy.channel_blocks(channels, 300)[0]
     assert rows_for(28, block.rows, strategy.least_rows(block)) == rows
-
-
-@given(CHANNELS, st.integers(1, 30), st.booleans(), st.sampled_from([64, 32, 16]))
-def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool, vector: int) -> None:
-    blocks = lane_blocks(lanes, width, merge=merge, vector=vector)
-    seen: set[int] = set()
-    for block in blocks:
-        assert block.pixels <= width
-        assert block.tiles * vector == block.pixels * block.lanes
-        assert block.start + block.lanes <= lanes
-        seen |= set(range(block.start, block.start + block.lanes))
-    assert seen == (set(range(lanes)) if blocks else set())
-
-
-def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:
-    for name in TARGETS:
-        target = resolve(name)
-        rows = strategy_of(target).interleaved_rows
-        assert 4 * rows + 4 + 4 <= target.machine.vector_registers or rows == 0
-        assert (rows == 0) == (name == "generic")
-
-
-@given(EXTENTS)
-def test_every_row_of_pixels_is_covered_once(extent: int) -> None:
-    parts = AVX512.depthwise_rows(extent)
-    assert covered(parts) == list(range(extent))
-    assert all(size % tile == 0 and tile <= AVX512.interleaved_rows for _, size, tile in parts)
 
 
 # Contractions in which all pixels meet one tile of channels before the next: large weights are read once.
@@ -420,45 +272,6 @@ def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -
     check(contractions())
 
 
-@pytest.mark.parametrize("name", ["avx512vbmi", "avx512vnni", "avx2,portable", "sse4.1,portable"])
-def test_tables_behind_all_pixels_for_each_tile_of_channels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
-    rng = np.random.default_rng(5)
-
-    def body(data: ir.Value) -> list[ir.Value]:
-        quantized = convolution(data, ((70, 3, 3, 5), 1, (0,)), rng)
-        return [
-            build(
-                TanhOp, quantized, element="i8", input_scale=SCALE, input_zero_point=ZERO_POINT, output_scale=2**-7,
-                output_zero_point=0, entries=Entries.HALF_AWAY_DIVIDE, nan=NanPolicy.MAX,
-            ).output
-        ]  # fmt: skip
-
-    module = graph([tensor((1, 7, 5, 5), "ui8")], body)
-    PassManager(FuseQnnPass()).run(module)
-    assert "lut = " in str(module)
-    if resolve(name).features <= host_features():
-        inputs = drawn_inputs(module)
-        check_compiled(module, name, [inputs], [interpreter.run(module, inputs)])
-    assert "vector.gather" not in str(lower(module, resolve(name), Phase.X86).module)
-
-
-def test_large_weights_meet_all_pixels_tile_by_tile() -> None:
-    texts = [_kernels(channels) for channels in (64, 640)]
-    assert ["qnn.tiles = array<i64: 1, 5, 0, 0>" in text for text in texts] == [False, True]
-
-
-def _kernels(channels: int) -> str:
-    """A dense layer whose weights fit four times the near bytes of the generic target, or do not."""
-
-    def body(rows: ir.Value) -> ir.Value:
-        weight = constant(np.ones((channels, 1024), np.int8))
-        values: Attributes = {"input_scale": 0.02, "input_zero_point": 7, "weight_scales": (0.01,)}
-        return build(DenseOp, rows, weight, None, element="i32", **values).output
-
-    return str(lower(graph([tensor((20, 1024), "ui8")], body), TARGETS["generic"], Phase.LINALG).module)
-
-
 # Blocks of a grouped convolution: every output channel once, its taps where its inputs are.
 
 COUNTS = (st.integers(1, 12), st.integers(1, 9), st.integers(1, 12))
@@ -473,15 +286,6 @@ def outputs(block: ChannelGroup) -> list[int]:
 def test_every_output_channel_is_in_one_block(groups: int, depth: int, width: int) -> None:
     blocks = group_blocks(groups, groups * depth, groups * width)
     assert sorted(channel for block in blocks for channel in outputs(block)) == list(range(groups * width))
-
-
-@given(*COUNTS)
-def test_only_the_last_block_may_leave_a_vector_half_written(groups: int, depth: int, width: int) -> None:
-    *whole, last = group_blocks(groups, groups * depth, groups * width)
-    assert all(block.channels_out % 8 == 0 for block in whole)
-    assert last.count == 1 or last.channels_out % 8 == 0
-    # No more groups join than that takes: what is multiplied by zeros is wasted.
-    assert all(block.per_block <= 8 // math.gcd(width, 8) for block in [*whole, last])
 
 
 @given(*COUNTS, st.integers(1, 2))
@@ -501,12 +305,3 @@ def test_a_block_reads_what_the_groups_read(groups: int, depth: int, width: int,
             first = block.start_in + index // block.channels_out * block.channels_in
             found[channel] = int((x[:, :, first : first + block.channels_in] * taps[index]).sum())
     assert [found[channel] for channel in range(groups * width)] == expected
-
-
-def test_one_group_is_one_dense_block() -> None:
-    assert group_blocks(1, 6, 10) == [ChannelGroup(1, 0, 0, 6, 10, 1)]
-
-
-def test_groups_join_until_their_outputs_are_whole_vectors() -> None:
-    # 2 outputs each: four groups make 8; the tenth and ninth are left.
-    assert group_blocks(10, 30, 20) == [ChannelGroup(2, 0, 0, 12, 8, 4), ChannelGroup(1, 16, 24, 6, 4, 2)]

@@ -1,20 +1,15 @@
 """Epilogues of matrix tiles between the products of the next block: which of them wait, and the bits of all."""
 
-import re
-
 import numpy as np
 import pytest
 from drawn_vector import module_of
 from numpy.typing import NDArray
 
-from qdialect.bench.core_model.kernel_cycles import counted
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.vector_to_x86.patterns import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets import resolve
-from qdialect.targets.machine import MACHINES
 
 BLOCKS, ROWS, K_GROUPS, LANES = 5, 6, 8, 16
 
@@ -114,39 +109,6 @@ def test_an_epilogue_is_computed_between_products() -> None:
     assert behind.count("vector.store") + behind.count("vector.transfer_write") > 0
 
 
-@pytest.mark.parametrize(("step", "piece"), [(2, 1), (2, 2), (2, 3), (4, 1)])
-def test_pieces_are_counted_as_often_as_they_are_computed(step: int, piece: int) -> None:
-    machine = MACHINES["sapphirerapids"]
-    module = lowered("amxint8", step=step, piece=piece, **APART)
-    in_steps = {float(found) for found in re.findall(r"qnn.trips = (\S+) : f64", str(module))} - {1.0}
-    pieces, steps = ROWS // piece, K_GROUPS // step
-    # The first of the steps stores the sums of the block before as well.
-    assert in_steps == {pieces / steps, 1 / steps} - {1.0}
-    # All rows of every block, and at most a piece more behind the last one.
-    stores = counted(functions(module)[0], machine)["stores"]
-    assert BLOCKS * pieces <= stores <= BLOCKS * pieces + 1
-
-
-@pytest.mark.parametrize("step", [2, 8])
-def test_sums_wait_in_registers_for_the_first_product_of_the_next_block(step: int) -> None:
-    text = str(lowered("amxint8", step=step, **APART))
-    order = re.findall(r"llvm.x86.(tilestored64|tilezero|tdpbusd)|(scf.if)", text)
-    names = [one or branch for one, branch in order]
-    # The last block is stored behind all; of the others, the first step stores one.
-    assert [name for name in names if name != "scf.if"] == ["tilestored64", "tilezero", "tdpbusd", "tilestored64"]
-    assert names[: names.index("tdpbusd")] == ["scf.if", "tilestored64", "tilezero"]
-
-
-def two_in_a_loop() -> str:
-    """The program with a second block in each iteration, on buffers of its own."""
-    text = PROGRAM.format(step=2, piece=3, **APART)
-    begin, end = text.index("    %sums = "), text.index("  }\n  return")
-    own = r"%(sums|k|sum|x|y|x32|y32|next|behind|row|own|bytes|taps|scratch|out)\b"
-    text = text[:end] + re.sub(own, r"%\1_2", text[begin:end]) + text[end:]
-    arguments = "%scratch_2: memref<1x1x6x16xi32>, %out_2: memref<6x6x8x4xi8>"
-    return text.replace("%out: memref<6x6x8x4xi8>)", f"%out: memref<6x6x8x4xi8>, {arguments})")
-
-
 def scratch_read_beside() -> str:
     """The program with a second result: in each iteration, what scratch had before."""
     text = PROGRAM.format(step=2, piece=3, **APART)
@@ -157,20 +119,6 @@ def scratch_read_beside() -> str:
         "    vector.transfer_write %old, %was[%block, %c0] {in_bounds = [true]} : vector<16xi32>, memref<6x16xi32>\n"
     )
     return text.replace(old, read + old).replace("xi8>) {", "xi8>, %was: memref<6x16xi32>) {")
-
-
-def test_registers_are_kept_for_one_chain_in_a_loop_alone() -> None:
-    module = module_of(two_in_a_loop())
-    to_x86(module, resolve("amxint8,portable"))
-    to_llvm(module)
-    random = np.random.default_rng(6)
-    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
-    expected, scratch, second = out.copy(), [np.zeros((1, 1, 6, 16), np.int32) for _ in range(2)], _bytes()
-    wanted(data, weights, expected, chained=False)
-    keep = [data, weights, scratch[0], out, scratch[1], second]
-    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
-    np.testing.assert_array_equal(out, expected)
-    np.testing.assert_array_equal(second, expected)
 
 
 def test_sums_that_others_read_are_stored_with_their_block() -> None:

@@ -21,7 +21,6 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.pair_sums import sums_fit
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
-from qdialect.lowering.qnn_to_linalg.contractions.windows import overlapping
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features
@@ -57,15 +56,6 @@ def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
     values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
     check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
-
-
-@pytest.mark.parametrize("number", [10, 11])
-def test_all_taps_of_a_single_row_are_in_dot_products(number: int) -> None:
-    shape, kernel, *_ = WINDOWS[number]
-    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
-    text = str(lower(depthwise(number, "ui8", values, (3,)), TARGETS["avx512vbmi"], Phase.X86).module)
-    assert "vpdpbusd" in text
-    assert "arith.muli" not in text
 
 
 @variants_together
@@ -174,21 +164,12 @@ def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool,
         assert all(one.taps[0].size > 1 for one in k_groups)
 
 
-@pytest.mark.parametrize(("row", "products"), [([85, 85, 86], 1), ([127, 127, 3], 2), ([127, 127, 127], 2)])
-def test_what_the_middle_column_has_too_much_of_is_one_more_product(row: list[int], products: int) -> None:
-    weights = np.zeros((1, 3, 3), np.int32)
-    weights[0, 1] = row
-    k_groups = k_groups_of(weights, in_pairs=True)
-    assert len(k_groups) == products
-    assert [one.is_vertical for one in k_groups[1:]] == [True] * (products - 1)
-
-
 # Taps that fill no K group gathered from all rows: the same numbers, and only where it pays.
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
 """Input, weights, strides, padding, dilation."""
 STEM: Case = ((1, 9, 65, 3), (16, 3, 3, 3), (2, 2), (0, 0, 1, 1), (1, 1))
-WINDOWS_GATHERED_TAPS: list[Case] = [
+GATHERED: list[Case] = [
     STEM,
     ((2, 11, 40, 3), (64, 7, 7, 3), (2, 2), (3, 3, 3, 3), (1, 1)),
     ((1, 7, 33, 1), (24, 5, 5, 1), (1, 1), (2, 1, 1, 3), (1, 1)),
@@ -198,7 +179,7 @@ WINDOWS_GATHERED_TAPS: list[Case] = [
 ]
 
 
-def convolution_gathered_taps(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
+def gathered_convolution(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
     """A convolution whose `weight` zero point is `point`."""
     shape, taps, strides, padding, dilation = case
     rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
@@ -247,23 +228,23 @@ def gathers(module: ir.Module, target: str = "avx512vbmi") -> bool:
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(WINDOWS_GATHERED_TAPS)))
+@pytest.mark.parametrize("number", range(len(GATHERED)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
-    module = convolution_gathered_taps(WINDOWS_GATHERED_TAPS[number], data, "i8")
+    module = gathered_convolution(GATHERED[number], data, "i8")
     assert gathers(module)
     check(module)
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_clipped_weights(number: int) -> None:
-    module = outliers(WINDOWS_GATHERED_TAPS[number])
+    module = outliers(GATHERED[number])
     assert gathers(module)
     check(module)
 
 
 def test_two_threads() -> None:
-    module = convolution_gathered_taps(((1, 120, 130, 3), *WINDOWS_GATHERED_TAPS[1][1:]), "ui8", "i8")
+    module = gathered_convolution(((1, 120, 130, 3), *GATHERED[1][1:]), "ui8", "i8")
     assert gathers(module)
     [data] = drawn_inputs(module)
     [wanted] = interpreter.run(module, [data])
@@ -288,25 +269,9 @@ def test_planes_before_a_convolution(data: str, planes: int, width: int) -> None
     check(graph([tensor((2, planes, 7, width), data)], body))
 
 
-def test_it_is_done_only_where_it_pays() -> None:
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "generic")
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "avx512vnni")
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "amxint8")
-    # Windows are summed in addition to the products.
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "ui8", point=0))
-    # Eight channels save half as much.
-    assert not gathers(convolution_gathered_taps((STEM[0], (8, 3, 3, 3), *STEM[2:]), "ui8", "i8"))
-    # Rows of three whole K groups, and of three taps, which are no K group.
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 4), (16, 3, 3, 4), *STEM[2:]), "ui8", "i8"))
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 1), (64, 3, 3, 1), *STEM[2:]), "ui8", "i8"))
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 6), (64, 3, 3, 3), *STEM[2:]), "ui8", "i8", groups=2))
-    # Sixteen pixels lie in more than two vectors.
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 9), (64, 3, 3, 9), *STEM[2:]), "ui8", "i8"))
-
-
 # Windows summed up before the products, for weights with zero points: the same numbers, and only where it pays.
 
-WINDOWS_WINDOW_SUMS: list[Case] = [
+SUMMED: list[Case] = [
     ((1, 9, 11, 19), (40, 3, 3, 19), (2, 1), (0, 1, 1, 0), (1, 1)),
     ((2, 5, 7, 130), (70, 1, 1, 130), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 8, 8, 64), (64, 3, 3, 64), (1, 1), (2, 2, 2, 2), (2, 2)),
@@ -316,7 +281,7 @@ WINDOWS_WINDOW_SUMS: list[Case] = [
 ]
 
 
-def convolution_window_sums(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
+def summed_convolution(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
     shape, taps, strides, padding, dilation = case
     low, high = ends(weight)
     rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
@@ -344,10 +309,10 @@ def sums(module: ir.Module, target: str = "avx512vnni") -> bool:
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(WINDOWS_WINDOW_SUMS)))
+@pytest.mark.parametrize("number", range(len(SUMMED)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
-def test_convolutions_of_window_sums(number: int, data: str) -> None:
-    module = convolution_window_sums(WINDOWS_WINDOW_SUMS[number], data, EIGHT_BIT[number % 2])
+def test_summed_windows(number: int, data: str) -> None:
+    module = summed_convolution(SUMMED[number], data, EIGHT_BIT[number % 2])
     assert sums(module)
     check(module)
 
@@ -363,37 +328,10 @@ def test_products_of_two_tensors() -> None:
     check(module)
 
 
-def test_it_is_done_only_where_it_pays_of_window_sums() -> None:
-    case = WINDOWS_WINDOW_SUMS[2]
-    assert not sums(convolution_window_sums(case, "ui8", "i8", point=0))
-    assert not sums(convolution_window_sums(case, "ui8", "ui8"), "generic")
-    assert not sums(convolution_window_sums(((1, 8, 8, 64), (64, 3, 3, 16), *case[2:]), "ui8", "ui8", groups=4))
-    assert not sums(
-        convolution_window_sums(((1, 8, 8, 16), (16, 1, 1, 16), (1, 1), (0, 0, 0, 0), (1, 1)), "ui8", "ui8")
-    )
-
-
 @variants_together
 @pytest.mark.parametrize("channels", [20, 40, 72, 80, 96, 128, 200])
 def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
     case: Case = ((1, 3, 5, channels), (192, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
-    module = convolution_window_sums(case, "ui8", "ui8")
+    module = summed_convolution(case, "ui8", "ui8")
     assert sums(module)
     check(module)
-
-
-@pytest.mark.parametrize("widest", [4, 8, 16])
-def test_overlapping_vectors_end_with_the_last_tap(widest: int) -> None:
-    for taps in range(24, 700, 8):
-        lanes, count, step = overlapping(taps, widest)
-        assert 4 <= lanes <= widest
-        assert 0 < step <= 4 * lanes
-        assert (count - 1) * step + 4 * lanes == taps
-
-
-@variants_together
-@pytest.mark.parametrize("point", [0, 1, 127, 129, 255])
-@pytest.mark.parametrize("number", [0, 2, 4])
-def test_one_zero_point_of_all_weights(point: int, number: int) -> None:
-    """It stands in the ones; the products of the largest data and of the least weights are those of words."""
-    check(convolution_window_sums(WINDOWS_WINDOW_SUMS[number], "ui8", "ui8", point=point))

@@ -10,12 +10,10 @@ from compiled_ops import EIGHT_BIT, check_compiled, drawn_inputs, ends, tensor
 from drawn_graphs import graph
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
-    FixedMultiplier,
     IntArray,
     Multiplier,
     QuantParams,
@@ -24,14 +22,11 @@ from qdialect.arithmetic import (
     requantize,
     requantize_parameters,
     select_channels,
-    thresholds_of,
 )
 from qdialect.arithmetic.elementwise import add
 from qdialect.dialect import MulOp, build
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.strategy import strategy_of
-from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, FixedPointSum, Quantization, fixed_point_sum
+from qdialect.lowering.qnn_to_linalg.bodies.addition import FixedPointSum, fixed_point_sum
 from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
     FixedPointMultiplier,
     WordMultiplier,
@@ -40,12 +35,10 @@ from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
     shifted_thresholds,
     word_multiplier,
 )
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
 from qdialect.reference import interpreter
-from qdialect.targets import GENERIC, TARGETS, host_features
+from qdialect.targets import TARGETS, host_features
 
 INT32 = np.iinfo(np.int32)
-FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
 # One below one, powers of two, and what makes double roundings and ties frequent.
 MULTIPLIERS = st.one_of(
     st.floats(2.0**-12, 0.9999),
@@ -127,50 +120,6 @@ def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
     assert form is not None or not drawn[0].is_fixed
 
 
-@pytest.mark.parametrize("rounding", FIXED)
-@pytest.mark.parametrize("zero_point", [-128, 0, 127])
-def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
-    # Others in every case: all their accumulators are compared, which takes long.
-    seed = FIXED.index(rounding) * 256 + zero_point + 128
-    f32 = 2.0 ** np.random.default_rng(seed).uniform(-13, -2, 20)
-    acc_range = (np.full(20, -150_000), np.full(20, 150_000))
-    assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None
-
-
-def test_two_roundings_jump_at_zero_and_one_rounding_does_not() -> None:
-    acc_range = (np.array([-100_000]), np.array([100_000]))
-
-    def jumps(rounding: Rounding, zero_point: int) -> bool:
-        params = requantize_parameters(rounding, np.array([0.0012345]))
-        form = check(rounding, params, zero_point, (0, 255), 0, acc_range)
-        assert form is not None
-        return "limit" in {parameter.name for parameter in form.parameters}
-
-    assert jumps(Rounding.FIXED32_DOUBLE, 128)
-    # What is below zero has no code of its own.
-    assert not jumps(Rounding.FIXED32_DOUBLE, 0)
-    assert not jumps(Rounding.FIXED64_UP, 128)
-
-
-@pytest.mark.parametrize(
-    ("zero_point", "f32", "shift"),
-    [
-        # Slopes of 26 to 30 bits tell all thresholds apart.
-        (0, [0.02, 0.07, 0.25], 0),
-        # Those of 21 bits do not; of 25 they do, with the least shift that a channel has of its own.
-        (0, [0.06, 0.000345678], 4),
-        # Below zero this rounding jumps by a unit of each channel's own shift.
-        (128, [0.02, 0.07, 0.25], None),
-    ],
-)
-def test_channels_have_one_shift_where_windows_are_wide(zero_point: int, f32: list[float], shift: int | None) -> None:
-    params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array(f32))
-    reach = np.full(len(f32), 700_000)
-    form = check(Rounding.FIXED32_DOUBLE, params, zero_point, (0, 255), 0, (-reach, reach))
-    assert form is not None
-    assert form.shift == shift
-
-
 @pytest.mark.parametrize("rounding", Rounding)
 def test_where_multipliers_are_one_or_more_there_is_no_line(rounding: Rounding) -> None:
     params = requantize_parameters(rounding, np.array([0.5, 1.0]))
@@ -180,52 +129,6 @@ def test_where_multipliers_are_one_or_more_there_is_no_line(rounding: Rounding) 
 def test_accumulators_that_wrap_have_no_line() -> None:
     params = requantize_parameters(Rounding.FIXED64_UP, np.array([0.001]))
     assert line(params, 0, (0, 255), 0, Rounding.FIXED64_UP, (np.array([0]), np.array([2**31]))) is None
-
-
-def test_a_channel_without_weights_may_have_any_bias() -> None:
-    params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array([2.0**-29, 0.001]))
-    acc_range = (np.array([2**31 - 5, -1000]), np.array([2**31 - 1, 1000]))
-    form = line(params, 3, (0, 255), 0, Rounding.FIXED32_DOUBLE, acc_range)
-    assert form is not None
-    acc = np.stack([*acc_range, (acc_range[0] + acc_range[1]) // 2])
-    wanted = requantize(acc, params, 3, 0, 255, Rounding.FIXED32_DOUBLE)
-    np.testing.assert_array_equal(np.clip(of_line(form, acc), 0, 255), wanted)
-
-
-@given(
-    st.lists(st.tuples(st.integers(2**30, 2**31 - 1), st.integers(-31, 0)), min_size=1, max_size=4),
-    st.integers(-128, 255),
-    st.sampled_from([(-2000, 2000), (-5, 3), (2**31 - 9, 2**31 - 1), (-(2**31), -(2**31) + 9), (-(2**31), 2**31 - 1)]),
-)
-def test_double_rounding_reaches_each_value_at_its_threshold(
-    multipliers: list[tuple[int, int]], zero_point: int, ends: tuple[int, int]
-) -> None:
-    q, e = np.array(multipliers, np.int32).T
-    params, rounding, bounds = FixedMultiplier(q, e), Rounding.FIXED32_DOUBLE, (-128, 127)
-    low, high = (np.full(len(q), end) for end in ends)
-    steps = thresholds_of(params, zero_point, bounds, rounding, (low, high))
-    assert ((steps.first >= low) & (steps.first <= high + 1)).all()
-    wanted = steps.values[:, None]
-    reached = requantize(np.minimum(steps.first, high), params, zero_point, *bounds, rounding) >= wanted
-    before = requantize(np.maximum(steps.first - 1, low), params, zero_point, *bounds, rounding) < wanted
-    np.testing.assert_array_equal(reached, steps.first <= high)
-    np.testing.assert_array_equal(before, steps.first > low)
-
-
-@pytest.mark.parametrize("rounding", Rounding)
-@pytest.mark.parametrize("f32", [[0.0123], [2.0**-3, 0.9, 1.5, 1000.0, 0.0]])
-def test_steps_are_where_values_begin(rounding: Rounding, f32: list[float]) -> None:
-    low, high = np.array([-3000, -1, 0, -40, 7]), np.array([3000, 1, 900, 40, 7])
-    params, everyone = requantize_parameters(rounding, np.array(f32)), np.arange(5)
-    steps = thresholds_of(params, 3, (-10, 20), rounding, (low, high))
-    own = select_channels(params, everyone)
-
-    def quantized(acc: IntArray) -> NDArray[np.int64]:
-        return requantize(np.clip(acc, low, high), own, 3, -10, 20, rounding)
-
-    wanted = steps.values[:, None]
-    assert ((quantized(steps.first) >= wanted) | (steps.first == high + 1)).all()
-    assert ((quantized(steps.first - 1) < wanted) | (steps.first == low)).all()
 
 
 # A fixed-point sum equals the quantized sum on every pair of values, and is refused where none does.
@@ -266,15 +169,6 @@ def test_lines_give_every_sum(arithmetic: AddArithmetic, bounds: tuple[int, int]
     assert found >= 8
 
 
-def test_a_line_is_refused_where_one_sum_is_no_step_of_it() -> None:
-    bounds, one = (-128, 127), QuantParams(0.5, 0)
-    values = _sums(one, QuantParams(0.3, 4), QuantParams(0.7, -3), AddArithmetic.SHIFTED_FIXED, bounds)
-    ratios = (0.5 / 0.7, 0.3 / 0.7)
-    assert fixed_point_sum(values, QUANTIZED, QUANTIZED, ratios, bounds) is not None
-    values[120, 130] += 1
-    assert fixed_point_sum(values, QUANTIZED, QUANTIZED, ratios, bounds) is None
-
-
 def test_ties_to_even_are_no_line() -> None:
     """Half of every odd sum is a tie, and goes up and down in turn."""
     bounds, half = (-128, 127), QuantParams(0.5, 0)
@@ -288,23 +182,6 @@ def test_scales_far_apart_are_no_line_or_the_right_one(scale: float) -> None:
     values = _sums(lhs, QuantParams(min(scale, 1e30), 0), output, AddArithmetic.FLOAT_ONCE, bounds)
     line = fixed_point_sum(values, QUANTIZED, QUANTIZED, (lhs.scale / output.scale, scale / output.scale), bounds)
     assert line is None or np.array_equal(_value(line, bounds), values)
-
-
-def _numbers_of(arithmetic: AddArithmetic, rhs: Quantization) -> int:
-    """How many numbers a kernel is handed for a sum of whole bytes: four where it is a line."""
-    kernel = Kernel(Program([], [], strategy_of(GENERIC)))
-    lhs, output = Quantization(0.31, 3), Quantization(0.57, -7)
-    how = arithmetic, Rounding.FIXED32_DOUBLE, Multiplier.F64
-    Addition(lhs, rhs, output, (0, 255), *how).declare(kernel)
-    return len(kernel.actuals)
-
-
-def test_which_sums_are_lines() -> None:
-    other, same = Quantization(0.43, 100), Quantization(0.57, -7)
-    assert _numbers_of(AddArithmetic.SHIFTED_FIXED, other) == 4
-    assert _numbers_of(AddArithmetic.FLOAT_ONCE, other) == 4
-    assert _numbers_of(AddArithmetic.REQUANTIZE_EACH, same) == 4
-    assert _numbers_of(AddArithmetic.REQUANTIZE_EACH, other) > 4
 
 
 # Requantization by sums and shifts of packed words, against the reference's arithmetic on every accumulator.
@@ -418,13 +295,3 @@ def test_products_have_the_bits_of_the_reference_on_every_kind(element: str, cha
     wanted = interpreter.run(module, inputs)
     for name in KINDS:
         check_compiled(module, name, [inputs], [wanted])
-
-
-def test_factors_are_computed_once_where_multiply_adds_are_fused() -> None:
-    module = products("ui8", 64)
-    text = {name: str(lower(module, TARGETS[name], Phase.X86).module) for name in ("avx2", "sse4.1")}
-    assert text["avx2"].count("call @") > text["sse4.1"].count("call @")
-    assert "math.fma" in text["avx2"]
-    assert "math.fma" not in text["sse4.1"]
-    few = str(lower(products("ui8", 64, 1), TARGETS["avx2"], Phase.X86).module)
-    assert few.count("call @") < text["avx2"].count("call @")

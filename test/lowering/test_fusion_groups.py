@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 import qdialect
 from qdialect import targets
 from qdialect.ir.context import parse
-from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import CompileError
@@ -111,14 +110,6 @@ def test_functions_in_float64_are_rounded_correctly(op: str) -> None:
     (found,) = interpreter.run(module, [x])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(found, getattr(np, op)(x.astype(np.float64)).astype(np.float32))
-
-
-def test_one_transcendental_function_of_another_is_another_kernel() -> None:
-    type_ = "tensor<64xf32>"
-    lines = [f"%a = math.exp %x : {type_}", f"%b = arith.addf %a, %x : {type_}", f"%c = math.log1p %b : {type_}"]
-    text = function("\n".join([*lines, f"%y = arith.mulf %c, %x : {type_}"]), f"%x: {type_}", type_)
-    assert kernels(text) == ["math.exp", "arith.mulf"]
-    check(text, [np.linspace(-3, 3, 64, dtype=np.float32)])
 
 
 def test_a_product_is_rounded_before_it_is_added() -> None:
@@ -226,16 +217,6 @@ def test_from_values_to_values_is_one_kernel() -> None:
     check(text, [_integers("ui8", (2, 5, 19), 0), _integers("i8", (19,), 1)])
 
 
-def test_a_kernel_has_the_names_of_all_it_computes() -> None:
-    text = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = math.exp %x : tensor<8xf32> loc("first")
-      %1 = arith.addf %0, %0 : tensor<8xf32> loc("second")
-      return %1 : tensor<8xf32>
-    }"""
-    calls = lower(parse(text), targets.GENERIC, Phase.LINALG).calls
-    assert [call.names for call in calls] == [("first", "second")]
-
-
 def test_a_value_with_users_in_two_kernels_is_stored_once() -> None:
     text = """func.func @main(%x: tensor<3x19xf32>) -> (tensor<3x19xf32>, tensor<3x19xf32>) {
       %0 = math.exp %x : tensor<3x19xf32>
@@ -245,47 +226,6 @@ def test_a_value_with_users_in_two_kernels_is_stored_once() -> None:
     }"""
     assert kernels(text) == ["math.exp", "arith.addf", "arith.mulf"]
     check(text, [f32_values(57).reshape(3, 19)])
-
-
-def test_a_row_is_computed_before_it_is_repeated() -> None:
-    text = """func.func @main(%x: tensor<3x19xf32>, %r: tensor<19xf32>) -> tensor<3x19xf32> {
-      %0 = math.exp %r : tensor<19xf32>
-      %1 = "qnn.broadcast"(%0) {shape = array<i64: 3, 19>} : (tensor<19xf32>) -> tensor<3x19xf32>
-      %2 = arith.addf %1, %x : tensor<3x19xf32>
-      return %2 : tensor<3x19xf32>
-    }"""
-    assert kernels(text) == ["math.exp", "arith.addf"]
-    check(text, [f32_values(57).reshape(3, 19), f32_values(19, 1)])
-
-
-def test_a_condition_is_computed_in_every_kernel_that_asks() -> None:
-    text = """func.func @main(%x: tensor<19xf32>, %z: tensor<19xf32>) -> (tensor<19xf32>, tensor<19xf32>) {
-      %c = arith.cmpf ogt, %x, %z : tensor<19xf32>
-      %0 = arith.select %c, %x, %z : tensor<19xi1>, tensor<19xf32>
-      %1 = arith.uitofp %c : tensor<19xi1> to tensor<19xf32>
-      return %0, %1 : tensor<19xf32>, tensor<19xf32>
-    }"""
-    assert kernels(text) == ["arith.select", "arith.uitofp"]
-    check(text, [f32_values(19, 1), f32_values(19, 2)])
-
-
-def test_an_unused_condition_is_not_computed() -> None:
-    text = """func.func @main(%x: tensor<19xf32>) -> tensor<19xf32> {
-      %c = arith.cmpf ogt, %x, %x : tensor<19xf32>
-      return %x : tensor<19xf32>
-    }"""
-    check(text, [f32_values(19)])
-
-
-def test_long_chains_are_cut() -> None:
-    lines = [f"%{i + 1} = arith.addf %{i}, %x : tensor<19xf32>" for i in range(2000)]
-    text = f"""func.func @main(%x: tensor<19xf32>) -> tensor<19xf32> {{
-      %0 = arith.negf %x : tensor<19xf32>
-      {chr(10).join(lines)}
-      return %2000 : tensor<19xf32>
-    }}"""
-    assert len(kernels(text)) == -(-2001 // 64)
-    check(text, [f32_values(19)])
 
 
 def test_constants_are_read_where_they_lie() -> None:
@@ -328,26 +268,6 @@ def test_arrays_of_any_width_are_read_and_written_in_place() -> None:
     }"""
     assert lower(parse(text), targets.GENERIC, Phase.LINALG).labels == ("arith.addf",)
     check(text, [f32_values(95).reshape(5, 19)])
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_islands_are_vector_code(name: str) -> None:
-    ops = ["exp", "tanh", "erf", "log"]
-    lines = [f"%{i + 1} = math.{op} %{i} : tensor<64xf32>" for i, op in enumerate(ops)]
-    text = f"""func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {{
-      %0 = arith.addf %x, %x : tensor<64xf32>
-      {chr(10).join(lines)}
-      return %4 : tensor<64xf32>
-    }}"""
-    module = parse(text)
-    vectors = str(compile_to(module, Phase.VECTOR, targets.resolve(name)))
-    assert "math.fma" in vectors
-    bodies = [line for line in vectors.splitlines() if "arith.addf" in line or "arith.mulf" in line]
-    assert bodies
-    lanes = [int(found) for line in bodies for found in re.findall(r"vector<(\d+)x", line)]
-    assert len(lanes) == len(bodies)
-    assert not any(count % 16 for count in lanes), "whole vectors, of some functions several"
-    assert "fmuladd" not in str(compile_to(module, Phase.LLVM, targets.resolve(name)))
 
 
 REFUSED = {

@@ -28,7 +28,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
+from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
@@ -179,37 +179,11 @@ def test_pools(data: Shape, kernel: Any, strides: Any, padding: Any, bounds: tup
             check_op(AvgPool2DOp, [tensor(data, "i16")], "i16", [value], zero_point=-3, division=division, **window)
 
 
-def test_a_convolution_and_a_pool_read_around_the_same_image() -> None:
-    """Each fills its padding with a value of its own."""
-
-    def body(x: ir.Value) -> list[ir.Value]:
-        around: Any = (1, 1, 1, 1)
-        shifted = ir.Operation.create("arith.addi", [x.type], [x, x]).result
-        bounds: dict[str, Any] = {"output_min": -(2**15), "output_max": 2**15 - 1}
-        pooled = build(MaxPool2DOp, shifted, element="i16", kernel=(3, 3), padding=around, **bounds).output
-        weight = constant(drawn((8, 3, 3, 5), "i8"))
-        return [pooled, build(I16Conv2DOp, shifted, weight, element="i64", padding=around).output]
-
-    check(graph([tensor((1, 6, 6, 5), "i16")], body))
-
-
 @variants_together
 @pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2)])
 def test_reductions(op: Any, axes: tuple[int, ...]) -> None:
     check_op(op, [tensor((3, 5, 37), "i16")], "i16", [drawn((3, 5, 37), "i16")], axes=axes, keep_dims=False)
-
-
-@variants_together
-@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
-@pytest.mark.parametrize("name", ["arith.shli", "arith.shrsi"])
-def test_shifts_by_the_width_and_more(name: str, element: str) -> None:
-    def body(x: ir.Value, count: ir.Value) -> ir.Value:
-        return ir.Operation.create(name, [x.type], [x, count]).result
-
-    values, counts = drawn((9, 19), element), drawn((9, 19), element, 1)
-    counts[:5] %= 2 * 8 * counts.itemsize
-    check(graph([tensor((9, 19), element)] * 2, body), [values, counts])
 
 
 @variants_together
@@ -272,31 +246,12 @@ def real(function: FixedPointFunction, x: NDArray[np.float64]) -> NDArray[np.flo
     return np.tanh(x) if function is FixedPointFunction.TANH else 1 / (1 + np.exp(-x))
 
 
-def module_of(function: FixedPointFunction, integer_bits: int, shape: tuple[int, ...]) -> ir.Module:
-    how: dict[str, Any] = {"function": function, "integer_bits": integer_bits}
-    return graph([tensor(shape, "i16")], lambda x: build(FixedPointFunctionOp, x, element="i16", **how).output)
-
-
 @pytest.mark.parametrize("integer_bits", range(MAX_INTEGER_BITS + 1))
 @pytest.mark.parametrize("function", FixedPointFunction)
 def test_tables_are_near_the_real_function(function: FixedPointFunction, integer_bits: int) -> None:
     x = EVERY.astype(np.float64) * 2.0 ** (integer_bits - 15)
     found = fixed_point_table(function, integer_bits) * 2.0**-15
     assert np.abs(found - real(function, x)).max() < 4e-4
-
-
-@pytest.mark.parametrize("function", FixedPointFunction)
-def test_every_argument_compiled(function: FixedPointFunction) -> None:
-    module = module_of(function, 3, EVERY.shape)
-    wanted = interpreter.run(module, [EVERY])[0]
-    np.testing.assert_array_equal(wanted, fixed_point_table(function, 3))
-    np.testing.assert_array_equal(compile_module(module)(EVERY), wanted)
-
-
-@variants_together
-@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 16), (1, 2, 3, 7), (70,)])
-def test_shapes(shape: tuple[int, ...]) -> None:
-    check(module_of(FixedPointFunction.TANH, 4, shape))
 
 
 @variants_together

@@ -7,7 +7,6 @@ import importlib.util
 import multiprocessing
 import operator
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,15 +23,12 @@ from op_texts import Text, labels, numbers
 
 import qdialect
 from qdialect import targets
-from qdialect.aot.object_file import object_code
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
-from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import FusionGroups
-from qdialect.lowering.qnn_to_linalg.graph.in_place import in_place_results
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
-from qdialect.support.diagnostics import CompileError, InputError, QDialectError
+from qdialect.support.diagnostics import CompileError, InputError
 
 SHAPE = (7, 48)
 
@@ -103,15 +99,6 @@ def built(case: Callable[[Text], tuple[str, ...]]) -> ir.Module:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_results_take_the_place_of_what_is_read_last(case: Callable[[Text], tuple[str, ...]]) -> None:
-    module = built(case)
-    operations = [op.operation for op in module.body.operations[0].operation.regions[0].blocks[0].operations]
-    found = in_place_results(operations, FusionGroups(operations))
-    assert len(found) == CASES[case]
-    assert len(set(found.values())) == len(found)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_bits_are_those_of_the_reference(case: Callable[[Text], tuple[str, ...]]) -> None:
     module = built(case)
     arguments = len(module.body.operations[0].operation.regions[0].blocks[0].arguments)
@@ -119,11 +106,6 @@ def test_the_bits_are_those_of_the_reference(case: Callable[[Text], tuple[str, .
     wanted = interpreter.run(module, inputs)
     for name in dict.fromkeys((targets.host().name, "avx2", "generic")):
         check_compiled(module, name, [inputs], [wanted])
-
-
-def test_a_softmax_has_no_memory_for_exponentials() -> None:
-    text = str(compile_to(built(softmax), Phase.LINALG, targets.GENERIC))
-    assert text.count("qnn.scratch") == 1, "that of the sums"
 
 
 # Fused rows whose result overwrites their data: only if nothing reads it any more.
@@ -314,7 +296,6 @@ def test_ranges_that_are_none(range_: object, tmp_path: Path) -> None:
 # tools/hot_loop.py: which instructions of a disassembly are the hot loop; and object files for other CPUs.
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "hot_loop.py"
-DENSE = Path(__file__).resolve().parents[1] / "lit" / "target" / "hot-loop-one-row.mlir"
 
 # Two nested loops, a jump forwards, what fills space, and a function without the instruction.
 TEXT = """
@@ -355,30 +336,3 @@ def test_the_innermost_loop_counts(tool: ModuleType) -> None:
     assert loop.function == "first"
     assert [one.mnemonic for one in loop.body] == ["vpdpbusd", "je", "add", "jne"]
     assert loop.count("vpdpbusd") == 1
-
-
-def test_a_loop_without_the_instruction_is_not_hot(tool: ModuleType) -> None:
-    assert tool.hot_loop(TEXT, "inc").function == "second"
-    with pytest.raises(QDialectError, match="no loop has vpmulld"):
-        tool.hot_loop(TEXT, "vpmulld")
-
-
-def test_a_smaller_share_is_said_and_fails() -> None:
-    command = [sys.executable, str(SCRIPT), str(DENSE), "--at-least", "1"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert "share >= 1.0: no" in ran.stdout
-
-
-@pytest.mark.parametrize(("name", "register"), [("generic", "xmm"), ("avx512vnni", "zmm")])
-def test_an_object_has_the_registers_of_its_target(tool: ModuleType, name: str, register: str) -> None:
-    chosen = targets.resolve(name)
-    text = tool.disassembled(object_code(lower(qdialect.read_model(DENSE), chosen).module, chosen))
-    assert [kind for kind in ("xmm", "ymm", "zmm") if kind in text][-1] == register
-
-
-def test_what_is_not_of_the_llvm_dialect_is_no_object(capfd: pytest.CaptureFixture[str]) -> None:
-    module = lower(qdialect.read_model(DENSE), targets.GENERIC, Phase.X86).module
-    with pytest.raises(CompileError, match="cannot be turned into machine code"):
-        object_code(module, targets.GENERIC)
-    assert capfd.readouterr().err == ""

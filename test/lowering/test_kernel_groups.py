@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_ops import check_compiled
 from onnx_graphs import ModelBuilder
-from op_texts import Text, f32, labels, numbers
+from op_texts import Text, labels, numbers
 
 import qdialect
 from qdialect import targets
@@ -52,19 +52,6 @@ def test_results_do_not_depend_on_groups(count: int, target: Target) -> None:
     executable = compile_module(clips(count), target=target)
     for index, (image, found) in enumerate(zip(images, executable.results(images), strict=True)):
         np.testing.assert_array_equal(found, image.clip(-index - 2, index + 3))
-
-
-def test_groups_have_all_kernels_once() -> None:
-    module = lower(clips(MANY), host(), Phase.VECTOR).module
-    kernels = [name_of(one) for one in functions(module) if has_body(one) and name_of(one) != "main"]
-    groups = [[name_of(one) for one in functions(group)] for group in taken_groups(module)]
-    assert [name for group in groups for name in group if name != "main"] == kernels
-    assert [len(group) for group in groups] == [14, 14, 15, 14, 15]
-    assert [name_of(one) for one in functions(module) if has_body(one)] == ["main"]
-
-
-def test_few_kernels_stay_with_their_network() -> None:
-    assert not list(taken_groups(lower(clips(FEW), host(), Phase.VECTOR).module))
 
 
 def test_what_needs_another_function_stays() -> None:
@@ -121,44 +108,6 @@ def stored(second: str, visibility: str = "private") -> list[str]:
 )
 def test_what_all_calls_agree_on_is_a_constant(second: str, expected: str) -> None:
     assert stored(second) == [expected, "%arg0,"]
-
-
-def test_a_public_function_keeps_its_parameters() -> None:
-    assert stored("arith.constant 5 : i32", "public") == ["%arg0,", "%arg0,"]
-
-
-FLOATS = """
-func.func private @kernel_0(%a: f32, %x: f32, %to: memref<1xf32>) {{
-  %zero = arith.constant 0 : index
-  %y = {op}
-  memref.store %y, %to[%zero] : memref<1xf32>
-  return
-}}
-func.func @main(%x: f32, %to: memref<1xf32>) {{
-  %a = arith.constant {value} : f32
-  func.call @kernel_0(%a, %x, %to) : (f32, f32, memref<1xf32>) -> ()
-  func.call @kernel_0(%a, %x, %to) : (f32, f32, memref<1xf32>) -> ()
-  return
-}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("op", "value", "expected"),
-    [
-        ("arith.divf %x, %a : f32", "6.0", "arith.divf %arg1, %cst : f32"),
-        ("arith.divf %x, %a : f32", "0.1", "arith.divf %arg1, %arg0 : f32"),
-        ("arith.divf %x, %a : f32", "4.0", "arith.divf %arg1, %arg0 : f32"),
-        ("arith.divf %a, %x : f32", "6.0", "arith.divf %arg0, %arg1 : f32"),
-        ("arith.mulf %x, %a : f32", "6.0", "arith.mulf %arg1, %arg0 : f32"),
-        ("arith.minimumf %x, %a : f32", "0.1", "arith.minimumf %arg1, %cst : f32"),
-        ("arith.maximumf %a, %x : f32", "0.0", "arith.maximumf %cst, %arg1 : f32"),
-    ],
-)
-def test_bounds_and_short_divisors_are_constants(op: str, value: str, expected: str) -> None:
-    module = parse(FLOATS.format(op=op, value=value), make_context())
-    propagate_call_constants(module)
-    assert expected in str(module)
 
 
 # Kernels whose loop nests hand rows to each other: divided, with the same bits for every number.
@@ -220,25 +169,6 @@ def test_rows_are_divided_with_the_same_bits_for_every_number_of_threads(name: s
         executable = compile_module(module, threads=threads, min_cycles=4000 if threads == 2 else 0)
         for _ in range(20):
             np.testing.assert_array_equal(executable(*inputs), wanted, strict=True)
-
-
-def test_all_loop_nests_of_a_softmax_are_cut_at_the_same_row() -> None:
-    found = parts(softmax("ort_table", 1), "qnn.softmax")
-    assert found is not None
-    rows = [row for row in found if row[-1] in (ROWS, ROWS // 4)]
-    assert len(rows) == len(found) - 2, "the three rows behind the last four are a nest of their own, twice"
-    middles = {row[len(row) // 2] * (1 if row[-1] == ROWS else 4) for row in rows}
-    assert len(middles) == 1
-    assert 24 <= middles.pop() <= 35
-
-
-def test_rows_along_another_dimension_are_right_too() -> None:
-    module = softmax("ort_table", 0)
-    inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
-    wanted = next(iter(interpreter.run(module, inputs)))
-    for threads in COUNTS:
-        found = compile_module(module, threads=threads, min_cycles=0)(*inputs)
-        np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 def chain(count: int) -> ir.Module:
@@ -354,29 +284,3 @@ def test_threads_share_the_heads() -> None:
     (wanted,) = interpreter.run(module, inputs)
     assert len(np.unique(wanted)) > 3
     np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(*inputs), wanted)
-
-
-def test_one_product_is_a_kernel_of_its_own() -> None:
-    text = Text((3, 8, 5), (3, 5, 40))
-    found = text.finish(text.softmax(text.product("%x0", "%x1")))
-    assert labels(found) == ["qnn.f32_matmul", "rows"]
-
-
-def test_a_dense_layer_of_a_normalization_is_a_kernel_of_its_own() -> None:
-    text = Text((8, 40), (40, 12))
-    found = text.finish(text.product(text.layer_norm("%x0"), "%x1"))
-    assert labels(found) == ["rows", "qnn.f32_matmul"]
-    assert f32(8, 12) in found
-
-
-def test_products_that_read_through_a_transposition_are_kernels_of_their_own() -> None:
-    """What they read lies in another order of the whole tensor: there are no rows of it."""
-    text = QUANTIZED.replace("%k: tensor<2x3x20x37xui8>", "%t: tensor<2x3x37x20xui8>").replace(
-        '%0 = "qnn.constant"',
-        '%k = "qnn.transpose"(%t) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x3x37x20xui8>) -> '
-        'tensor<2x3x20x37xui8>\n  %0 = "qnn.constant"',
-    )
-    check(parse(text), [HOST])
-    wide = text.replace("9x20x", "9x24x").replace("37x20x", "37x24x").replace("3x20x37", "3x24x37")
-    assert "rows" not in labels(wide)
-    check(parse(wide), [HOST])

@@ -50,10 +50,6 @@ def test_other_starts_stay(kind: str, start: int) -> None:
     assert starts(kind, start)
 
 
-def test_a_start_that_is_no_constant_stays() -> None:
-    assert starts("minui", -1, "%y")
-
-
 def test_floats_keep_their_start() -> None:
     text = REDUCTION.format(kind="add", start="0.0", used="%start").replace("i16", "f32")
     module = parse(text, make_context())
@@ -100,28 +96,6 @@ def test_slices_of_more_dimensions_are_left_and_lowered_by_upstream() -> None:
     assert "vector.shuffle" not in str(module)
     to_llvm(module)
     assert "vector." not in str(module)
-
-
-MORE = """func.func @main(%x: memref<2x4xf32>) {
-  %zero = arith.constant 0 : index
-  %pad = arith.constant 0.0 : f32
-  %a = vector.transfer_read %x[%zero, %zero], %pad {in_bounds = [true, true]} : memref<2x4xf32>, vector<2x4xf32>
-  %b = vector.fma %a, %a, %a : vector<2x4xf32>
-  %c = vector.transpose %b, [1, 0] : vector<2x4xf32> to vector<4x2xf32>
-  %d = vector.shape_cast %c : vector<4x2xf32> to vector<2x4xf32>
-  %i = vector.bitcast %d : vector<2x4xf32> to vector<2x4xi32>
-  %j = arith.addi %i, %i : vector<2x4xi32>
-  %e = vector.bitcast %j : vector<2x4xi32> to vector<2x4xf32>
-  vector.transfer_write %e, %x[%zero, %zero] {in_bounds = [true, true]} : vector<2x4xf32>, memref<2x4xf32>
-  return
-}"""
-
-
-def test_other_ops_on_several_vectors_are_lowered() -> None:
-    module = parse(MORE, make_context())
-    to_llvm(module)
-    assert "vector." not in str(module)
-    assert str(module).count("llvm.intr.fmuladd") == 2
 
 
 # Short innermost loops are unrolled by a divisor of their iterations.
@@ -173,7 +147,6 @@ def test_copies(first: int, end: str, step: int, expected: tuple[int, int]) -> N
 # Reads and writes of vectors of several dimensions by their rows: what is left to upstream, and the same numbers.
 
 SIZE = 240
-SWAPPED = ", permutation_map = affine_map<(a, b) -> (b, a)>"
 
 
 @dataclass(frozen=True)
@@ -273,13 +246,3 @@ def test_what_is_out_of_bounds_is_left() -> None:
     wanted = np.zeros_like(source)
     wanted[5 * 11 + 1 : 5 * 11 + 9] = source[5 * 11 + 1 : 5 * 11 + 9]
     np.testing.assert_array_equal(target, wanted)
-
-
-def test_a_vector_without_dimensions_is_left() -> None:
-    body = (
-        "  %v = vector.transfer_read %read[%at, %at], %zero : memref<6x11xi8>, vector<i8>\n"
-        "  vector.transfer_write %v, %write[%at, %at] : vector<i8>, memref<6x11xi8>\n"
-    )
-    source = np.arange(1, SIZE + 1).astype(np.int8)
-    target = run(function("i8", "memref<6x11xi8>", "6, 11", "11, 1", body), source, left=2, kept=0)
-    np.testing.assert_array_equal(np.flatnonzero(target), [12])

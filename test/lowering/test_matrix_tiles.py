@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,7 +40,7 @@ from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets.machine import MACHINES
-from tools.hot_loop import Instruction, disassembled, functions, hot_loop
+from tools.hot_loop import disassembled, functions
 
 
 @pytest.mark.parametrize(
@@ -80,12 +79,6 @@ def test_blocks_have_every_pixel_once(extents: tuple[int, ...], pads: int, are_f
     assert sorted(found) == sorted(positions([(axis.size, axis.strides) for axis in axes], (0, 0)))
 
 
-@pytest.mark.parametrize(("height", "width"), [(2, 2), (3, 3), (4, 4), (3, 5), (2, 8)])
-def test_a_plane_of_a_few_pixels_is_one_tile(height: int, width: int) -> None:
-    (block,) = tile_blocks([Axis(height, (width,)), Axis(width, (1,))])
-    assert (block.tiles.size, block.rows.size) == (1, height * width)
-
-
 def strides_of(extents: Sequence[int]) -> list[int]:
     """Those of an array in order."""
     return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
@@ -104,7 +97,6 @@ def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...
 
 SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
 # A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
-PRODUCT_CYCLES, LOAD_CYCLES, STORE_CYCLES = 16, 8, 16
 
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
@@ -188,40 +180,6 @@ def test_a_product_is_what_the_instruction_means(is_portable: bool) -> None:
     found, arrays = sums.copy(), [data, weights]
     MachineCode(module).bind("main", [array.ctypes.data for array in (found, *arrays)], keep=arrays).call()
     np.testing.assert_array_equal(found, TDPBUSD.meaning(sums, data, weights))
-
-
-@pytest.mark.parametrize(
-    ("shape", "layer", "loads"),
-    [
-        # The taps, channels and pixels of W1, of W4, of W5 and of W7b, and 3x3 layers of ResNets. The last has a tile
-        # of weights for four of data.
-        ((1, 1, 640, 256), (128, 1, 1), 4),
-        ((1, 28, 28, 128), (128, 3, 1), 4),
-        ((1, 56, 56, 256), (64, 1, 1), 4),
-        ((1, 1, 128, 1024), (1024, 1, 1), 4),
-        ((1, 14, 14, 256), (256, 3, 1), 4),
-        ((1, 7, 7, 512), (512, 3, 1), 5),
-    ],
-)
-def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_products(
-    shape: tuple[int, ...], layer: tuple[int, int, int], loads: int
-) -> None:
-    text = disassembled(object_code(lower(parse(network(6, shape, layer).text()), AMX).module, AMX))
-    loop = hot_loop(text, "tdpbusd")
-    # 2 x 2 tiles of sums, and four tiles of 64 taps; the first stores the sums of the block before.
-    assert (_loads(loop.body), loop.count("tdpbusd"), loop.count("tilestored")) == (loads, 4, 4)
-    body = next(body for name, body in functions(text) if name == loop.function)
-    around = Counter(one.mnemonic for one in body)
-    assert (around["tilezero"], _loads(body), around["tdpbusd"], around["tilestored"]) == (4, loads, 4, 8)
-    step = PRODUCT_CYCLES * loop.count("tdpbusd")
-    assert LOAD_CYCLES * _loads(loop.body) <= step
-    # Even where zeros and stores wait for the products, and these for them.
-    products = shape[-1] * layer[1] ** 2 // 64 * step
-    assert products / (products + STORE_CYCLES * loop.count("tilestored") + around["tilezero"]) >= 0.75
-
-
-def _loads(body: Sequence[Instruction]) -> int:
-    return sum(one.mnemonic in ("tileloadd", "tileloaddt1") for one in body)
 
 
 def test_state_of_tiles_is_released_where_it_was_configured() -> None:
@@ -344,15 +302,6 @@ def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference
     assert_same_bits(drawn, (1, 5, 19, 68))
 
 
-def test_large_weights_are_fetched_once() -> None:
-    near, small, large = (1 << 20, 1 << 20), TiledOperand(1 << 16, 4), TiledOperand(1 << 21, 32)
-    assert meets_pixels_first(near, large, small, 0)
-    assert not meets_pixels_first(near, small, large, 0)
-    assert not meets_pixels_first(near, small, small, 0)
-    # One block of pixels fetches all weights once in either order.
-    assert not meets_pixels_first(near, large, TiledOperand(1 << 16, 1), 0)
-
-
 def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
     near, data = (1 << 20, 48 << 10), TiledOperand(115 << 10, 28)
     # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
@@ -362,56 +311,3 @@ def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are
     assert not meets_pixels_first(near, TiledOperand(36 << 10, 4), data, 100 << 10)
     # Many columns read the data as often as many blocks the weights.
     assert not meets_pixels_first(near, TiledOperand(147 << 10, 28), data, 100 << 10)
-
-
-@pytest.mark.parametrize(
-    ("pixels", "taps", "channels", "near", "far"),
-    [
-        # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
-        # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
-        # rows of the next channels; of 128 KB that one block of pixels meets, rows again.
-        (64, 256, 64, 0, 0),
-        (480, 256, 256, 32, 0),
-        (512, 256, 256, 0, 0),
-        (512, 512, 256, 32, 0),
-        (128, 1024, 1280, 0, 8),
-        (32, 512, 256, 32, 0),
-    ],
-)
-def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:
-    drawn = network(8, (1, 1, pixels, taps), (channels, 1, 1))
-    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
-    assert (loop.count("prefetcht0"), loop.count("prefetcht1")) == (near, far)
-
-
-@pytest.mark.parametrize(
-    ("pixels", "taps", "channels", "passing"),
-    [
-        # 32 KB of a block's data and as many of a column's weights displace each other.
-        (64, 1024, 64, 2),
-        # 24 KB of both stay, and so do 16; no other column meets the data; 96 KB of it would be displaced by itself.
-        (64, 768, 64, 0),
-        (64, 512, 64, 0),
-        (64, 1024, 32, 0),
-        (64, 3072, 64, 0),
-    ],
-)
-def test_weights_that_would_displace_the_data_of_a_block_pass(
-    pixels: int, taps: int, channels: int, passing: int
-) -> None:
-    shape = (1, 1, pixels, taps)
-    drawn = network(8, shape, (channels, 1, 1))
-    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
-    assert (loop.count("tileloaddt1"), loop.count("tileloadd")) == (passing, 4 - passing)
-    assert not passing or not loop.count("prefetcht0")
-    assert_same_bits(drawn, shape)
-
-
-def test_weights_that_are_read_once_are_fetched_four_steps_ahead() -> None:
-    for pixels, steps in ((64, 1), (32, 4)):
-        drawn = network(8, (1, 1, pixels, 2048), (64, 1, 1))
-        code = str(lower(parse(drawn.text()), AMX, Phase.X86).module)
-        (body,) = re.findall(r"llvm.x86.tileloadd64.*llvm.x86.tdpbusd", code, re.DOTALL)
-        # Of 32 channels, whose tiles lie side by side, a row is 128 bytes.
-        rows = {int(row) for row in re.findall(r"arith.addi %[^,]*, %c(\d+)(?:_\d+)? : index\s+memref.prefetch", body)}
-        assert rows == set(range(16 * steps, 16 * steps + 16))

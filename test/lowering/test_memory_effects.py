@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.ir import building
-from qdialect.lowering.ir.accesses import accesses
 from qdialect.lowering.ir.effects import effects_of
 from qdialect.lowering.ir.flat_address import flat_address
 from qdialect.lowering.ir.functions import functions
@@ -247,13 +245,6 @@ def test_threads_wait_for_what_others_write_as_another_type(view: str) -> None:
     assert text.count("omp.barrier") == 1
 
 
-def test_runs_of_views_count_elements_of_the_buffer() -> None:
-    module = module_of(NETWORK.format(view=NETWORK_VIEWS["a part of a view"][0], write=NETWORK_VIEWS["a view"][1]))
-    (written,) = [access for access in accesses(functions(module)[0]) if access.is_write]
-    assert written.run is not None
-    assert (written.run.start, written.run.end, written.run.is_injective) == (0, 4096, True)
-
-
 def test_a_network_with_a_kernel_that_may_write_anywhere_stays_on_one_thread() -> None:
     shown, _ = NETWORK_VIEWS["a view"]
     anywhere = """%is = arith.cmpi eq, %i, %c0 : index
@@ -316,15 +307,6 @@ def test_collapsing_keeps_the_walk(axes: list[Axis]) -> None:
     merged = collapse(axes)
     for operand in range(2):
         np.testing.assert_array_equal(visited(axes, operand), visited(merged, operand))
-
-
-@given(axis_lists())
-def test_what_is_collapsed_cannot_be_collapsed_further(axes: list[Axis]) -> None:
-    merged = collapse(axes)
-    assert collapse(merged) == merged
-    assert all(axis.size > 1 for axis in merged)
-    for outer, inner in pairwise(merged):
-        assert any(wide != inner.size * narrow for wide, narrow in zip(outer.strides, inner.strides, strict=True))
 
 
 @pytest.mark.parametrize(

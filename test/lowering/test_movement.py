@@ -1,6 +1,5 @@
 """Compiled data movement equals the reference and moves no more than it must; kernels are vector code."""
 
-from collections.abc import Callable, Sequence
 from itertools import permutations
 from math import prod
 
@@ -15,10 +14,8 @@ from compiled_ops import (
     check_op,
     ends,
     quantization,
-    softmax,
     tensor,
     variants_together,
-    window,
 )
 from drawn_graphs import graph
 
@@ -32,17 +29,15 @@ from qdialect.dialect import (
     GatherOp,
     LutOp,
     MaxPool2DOp,
-    MeanOp,
     PadOp,
     ReshapeOp,
     SliceOp,
-    SoftmaxOp,
     TransposeOp,
     build,
 )
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
-from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.targets import TARGETS
 
 
@@ -51,25 +46,6 @@ from qdialect.targets import TARGETS
 def test_transpose(order: tuple[int, ...]) -> None:
     shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
     check_op(TransposeOp, [tensor(shape, element)], element, permutation=order)
-
-
-def test_transpose_of_five_dimensions() -> None:
-    check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
-
-
-@variants_together
-@pytest.mark.parametrize("element", ["i8", "ui8"])
-@pytest.mark.parametrize("planes", [1, 2, 3, 4])
-def test_planes_become_pixels(planes: int, element: str) -> None:
-    """Between the border of a pooled image and a network's input, with pixels of four bytes."""
-
-    def body(image: ir.Value) -> ir.Value:
-        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
-        bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
-        pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
-        return build(MaxPool2DOp, pixels, element=element, **pads, **bounds).output
-
-    check(graph([tensor((2, planes, 5, 19), element)], body))
 
 
 @variants_together
@@ -139,37 +115,6 @@ def test_reshape(number: int) -> None:
         check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
 
 
-def test_a_reshape_between_kernels_moves_nothing() -> None:
-    lut: Attributes = {"table": TABLE, **quantization("ui8", "ui8")}
-
-    def body(x: ir.Value) -> ir.Value:
-        first = build(LutOp, x, element="ui8", **lut).output
-        flat = build(ReshapeOp, first, element="ui8", shape=(1, 64)).output
-        return build(SoftmaxOp, flat, element="ui8", **softmax("ui8", 1, "tflite_fixed", 0.1)).output
-
-    module = graph([tensor((1, 1, 1, 64), "ui8")], body)
-    assert "qnn.reshape" not in lower(module, targets.GENERIC, Phase.LINALG).labels
-    check(module)
-
-
-def test_a_reshaped_value_and_its_source_are_both_returned() -> None:
-    def body(x: ir.Value) -> list[ir.Value]:
-        first = build(LutOp, x, element="i8", table=TABLE, **quantization("i8", "i8")).output
-        return [build(ReshapeOp, first, element="i8", shape=(6, 4)).output, first]
-
-    check(graph([tensor((4, 6), "i8")], body))
-
-
-def test_a_reshaped_image_gets_its_border() -> None:
-    case = ((1, 4, 4, 8), (3, 3), (1, 1), (1, 1, 1, 1))
-
-    def body(x: ir.Value) -> ir.Value:
-        image = build(ReshapeOp, x, element="ui8", shape=case[0]).output
-        return build(MaxPool2DOp, image, element="ui8", **window(case, "ui8")).output
-
-    check(graph([tensor((16, 8), "ui8")], body))
-
-
 @variants_together
 @pytest.mark.parametrize("element", INTEGERS)
 @pytest.mark.parametrize(
@@ -202,15 +147,6 @@ PADDED = [
 @pytest.mark.parametrize(("shape", "low", "high"), PADDED)
 def test_pad_of_a_result(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
     check(padded_twice(shape, low, high, element))
-
-
-@pytest.mark.parametrize("case", [PADDED[1], PADDED[4]])
-def test_a_result_that_a_pad_alone_reads_is_written_where_it_is_padded(case: Sequence[tuple[int, ...]]) -> None:
-    shape, low, high = case
-    module = padded_twice(shape, low, high, "f32")
-    labels = lower(module, targets.host(), Phase.LINALG).labels
-    assert labels
-    assert "qnn.pad" not in labels
 
 
 def padded_twice(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> ir.Module:
@@ -263,36 +199,6 @@ def test_concat(shape: tuple[int, ...], axis: int, extents: tuple[int, ...], is_
         return build(ConcatOp, *operands, element=element, **attributes).output
 
     check(graph([tensor(one, source) for one, source in zip(shapes, sources, strict=True)], body))
-
-
-VECTORIZED: dict[str, tuple[Callable[[ir.Value], ir.Value], str]] = {
-    "a table": (
-        lambda x: build(LutOp, x, element="ui8", table=TABLE, **quantization("ui8", "ui8")).output,
-        "vector.gather",
-    ),
-    "a transpose": (
-        lambda x: build(TransposeOp, x, element="ui8", permutation=(0, 3, 1, 2)).output,
-        "vector.transpose",
-    ),
-    "a softmax": (
-        lambda x: build(SoftmaxOp, x, element="ui8", **softmax("ui8", 3, "tflite_fixed", 0.1)).output,
-        "vector.multi_reduction <maxui>",
-    ),
-    "a mean": (
-        lambda x: (
-            build(MeanOp, x, element="ui8", axes=(1, 2), rounding="fixed64_up", **quantization("ui8", "ui8")).output
-        ),
-        "vector<1x16xi32>",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", VECTORIZED)
-def test_kernels_are_vectors(case: str) -> None:
-    body, wanted = VECTORIZED[case]
-    text = str(compile_to(graph([tensor((1, 16, 32, 48), "ui8")], body), Phase.VECTOR, TARGETS["avx512vbmi"]))
-    assert wanted in text
-    assert "memref.load" not in text
 
 
 ANY_ELEMENT = (*INTEGERS, "i64", "f32")
@@ -353,16 +259,6 @@ def test_a_slice_of_one_stretch_moves_nothing(
     labels = lower(module, targets.GENERIC, Phase.LINALG).labels
     assert ("qnn.slice" in labels) == (not is_stretch)
     check(module)
-
-
-def test_a_slice_gets_its_border() -> None:
-    case = ((1, 4, 6, 8), (3, 3), (1, 1), (1, 1, 1, 1))
-
-    def body(x: ir.Value) -> ir.Value:
-        part = build(SliceOp, x, element="ui8", begin=(0, 1, 0, 0), size=case[0], strides=(1,) * 4).output
-        return build(MaxPool2DOp, part, element="ui8", **window(case, "ui8")).output
-
-    check(graph([tensor((1, 6, 6, 8), "ui8")], body))
 
 
 GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,11 @@ from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, paired_order, parts_that_fit, sums_fit
-from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import Strategy, rows_for, strategy_of
-from qdialect.lowering.ir.lowered import Phase as PhaseSignedProducts
+from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, parts_that_fit, sums_fit
+from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pack_k_groups
 from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts, fits_words
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
@@ -252,25 +248,6 @@ def test_conflicts_are_what_exceeds_the_bound(filters: NDArray[np.int16]) -> Non
         assert (~wanted).sum() < 5 * channels
 
 
-@given(hnp.arrays(np.bool_, st.sampled_from([(n, n) for n in (2, 8, 10, 24)])))
-def test_an_order_has_every_channel_and_fewer_conflicts(drawn: NDArray[np.bool_]) -> None:
-    conflict = drawn | drawn.T
-    order = paired_order(conflict)
-    if order is None:
-        return
-    np.testing.assert_array_equal(np.sort(order), np.arange(len(conflict)))
-    before, after = (conflict[one[0::2], one[1::2]] for one in (np.arange(len(conflict)), order))
-    assert after.sum() < before.sum() or after.sum() <= len(after) // 2
-
-
-def test_every_channel_of_a_sparse_graph_finds_a_partner() -> None:
-    rng = np.random.default_rng(0)
-    fits = rng.random((200, 200)) < 0.04
-    order = paired_order(~(fits | fits.T))
-    assert order is not None
-    assert not (~(fits | fits.T))[order[0::2], order[1::2]].any()
-
-
 # Products of bytes that are summed in pairs: exact whatever the weights, the zero points and the data.
 
 EXTREMES = [-255, -129, -128, -127, -65, -64, -1, 0, 1, 63, 64, 65, 127, 128, 129, 255]
@@ -291,12 +268,6 @@ def test_parts_add_up_and_every_pair_of_each_fits(rows: list[list[int]]) -> None
     parts = parts_that_fit(taps)
     np.testing.assert_array_equal(np.sum(parts, axis=0, dtype=np.int64), taps)
     assert all(sums_fit(np.pad(part, ((0, 0), (0, 1)))) for part in parts)
-
-
-def test_weights_that_fit_are_one_part() -> None:
-    taps = np.array([[127, 1, -128, 0, 100, -100, 64, 64]], np.int16)
-    assert sums_fit(taps)
-    assert len(parts_that_fit(taps)) == 1
 
 
 def test_a_kernel_refuses_pairs_that_may_saturate() -> None:
@@ -388,7 +359,7 @@ def dense(zero_points: str, element: str = "i8", extra: str = "") -> str:
 @pytest.mark.parametrize(("zero_points", "element"), [("0", "i8"), ("3", "i8"), ("91", "ui8")])
 def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str) -> None:
     module = parse(dense(zero_points, element))
-    lowered = lower(module, SIGNED, PhaseSignedProducts.X86)
+    lowered = lower(module, SIGNED, Phase.X86)
     assert "llvm.x86.avx2.vpdpbssd" in str(lowered.module)
     assert "vpdpbusd" not in str(lowered.module)
     assert not any(label.startswith("input") for label in lowered.labels)
@@ -400,7 +371,7 @@ def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str
 
 
 def test_a_target_without_signed_products_copies_the_input() -> None:
-    lowered = lower(parse(dense("0")), resolve("avxvnni"), PhaseSignedProducts.X86)
+    lowered = lower(parse(dense("0")), resolve("avxvnni"), Phase.X86)
     assert "vpdpbusd" in str(lowered.module)
     assert lowered.labels[0] == "input 0"
 
@@ -415,15 +386,15 @@ def test_an_input_with_another_reader_is_copied() -> None:
             f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>", f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>, {size}"
         )
     )
-    assert lower(parse(text), SIGNED, PhaseSignedProducts.X86).labels[0] == "input 0"
+    assert lower(parse(text), SIGNED, Phase.X86).labels[0] == "input 0"
 
 
 # Words of bytes that are stored before they are multiplied: when they are, and the bits of what is computed so.
 
 NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
-HERE_STORED_WORDS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
+WORD_TARGETS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
 WIDE = ((1, 6, 6, 64), (64, 3, 3, 64), (1, 1), (1, 1, 1, 1), (1, 1), 1)
-WINDOWS_STORED_WORDS = [
+WORD_WINDOWS = [
     ((1, 5, 7, 3), (8, 3, 3, 3), (2, 2), (0, 1, 1, 0), (1, 1), 1),
     ((1, 6, 6, 6), (33, 2, 3, 6), (1, 1), (1, 1, 1, 1), (2, 1), 1),
     ((2, 3, 5, 36), (72, 1, 1, 18), (1, 1), (0, 0, 0, 0), (1, 1), 2),
@@ -432,33 +403,31 @@ WINDOWS_STORED_WORDS = [
 ]
 
 
-def extreme_stored_words(shape: tuple[int, ...], element: str) -> NDArray[Any]:
+def ends_of(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     ends = np.iinfo(np.uint8 if element == "ui8" else np.int8)
     return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
 
 
-def always_stored_words(op: Contraction, strategy: Strategy) -> bool:
+def on_words(op: Contraction, strategy: Strategy) -> bool:
     del op, strategy
     return True
 
 
 @variants_together
-@pytest.mark.parametrize("target", HERE_STORED_WORDS)
-@pytest.mark.parametrize("number", range(len(WINDOWS_STORED_WORDS)))
+@pytest.mark.parametrize("target", WORD_TARGETS)
+@pytest.mark.parametrize("number", range(len(WORD_WINDOWS)))
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emission, "is_faster_on_words", always_stored_words)
-    channels, weight, data = WINDOWS_STORED_WORDS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
+    monkeypatch.setattr(emission, "is_faster_on_words", on_words)
+    channels, weight, data = WORD_WINDOWS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
-    module = convolution(
-        WINDOWS_STORED_WORDS[number], data, extreme_stored_words(WINDOWS_STORED_WORDS[number][1], weight), points
-    )
-    arrays = [extreme_stored_words(WINDOWS_STORED_WORDS[number][0], data)]
+    module = convolution(WORD_WINDOWS[number], data, ends_of(WORD_WINDOWS[number][1], weight), points)
+    arrays = [ends_of(WORD_WINDOWS[number][0], data)]
     check_compiled(module, target, [arrays], [run(module, arrays)])
 
 
 def lowered(target: str, weights: NDArray[Any] | None = None, window: Any = WIDE) -> str:
-    chosen = extreme_stored_words(window[1], "i8") if weights is None else weights
+    chosen = ends_of(window[1], "i8") if weights is None else weights
     return str(lower(convolution(window, "ui8", chosen, (0,)), resolve(target), Phase.LINALG).module)
 
 
@@ -482,29 +451,9 @@ def test_words_are_stored_where_the_core_widens_more_slowly_than_it_multiplies(t
     assert stores(lowered(target)) is is_faster
 
 
-def test_pairs_that_fit_are_faster_than_stored_words() -> None:
-    text = lowered("avx2", np.full(WIDE[1], 30, np.int8))
-    assert "qnn.pair_sums_fit" in text
-    assert not stores(text)
-
-
-def test_a_copy_for_few_products_costs_more_than_it_saves() -> None:
-    assert not stores(lowered("avx2", window=((1, 6, 6, 64), (8, 1, 1, 64), (2, 2), (0, 0, 0, 0), (1, 1), 1)))
-    assert not stores(lowered("avx2", window=((1, 1, 2, 64), (64, 1, 1, 64), (1, 1), (0, 0, 0, 0), (1, 1), 1)))
-
-
-def test_tiles_of_stored_words_are_tall() -> None:
-    strategy = strategy_of(TARGETS["avx2"])
-    (block,) = strategy.channel_blocks(64, 2048, Layout.STORED_WORDS)
-    assert (block.rows, block.vectors) == (6, 2)
-    assert rows_for(28, block.rows) == 4
-    assert rows_for(28, block.rows, strategy.least_rows(block)) == 6
-    assert rows_for(28, block.rows, strategy.least_rows(replace(block, layout=Layout.WORDS))) == 4
-
-
 # Parts of a contraction whose sums 32 bits hold, and how words are packed.
 
-LARGEST_WORD_CONTRACTION = 2**16 - 1
+LARGEST_SUM = 2**16 - 1
 
 
 def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
@@ -517,7 +466,7 @@ def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
         np.abs(weights[..., first:end].astype(int)).sum(axis=(1, 2, 3))
         for (first, _), end in zip(parts, ends, strict=True)
     ]
-    assert max(int(one.max()) for one in sums) <= LARGEST_WORD_CONTRACTION
+    assert max(int(one.max()) for one in sums) <= LARGEST_SUM
     assert all(first % 2 == 0 for first, _ in parts)
     return parts
 
@@ -536,24 +485,9 @@ def test_a_channel_with_large_weights_decides_for_all() -> None:
     assert parts_of(weights)[0] == (0, 56)
 
 
-def test_drawn_weights() -> None:
-    rng = np.random.default_rng(0)
-    for depth in (1, 7, 64, 301, 2048):
-        parts_of(rng.integers(-128, 128, (5, 3, 2, depth)).astype(np.int8))
-
-
 def test_taps_of_one_channel_that_exceed_a_sum_have_no_parts() -> None:
     assert channel_parts(np.full((1, 25, 25, 1), 127, np.int8)) is None
     assert channel_parts(np.full((1, 17, 17, 2), 127, np.int8)) is None
-
-
-def test_words_are_packed_in_pairs() -> None:
-    taps = np.arange(15, dtype=np.int16).reshape(3, 5)
-    packed = pack_k_groups(taps, 2, 1, 2)
-    assert packed.shape == (2, 3, 1, 2, 2)
-    assert packed.dtype == np.int16
-    assert packed[0, :, 0, 1].tolist() == [[5, 6], [7, 8], [9, 0]]
-    assert packed[1, :, 0].tolist() == [[[10, 11], [0, 0]], [[12, 13], [0, 0]], [[14, 0], [0, 0]]]
 
 
 def test_what_fits_words() -> None:

@@ -14,10 +14,8 @@ from compiled_ops import (
     EIGHT_BIT,
     Attributes,
     check,
-    check_compiled,
     check_op,
     drawn,
-    drawn_inputs,
     ends,
     tensor,
     variants_together,
@@ -81,34 +79,6 @@ def test_products(number: int, data: str) -> None:
     left, right = SHAPES[number]
     weight = EIGHT_BIT[number % 2]
     check_op(MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
-
-
-@variants_together
-@pytest.mark.parametrize("data", EIGHT_BIT)
-def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
-    values: Attributes = {**parameters(data, "i8", 9), "input_zero_point": ends(data)[0], "weight_zero_points": (0,)}
-    types = [tensor((2, 5, 6), data), tensor((2, 6, 9), "i8")]
-
-    def body(*operands: ir.Value) -> ir.Value:
-        return build(MatMulOp, *operands, element="i32", **values).output
-
-    module = graph(types, body)
-    check(module)
-    assert "column sums" not in lower(module, TARGETS["generic"]).labels
-
-
-@variants_together
-@pytest.mark.parametrize("side", [0, 1])
-def test_either_operand_may_be_constant(side: int) -> None:
-    shapes = [(2, 5, 6), (2, 6, 9)]
-    quantized = constant_values(shapes[side])
-
-    def body(operand: ir.Value) -> ir.Value:
-        pair = [operand, operand]
-        pair[side] = constant(quantized)
-        return build(MatMulOp, *pair, element="i32", **parameters("i8", "i8", 9)).output
-
-    check(graph([tensor(shapes[1 - side], "i8")], body))
 
 
 def constant_values(shape: tuple[int, ...]) -> Any:
@@ -186,13 +156,6 @@ def transposed_product(number: int, elements: tuple[str, str]) -> ir.Module:
 @pytest.mark.parametrize("elements", [("ui8", "i8"), ("i8", "ui8")])
 def test_products_of_transposed_operands(number: int, elements: tuple[str, str]) -> None:
     check(transposed_product(number, elements))
-
-
-@pytest.mark.parametrize("target", ["avx2", "sse4.1"])
-def test_products_of_transposed_operands_on_older_targets(target: str) -> None:
-    module = transposed_product(0, ("ui8", "i8"))
-    inputs = drawn_inputs(module)
-    check_compiled(module, target, [inputs], [interpreter.run(module, inputs)])
 
 
 def test_transposed_operands_are_read_where_they_are() -> None:
@@ -362,11 +325,6 @@ def test_weights_that_the_network_computes_and_stages_after_them() -> None:
     check(module)
 
 
-def test_data_that_is_its_own_weight() -> None:
-    case = Case(("ui8", "ui8"), (3, 2, 2, 3), (3, 2, 2, 3), (4, (4,)), padding=(1, 1, 0, 1))
-    check(graph(case.types()[:1], lambda value: case.sums(value, value)))
-
-
 @pytest.mark.parametrize(
     "case",
     [
@@ -414,7 +372,7 @@ OPS: list[tuple[Any, Attributes]] = [
 ]
 
 
-def parameters_lowering_pairs(types: tuple[str, str, str], number: int) -> Attributes:
+def pair_parameters(types: tuple[str, str, str], number: int) -> Attributes:
     left, right, result = types
     low, high = ends(result)
     return {
@@ -436,7 +394,7 @@ def test_pair(number: int, broadcast: int) -> None:
     op, how = OPS[number]
     left, right = BROADCASTS[broadcast]
     types = TYPES[(number * len(BROADCASTS) + broadcast) % 8]
-    attributes = parameters_lowering_pairs(types, number + broadcast) | how
+    attributes = pair_parameters(types, number + broadcast) | how
     if op is SubOp:
         attributes["rounding"] = list(Rounding)[broadcast]
     check_op(op, [tensor(left, types[0]), tensor(right, types[1])], types[2], **attributes)

@@ -28,11 +28,9 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.ir._mlir import ir
-from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.targets import GENERIC
 
 Array = NDArray[Any]
 # More weights than the first level holds.
@@ -98,30 +96,6 @@ def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def test_the_reference_quantizes_the_state_by_the_range_of_all_of_it() -> None:
-    gates, initial = numbers(3, 2, 20), numbers(2, 10, seed=1)
-    (found,) = interpreter.run(module_of((3, 2, 5), np.uint8, (100,)), [gates, initial])
-    weights, scales = weights_of(5, np.uint8)
-    hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
-    for step in range(3):
-        low, high = min(hidden.min(), 0), max(hidden.max(), 0)
-        scale = (high - low) / 255
-        values = np.clip(np.rint(hidden / scale), -np.rint(-low / scale), 255 - np.rint(-low / scale))
-        products = values @ (weights.astype(np.float64) - 100)
-        i, f, g, o = np.split(gates[step] + products * scale * scales, 4, axis=1)
-        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(cell)
-        assert_floats_within(found[step + 1], np.concatenate([hidden, cell], axis=1), "layer")
-
-
-def test_a_state_of_zeros_is_quantized_to_zeros() -> None:
-    module, gates = module_of((1, 1, 4)), numbers(1, 1, 16)
-    (found,) = interpreter.run(module, [gates, np.zeros((1, 8), np.float32)])
-    i, _, g, o = np.split(gates[0], 4, axis=1)
-    cell = sigmoid(i) * np.tanh(g)
-    assert_floats_within(found[1], np.concatenate([sigmoid(o) * np.tanh(cell), cell], axis=1), "formula")
-
-
 def test_sums_that_float32_does_not_hold_are_exact() -> None:
     """600 products of 255 and 255 exceed 2^24: they are summed up as integers, and rounded once."""
     hidden, gates = 600, np.zeros((1, 1, 2400), np.float32)
@@ -152,22 +126,13 @@ def test_numbers_that_are_not_finite_become_bounds(value: float) -> None:
     np.testing.assert_array_equal(compile_module(module)(gates, initial), wanted)
 
 
-def test_a_long_sequence_is_one_kernel_with_a_loop() -> None:
-    """However long it is, the code is the same."""
-    gates, initial = numbers(500, 1, 64), numbers(1, 32, seed=1)
-    module = module_of((500, 1, 16))
-    executable = compile_module(module)
-    assert len(executable.calls) == 1
-    np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])
-
-
 # Recurrent cells: compiled they are the reference, and the reference is the formula in float64.
 
 CELLS: tuple[type[F32RecurrentOp], ...] = (F32LstmOp, F32GruOp, F32RnnOp)
-SIZES_LOWERING = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33)]
+CELL_SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33)]
 
 
-def module_of_lowering(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
+def cell_module(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
     """Gates and initial states are arguments, weights constants."""
     steps, batch, hidden = sizes
     types = [tensor((steps, batch, op.gate_count * hidden), "f32"), tensor((batch, op.state_count * hidden), "f32")]
@@ -181,29 +146,22 @@ def module_of_lowering(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(SIZES_LOWERING)))
+@pytest.mark.parametrize("number", range(len(CELL_SIZES)))
 @pytest.mark.parametrize("op", CELLS)
 def test_cells(op: type[F32RecurrentOp], number: int) -> None:
-    check(module_of_lowering(op, SIZES_LOWERING[number], reverse=bool((number + CELLS.index(op)) % 2)))
+    check(cell_module(op, CELL_SIZES[number], reverse=bool((number + CELLS.index(op)) % 2)))
 
 
 @variants_together
-@pytest.mark.parametrize("sizes", SIZES_LOWERING)
+@pytest.mark.parametrize("sizes", CELL_SIZES)
 def test_a_unit_that_resets_after_its_product(sizes: tuple[int, int, int]) -> None:
-    check(module_of_lowering(F32GruOp, sizes, reset_after=True))
-
-
-@variants_together
-@pytest.mark.parametrize("op", CELLS)
-def test_limits_of_gates_and_other_functions_of_lowering(op: type[F32RecurrentOp]) -> None:
-    names = ("activation",) if op is F32RnnOp else ("gate_activation", "cell_activation")
-    check(module_of_lowering(op, (3, 2, 7), clip=0.25, **dict.fromkeys(names, "relu")))
+    check(cell_module(F32GruOp, sizes, reset_after=True))
 
 
 def test_the_reference_is_the_formula_of_long_short_term_memory() -> None:
     gates, initial, weights = numbers(4, 2, 20), numbers(2, 10, seed=1), numbers(5, 20, seed=2).astype(np.float64)
     hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
-    (found,) = interpreter.run(module_of_lowering(F32LstmOp, (4, 2, 5)), [gates, initial])
+    (found,) = interpreter.run(cell_module(F32LstmOp, (4, 2, 5)), [gates, initial])
     np.testing.assert_array_equal(found[0], initial)
     for step in range(4):
         i, f, g, o = np.split(gates[step] + hidden @ weights, 4, axis=1)
@@ -217,7 +175,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
     gates, hidden, weights = numbers(4, 2, 15), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 15, seed=2)
     bias = numbers(5, seed=3)
     (found,) = interpreter.run(
-        module_of_lowering(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
+        cell_module(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
     )
     for step in range(3, -1, -1):
         z, r = np.split(sigmoid(gates[step, :, :10] + hidden @ weights[:, :10]), 2, axis=1)
@@ -229,7 +187,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
 
 def test_the_reference_is_the_formula_of_simple_cells() -> None:
     gates, hidden, weights = numbers(4, 2, 5), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 5, seed=2)
-    (found,) = interpreter.run(module_of_lowering(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
+    (found,) = interpreter.run(cell_module(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
     for step in range(4):
         hidden = np.tanh(gates[step] + hidden @ weights)
         assert_floats_within(found[step + 1], hidden, "formula")
@@ -240,7 +198,7 @@ def test_a_long_sequence_is_one_kernel_with_a_loop_of_lowering() -> None:
     from qdialect.runtime import compile_module
 
     gates, initial = numbers(500, 1, 64), numbers(1, 32, seed=1)
-    module = module_of_lowering(F32LstmOp, (500, 1, 16))
+    module = cell_module(F32LstmOp, (500, 1, 16))
     executable = compile_module(module)
     assert len(executable.calls) == 1
     np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])
@@ -248,7 +206,6 @@ def test_a_long_sequence_is_one_kernel_with_a_loop_of_lowering() -> None:
 
 # Compiled resized images equal the reference on every shape and arithmetic.
 
-CLIP, RESIZE, ARG_MAX = "qnn.clip", "qnn.resize_bilinear", "qnn.arg_max"
 
 SHAPES = [
     ((2, 5, 7, 19), (13, 3)),
@@ -338,10 +295,3 @@ def test_extreme_channel_of_a_resized_image(op: Any, shape: tuple[int, ...], siz
     for element, last, keep_dims in (("i8", False, False), ("ui8", True, True)):
         how = {"axis": 3, "last": last, "keep_dims": keep_dims}
         check(_arg_of_resized(element, shape, size, op=op, how=how))
-
-
-@pytest.mark.parametrize(("axis", "steps"), [(3, [CLIP, ARG_MAX]), (1, [CLIP, RESIZE, ARG_MAX])])
-def test_a_resized_image_is_not_stored_for_its_extreme_channel(axis: int, steps: list[str]) -> None:
-    how = {"axis": axis, "last": False, "keep_dims": True}
-    module = _arg_of_resized("ui8", (1, 3, 5, 16), (5, 9), op=ArgMaxOp, how=how)
-    assert [label for label in lower(module, GENERIC, Phase.LINALG).labels if label.startswith("qnn.")] == steps

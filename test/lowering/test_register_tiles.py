@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, run
 
 import qdialect
-from qdialect.bench.core_model.kernel_cycles import Chains, KernelCycles, counted, kernel_cycles
+from qdialect.bench.core_model.kernel_cycles import counted, kernel_cycles
 from qdialect.bench.core_model.memory_traffic import Reuse, call_reuses
-from qdialect.bench.core_model.occupations import simplified
 from qdialect.frontends.onnx import import_onnx
 from qdialect.lowering.ir.functions import functions
-from qdialect.targets.machine import MACHINES, ZEN_4_PIPES, Kind, Level, Levels
+from qdialect.targets.machine import MACHINES, ZEN_4_PIPES, Kind
 
 ZEN_4 = MACHINES["znver4"]
 M, A, P, I, S = Kind.MULTIPLY, Kind.ADD, Kind.PERMUTE, Kind.INTERLEAVE, Kind.SIMPLE  # noqa: E741
@@ -43,53 +41,10 @@ def test_kinds_compete_for_the_pipes_that_take_them(counts: Mapping[str, float],
     assert ZEN_4_PIPES.cycles(counts) == pytest.approx(wanted)
 
 
-def test_all_pipes_together_are_filled_less_evenly() -> None:
-    assert ZEN_4_PIPES.cycles({M: 2, S: 2}, mixed=True) == pytest.approx(1 / 0.85)
-    assert ZEN_4_PIPES.cycles({M: 2, P: 2}, mixed=True) == pytest.approx(4 / 3)
-
-
-def test_a_call_takes_as_long_as_its_instructions_or_its_bytes() -> None:
-    levels = Levels((Level(100, float("inf"), 0), Level(1000, 32, 0), Level(float("inf"), 8, 500)), 40)
-    assert levels.cycles(200, [(6400, 50)]) == 240
-    assert levels.cycles(100, [(6400, 50), (6400, 999)]) == 240
-    assert levels.cycles(100, [(3200, 999), (80, 2000)]) == 40 + 500 + 110
-
-
 def _counted(body: str, arguments: str = "%x: memref<64xf32>, %y: memref<64xf32>") -> dict[str, float]:
     module = module_of(f"func.func @kernel_1_node({arguments}) {{\n%c0 = arith.constant 0 : index\n{body}\nreturn\n}}")
     (function,) = functions(module)
     return counted(function, ZEN_4)
-
-
-def test_a_wide_load_or_store_takes_two_turns() -> None:
-    found = _counted("""
-      %a = vector.load %x[%c0] : memref<64xf32>, vector<16xf32>
-      %b = vector.load %x[%c0] : memref<64xf32>, vector<4xf32>
-      vector.store %a, %y[%c0] : memref<64xf32>, vector<16xf32>
-      vector.store %b, %y[%c0] : memref<64xf32>, vector<4xf32>
-    """)
-    assert found == {"loads": 1.5, "stores": 3}
-
-
-def test_rows_that_lie_apart_are_loaded_and_stored_one_by_one() -> None:
-    view = "memref<4x16xi8, strided<[{}, 1]>>"
-    found = _counted(
-        f"""
-      %u = arith.constant 0 : i8
-      %a = vector.transfer_read %x[%c0, %c0], %u : {view.format(16)}, vector<4x16xi8>
-      vector.transfer_write %a, %y[%c0, %c0] : vector<4x16xi8>, {view.format(32)}
-    """,
-        f"%x: {view.format(16)}, %y: {view.format(32)}",
-    )
-    assert found == {"loads": 1, "stores": 4}
-
-
-def test_vectors_of_a_target_that_are_narrower_than_the_pipes_take_one_each() -> None:
-    found = replace(ZEN_4, vector_bits=128).vector_pipes
-    assert found is not None
-    assert found.width == 128
-    assert ZEN_4.vector_pipes == ZEN_4.pipes
-    assert MACHINES["znver5"].vector_pipes is None
 
 
 def test_a_comparison_and_a_selection_of_the_same_are_one_minimum() -> None:
@@ -102,17 +57,6 @@ def test_a_comparison_and_a_selection_of_the_same_are_one_minimum() -> None:
       vector.store %q, %y[%c0] : memref<64xf32>, vector<16xf32>
     """)
     assert found == {"loads": 2, A: 2, "divisions": 6, "stores": 2}
-
-
-def test_a_selection_of_what_is_computed_for_it_is_a_mask() -> None:
-    found = _counted("""
-      %a = vector.load %x[%c0] : memref<64xf32>, vector<16xf32>
-      %m = arith.cmpf olt, %a, %a : vector<16xf32>
-      %d = arith.addf %a, %a : vector<16xf32>
-      %s = arith.select %m, %d, %a : vector<16xi1>, vector<16xf32>
-      vector.store %s, %y[%c0] : memref<64xf32>, vector<16xf32>
-    """)
-    assert found == {"loads": 1, M: 2, A: 2, "stores": 2}
 
 
 def test_bytes_are_widened_and_interleaved_by_instructions() -> None:
@@ -130,19 +74,6 @@ def test_bytes_are_widened_and_interleaved_by_instructions() -> None:
         "%x: memref<64xi8>, %y: memref<64xi8>",
     )
     assert found == {"loads": 1, I: 2, P: 2 + 4 + 4, "stores": 2}
-
-
-def test_a_reduction_halves_lanes_and_a_transposition_interleaves_vectors() -> None:
-    found = _counted("""
-      %z = arith.constant 0.0 : f32
-      %a = vector.load %x[%c0] : memref<64xf32>, vector<16xf32>
-      %r = vector.multi_reduction <add>, %a, %z [0] : vector<16xf32> to f32
-      %w = vector.broadcast %r : f32 to vector<16xf32>
-      %m = vector.shape_cast %a : vector<16xf32> to vector<4x4xf32>
-      %t = vector.transpose %m, [1, 0] : vector<4x4xf32> to vector<4x4xf32>
-      vector.store %w, %y[%c0] : memref<64xf32>, vector<16xf32>
-    """)
-    assert found == {"loads": 1, A: 2 + 4, P: 4 + 2 * 4, "stores": 2}
 
 
 LOOP = """
@@ -170,59 +101,6 @@ def test_a_loop_waits_for_the_chain_of_what_it_hands_on() -> None:
     assert found.predicted == 32 * 3 + 2
 
 
-def test_sums_at_other_places_of_a_vector_are_no_links() -> None:
-    lanes = """
-func.func @kernel_1_node(%x: memref<512xf32>) {
-  %c0 = arith.constant 0 : index
-  %c16 = arith.constant 16 : index
-  %c512 = arith.constant 512 : index
-  %z = arith.constant dense<0.0> : vector<2x16xf32>
-  %s = scf.for %i = %c0 to %c512 step %c16 iter_args(%sum = %z) -> (vector<2x16xf32>) {
-    %a = vector.extract %sum[0] : vector<16xf32> from vector<2x16xf32>
-    %b = arith.addf %a, %a : vector<16xf32>
-    %c = vector.insert %b, %sum [0] : vector<16xf32> into vector<2x16xf32>
-    %d = vector.extract %c[1] : vector<16xf32> from vector<2x16xf32>
-    %e = arith.addf %d, %d : vector<16xf32>
-    %f = vector.insert %e, %c [1] : vector<16xf32> into vector<2x16xf32>
-    scf.yield %f : vector<2x16xf32>
-  }
-  return
-}
-"""
-    module = module_of(lanes)
-    (function,) = functions(module)
-    loop = next(op.operation for op in function.regions[0].blocks[0].operations if op.name == "scf.for")
-    assert Chains(lambda op: 3.0 if op.name == "arith.addf" else 0.0, lambda op: 32.0).cycles(loop) == 3
-
-
-def test_reads_of_the_same_bytes_are_one_where_nothing_writes_them() -> None:
-    text = """
-func.func @kernel_1_node(%x: memref<64xi8>, %y: memref<64xi8>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  scf.for %i = %c0 to %c8 step %c1 {
-    %v = memref.reinterpret_cast %x to offset: [8], sizes: [8, 4], strides: [4, 1]
-      : memref<64xi8> to memref<8x4xi8, strided<[4, 1], offset: 8>>
-    %four = arith.constant 4 : index
-    %p = arith.muli %i, %four : index
-    %q = arith.addi %p, %c8 : index
-    %a = vector.load %v[%i, %c0] : memref<8x4xi8, strided<[4, 1], offset: 8>>, vector<4xi8>
-    %b = vector.load %x[%q] : memref<64xi8>, vector<4xi8>
-    %c = vector.load %y[%q] : memref<64xi8>, vector<4xi8>
-    %d = vector.load %y[%q] : memref<64xi8>, vector<4xi8>
-    %e = arith.addi %a, %b : vector<4xi8>
-    %f = arith.addi %c, %d : vector<4xi8>
-    %g = arith.addi %e, %f : vector<4xi8>
-    vector.store %g, %y[%p] : memref<64xi8>, vector<4xi8>
-  }
-  return
-}
-"""
-    text = str(simplified(module_of(text)))
-    assert text.count("vector.load") == 2
-
-
 CALLS = """
 func.func @main(%x: memref<1024xi8>, %y: memref<1024xi8>, %c: memref<4096xi8>, %a: memref<2048xi8>) {
   %c0 = arith.constant 0 : index
@@ -245,16 +123,6 @@ def test_bytes_used_in_between_are_counted_around_the_network() -> None:
     assert second.parts[0] == Reuse(1024, (6144 + 2048) / 2)
     # All that there is lies between the constants' uses, and no more.
     assert Reuse(4096, 7168) in first.parts
-
-
-def test_of_a_buffer_whose_borders_alone_are_written_a_part_counts() -> None:
-    call = KernelCycles(10.0, 10.0)
-    uses = [Reuse(64000, 500000.0)]
-    assert call.in_a_network(64000, uses, ZEN_4) == 40 + 2000
-    assert call.in_a_network(6400, uses, ZEN_4) == 40 + 200
-    # Without a measured memory, or where the calls are not known, as before.
-    assert call.in_a_network(48 << 10, (), ZEN_4) == call.with_memory(48 << 10, ZEN_4)
-    assert call.in_a_network(48 << 10, uses, MACHINES["znver5"]) == call.with_memory(48 << 10, MACHINES["znver5"])
 
 
 # frontends/planning/blocked_sum.py: sums of long rows lose no more than those of vectors do.

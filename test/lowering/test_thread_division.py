@@ -27,20 +27,16 @@ from threaded_networks import network
 import qdialect
 from qdialect import targets
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse
-from qdialect.lowering.cost.op_cycles import cycles
 from qdialect.lowering.ir.accesses import Run
-from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.pipeline.phases import Phase as PhaseThreads
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.threads.loop_nests import Partition, Work, chained_partition, largest_share, partition
+from qdialect.lowering.threads.loop_nests import Partition, Work, chained_partition, partition
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
-from qdialect.runtime.comparison import random_inputs as random_inputs_threads_of_networks
+from qdialect.runtime.comparison import random_inputs as random_arrays
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.threads import MAX
-from qdialect.targets import GENERIC, resolve
+from qdialect.targets import GENERIC
 
 DIMS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 4)), max_size=3).map(tuple)
 RUNS = st.builds(Run, st.integers(0, 12), DIMS)
@@ -74,11 +70,6 @@ def test_a_run_in_bytes(run: Run, size: int, offset: int) -> None:
     assert set(elements(run.scaled(size, offset))) == wanted
 
 
-def test_rows_of_a_row_major_image_are_injective_and_overlapping_windows_are_not() -> None:
-    assert Run(3, ((64, 16), (1, 64), (1024, 31))).is_injective
-    assert not Run(0, ((2, 8), (1, 3))).is_injective
-
-
 @st.composite
 def works(draw: st.DrawFn) -> Work:
     trips = tuple(draw(st.lists(st.integers(1, 9), max_size=3)))
@@ -93,42 +84,6 @@ def test_every_unit_belongs_to_one_part(drawn: list[Work], parts: int) -> None:
         assert found.bounds[-1] == work.units(found.depth)
         assert list(found.bounds) == sorted(found.bounds)
         assert len(found.bounds) == parts + 1
-
-
-def test_an_even_loop_is_cut_at_the_outermost_level() -> None:
-    work = Work((8, 5), 100.0, 0, (50, 10))
-    assert partition([work], 2) == [Partition(1, (0, 4, 8))]
-    assert largest_share([work], partition([work], 2)) == pytest.approx(0.5)
-
-
-def test_an_odd_loop_is_cut_inside_a_step() -> None:
-    assert partition([Work((3, 10), 90.0, 0, (100, 10))], 2) == [Partition(2, (0, 15, 30))]
-
-
-def test_borders_go_with_their_rows() -> None:
-    top, rows, bottom = Work((10,), 10.0, 0, (1,)), Work((20,), 100.0, 10, (5,)), Work((10,), 10.0, 120, (1,))
-    assert partition([top, rows, bottom], 2) == [
-        Partition(1, (0, 10, 10)),
-        Partition(1, (0, 10, 20)),
-        Partition(1, (0, 0, 10)),
-    ]
-
-
-def test_the_rest_of_a_row_makes_up_for_a_coarse_cut() -> None:
-    tiles, rest = Work((3,), 90.0, 0, (40,)), Work((8,), 8.0, 120, (1,))
-    found = partition([tiles, rest], 2)
-    assert found == [Partition(1, (0, 2, 3)), Partition(1, (0, 0, 8))]
-
-
-def test_loops_over_the_same_columns_are_cut_alike() -> None:
-    """However much their costs differ: the weights of a column are read by one thread."""
-    tiles, rest = Work((16, 3), 90.0, 0, (64, 512)), Work((16,), 1.0, 1536, (64,))
-    assert partition([tiles, rest], 2) == [Partition(1, (0, 8, 16))] * 2
-
-
-def test_an_odd_number_of_columns_is_cut_where_the_costs_are_even() -> None:
-    tiles, rest = Work((3, 10), 90.0, 0, (100, 10)), Work((3,), 3.0, 300, (100,))
-    assert partition([tiles, rest], 2)[0].depth == 2
 
 
 @st.composite
@@ -166,77 +121,9 @@ def test_chained_nests_are_cut_where_their_costs_are_even() -> None:
     ]
 
 
-# What ops are thought to take when threads get their parts.
-
-DENSE = """
-func.func @main(%x: tensor<64x256xui8>) -> tensor<64x64xi32> {
-  %w = "qnn.constant"() {value = dense<3> : tensor<64x256xi8>} : () -> tensor<64x256xi8>
-  %0 = "qnn.dense"(%x, %w) {
-    input_scale = 0.5 : f64, input_zero_point = 0 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>
-  } : (tensor<64x256xui8>, tensor<64x256xi8>) -> tensor<64x64xi32>
-  return %0 : tensor<64x64xi32>
-}
-"""
-
-
-def costs(target: str) -> tuple[list[float], float]:
-    """The cycles of each contraction of `DENSE` by itself, and those of all loops."""
-    module = lower(parse(DENSE), resolve(target), Phase.VECTOR).module
-    single: list[float] = []
-    outermost: list[float] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "vector.contract":
-            single.append(cycles(op))
-        if op.name == "scf.for" and op.parent is not None and op.parent.name == "func.func":
-            outermost.append(cycles(op))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return single, sum(outermost)
-
-
-def test_a_contraction_in_matrix_tiles_takes_what_its_products_do() -> None:
-    # 2 x 2 tiles of sums, and 16 K groups in each step of the loop.
-    single, whole = costs("amxint8")
-    assert single == [4 * 16]
-    products = 64 * 64 * 256 / 1024
-    # Beside them there are loads and stores, and the way of the sums through memory.
-    assert products <= whole <= 6 * products
-
-
-def test_a_contraction_of_dot_products_takes_what_these_do() -> None:
-    single, whole = costs("avx512vbmi")
-    assert single
-    products = 64 * 64 * 256 / 64
-    assert products <= whole <= 3.5 * products
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_tile_of_one_row_or_column_takes_what_a_tile_does(first: int) -> None:
-    tile, row = ("(m, k, t)", "vector<16x8x4x{}>"), ("(k, t)", "vector<8x4x{}>")
-    (left, a), (right, b) = (tile, row) if first else (row, tile)
-    contraction = f"""
-    func.func @main(%a: {a.format("i8")}, %b: {b.format("i8")}, %c: vector<16xi32>) {{
-      %0 = arith.extui %a : {a.format("i8")} to {a.format("i32")}
-      %1 = arith.extsi %b : {b.format("i8")} to {b.format("i32")}
-      %2 = vector.contract {{
-        indexing_maps = [affine_map<(m, k, t) -> {left}>, affine_map<(m, k, t) -> {right}>,
-                         affine_map<(m, k, t) -> (m)>],
-        iterator_types = ["parallel", "reduction", "reduction"], kind = #vector.kind<add>
-      }} %0, %1, %c : {a.format("i32")}, {b.format("i32")} into vector<16xi32>
-      return
-    }}"""
-    module = parse(contraction)
-    ops = functions(module)[0].regions[0].blocks[0].operations
-    assert [cycles(op.operation) for op in ops if op.operation.name == "vector.contract"] == [16]
-
-
 # Networks on several threads: the same bits for every number, in every situation a process may be in.
 
 COUNTS = (2, 3, 5, 8)
-CALLS = 2000
 
 
 compile_divided = partial(compile_module, min_cycles=0)
@@ -284,26 +171,13 @@ def test_every_number_of_threads_gives_the_reference(threads: int) -> None:
     assert same(called(executable, inputs), list(interpreter.run(module, inputs)))
 
 
-def test_one_thread_is_the_code_of_always() -> None:
-    assert str(lower(chain(), GENERIC, threads=1).module) == str(lower(chain(), GENERIC).module)
-    assert "GOMP" not in str(lower(chain(), GENERIC).module)
-
-
 def test_a_network_too_small_has_one_region_without_parts() -> None:
-    text = str(lower(chain(), GENERIC, PhaseThreads.VECTOR, threads=2, min_cycles=10**9).module)
+    text = str(lower(chain(), GENERIC, Phase.VECTOR, threads=2, min_cycles=10**9).module)
     assert "omp." not in text
     module = chain()
     inputs = random_inputs(module, 3)
     found = called(compile_module(module, threads=2, min_cycles=10**9), inputs)
     assert same(found, list(interpreter.run(module, inputs)))
-
-
-def test_many_calls_agree() -> None:
-    module = chain()
-    executable = compile_divided(module, threads=2)
-    inputs = [random_inputs(module, seed) for seed in range(4)]
-    wanted = [list(interpreter.run(module, arrays)) for arrays in inputs]
-    assert all(same(called(executable, inputs[i % 4]), wanted[i % 4]) for i in range(CALLS))
 
 
 def test_python_threads_share_and_own_executables() -> None:
@@ -368,11 +242,6 @@ def test_other_counts_are_refused(threads: Any) -> None:
         qdialect.compile(chain(), threads=threads)
 
 
-def test_clocked_code_runs_on_one_thread() -> None:
-    with pytest.raises(CompileError, match="clocked code must run on one thread, but got 2"):
-        compile_module(chain(), threads=2, clocked=True)
-
-
 @pytest.mark.usefixtures("no_runtime")
 def test_an_absent_runtime_is_an_error_that_says_what_to_install() -> None:
     compile_module(chain(), threads=1)
@@ -407,7 +276,7 @@ assert (compile_module(qdialect.parse(text), threads=4, min_cycles=0)(values) ==
 
 # Whole networks on several threads, divided where the compiler finds it worth it: the same bits for every number.
 
-COUNTS_THREADS_OF_NETWORKS = (2, 3, 8)
+THREADS = (2, 3, 8)
 
 
 @pytest.mark.parametrize("kind", ["convolutional", "transformer"])
@@ -419,10 +288,10 @@ def test_the_same_bits_for_every_number_of_threads(kind: str) -> None:
     assert "omp.barrier" in text
     # Not everything is worth it.
     assert len(divided) < len(set(re.findall(r"func.func private @(kernel_\d+)", text)))
-    inputs = random_inputs_threads_of_networks(lower(module, targets.host(), Phase.QNN).inputs, 3)
+    inputs = random_arrays(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     assert len(np.unique(wanted)) > 5
-    for threads in COUNTS_THREADS_OF_NETWORKS:
+    for threads in THREADS:
         executable = compile_module(module, threads=threads)
         assert executable.threads == threads
         for _ in range(3):

@@ -22,13 +22,13 @@ import qdialect
 from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.ir.functions import MAIN, functions, has_body, name_of
+from qdialect.lowering.ir.functions import functions, name_of
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads import divided_network
 from qdialect.lowering.threads.chunks import Division, divided
-from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
+from qdialect.lowering.threads.loop_nests import analyse
 from qdialect.lowering.threads.region import part_touches
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, network_calls
 from qdialect.reference import interpreter
@@ -82,16 +82,16 @@ def kept(calls: Iterable[ScheduledCall], _: Mapping[str, Division], __: int) -> 
     yield from calls
 
 
-def every_other(calls: Iterable[ScheduledCall], _: Mapping[str, Division], __: int) -> Iterator[ScheduledCall]:
-    found = list(calls)
-    waiting = [i for i, scheduled in enumerate(found) if scheduled.waits]
-    yield from (replace(scheduled, waits=i in waiting[::2]) for i, scheduled in enumerate(found))
-
-
 def test_a_network_has_fewer_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     fewer = barriers(network("transformer"))
     monkeypatch.setattr(divided_network, "elide_barriers", kept)
     assert 0 < fewer < barriers(network("transformer"))
+
+
+def every_other(calls: Iterable[ScheduledCall], _: Mapping[str, Division], __: int) -> Iterator[ScheduledCall]:
+    found = list(calls)
+    waiting = [i for i, scheduled in enumerate(found) if scheduled.waits]
+    yield from (replace(scheduled, waits=i in waiting[::2]) for i, scheduled in enumerate(found))
 
 
 def in_turns(kind: str, threads: int) -> int:
@@ -213,14 +213,6 @@ def test_a_rest_that_reads_what_it_wrote_is_a_nest_of_its_own() -> None:
     assert nests(f"{WHOLE}\n{READ}") == [(BLOCKS,), ()]
 
 
-def test_two_halves_are_a_whole() -> None:
-    halves = "\n".join(
-        f"vector.transfer_write %half, %scratch[%c{at}] {{in_bounds = [true]}} : vector<4xi32>, memref<8xi32>"
-        for at in (0, 4)
-    )
-    assert nests(f"{halves}\n{READ}") == [(BLOCKS,), ()]
-
-
 PARTIAL = {
     "nothing": "",
     "half": "vector.transfer_write %half, %scratch[%c0] {in_bounds = [true]} : vector<4xi32>, memref<8xi32>",
@@ -282,12 +274,7 @@ def test_products_in_tiles_are_divided_though_rows_are_left(shape: tuple[int, ..
 
 # Products are cut where those that read them are cut, with the same bits.
 
-TILES = targets.resolve("amxint8,portable")
 ROWS, COLUMNS = 4, 6
-
-# What stands beside the loop over columns, of which each thread would do all.
-BESIDE = """%b = vector.transfer_read %x[%c0], %zero {in_bounds = [true]} : memref<4096xi32>, vector<64xi32>
-    vector.transfer_write %b, %scratch[%c0] {in_bounds = [true]} : vector<64xi32>, memref<64xi32>"""
 
 # A reader of the product, cut at the product's rows or at its columns.
 READERS = {"rows": ("%rows", "%columns", "%line", "%c8"), "columns": ("%columns", "%rows", "%c8", "%line")}
@@ -364,10 +351,6 @@ def test_columns_are_cut_where_the_reader_is_cut_at_them() -> None:
     assert trips("columns") == [((COLUMNS,), 1)]
 
 
-def test_rows_are_cut_where_the_reader_is_cut_at_them() -> None:
-    assert trips("rows") == [((ROWS, COLUMNS), 1)]
-
-
 def test_rows_are_cut_where_they_are_more_than_the_weights_or_than_what_is_written() -> None:
     assert trips("columns", row=256, column=16) == [((ROWS, COLUMNS), 1)]
     assert trips("columns", row=64) == [((ROWS, COLUMNS), 1)]
@@ -376,10 +359,6 @@ def test_rows_are_cut_where_they_are_more_than_the_weights_or_than_what_is_writt
 def test_rows_are_cut_where_columns_give_uneven_parts() -> None:
     assert trips("columns", columns=5) == [((ROWS, 5), 1)]
     assert trips("columns", parts=4) == [((ROWS, COLUMNS), 1)]
-
-
-def test_rows_are_cut_where_each_begins_with_work_of_its_own() -> None:
-    assert trips("columns", beside=BESIDE) == [((ROWS, COLUMNS), 1)]
 
 
 def product_read_by_channel(size: tuple[int, int], channels: tuple[int, int]) -> ir.Module:
@@ -392,21 +371,6 @@ def product_read_by_channel(size: tuple[int, int], channels: tuple[int, int]) ->
     drawn.lines.append(f'%last = "qnn.transpose"({drawn.value}) {permutation} : ({before}) -> {drawn.type}')
     drawn.value = "%last"
     return parse(drawn.text())
-
-
-def test_a_product_in_tiles_is_cut_at_its_columns() -> None:
-    module = lower(product_read_by_channel((8, 8), (256, 512)), TILES, Phase.VECTOR).module
-    load_kernel_dialects(module)
-    with module.context:
-        *kernels, main = sorted(functions(module), key=lambda function: name_of(function) == MAIN)
-        found = {name_of(function): analyse(function) for function in kernels if has_body(function)}
-        calls = network_calls(main, found)
-        assert {kernel.name for kernel in found.values() if is_cut_inside(kernel, calls)}
-
-
-def is_cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall]) -> bool:
-    division = divided(kernel, calls, 2, 0)
-    return division is not None and division.kernel.loop_nests != kernel.loop_nests
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from quantized_layers import CHANNELS, fused
 
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
-from qdialect.runtime import Executable, compile_module, memory, openmp
+from qdialect.runtime import Executable, compile_module, openmp
 
 TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 SLOW = 0.004
@@ -103,59 +103,6 @@ def test_after_losses_calls_run_on_one_thread_for_a_while(runtime: SlowRuntime, 
     assert runtime.asked.count(2) <= 12
     call_until_asked_for(2, runtime, executable)
     call_until_asked_for(1, runtime, executable)
-
-
-def test_calls_that_take_longer_without_waiting_lose_too(runtime: SlowRuntime, executable: Executable) -> None:
-    runtime.wait = SLOW
-    call_until_asked_for(1, runtime, executable)
-    runtime.wait, runtime.delay = 0, 2 * SLOW
-    call_until_paused(runtime, executable)
-
-
-def test_calls_that_lose_are_few(runtime: SlowRuntime, executable: Executable) -> None:
-    inputs = random_inputs(network(), 1)
-    runtime.delay = runtime.wait = SLOW
-    call_until_paused(runtime, executable)
-    runtime.asked.clear()
-    for _ in range(100):
-        executable(*inputs)
-    # Each loses about what one thread takes, which 16 calls repay.
-    assert 1 <= runtime.asked.count(2) <= 12
-
-
-def test_a_call_that_lost_much_is_repaid_by_a_few(runtime: SlowRuntime, executable: Executable) -> None:
-    runtime.alone = runtime.delay = runtime.wait = 4 * SLOW
-    call_until_paused(runtime, executable)
-    runtime.wait = 50 * SLOW
-    call_until_asked_for(2, runtime, executable)
-    runtime.asked.clear()
-    runtime.wait = 0
-    call_until_asked_for(2, runtime, executable)
-    # 16 calls; what was lost is 12 times what each takes.
-    assert 8 <= runtime.asked.count(1) <= 30
-
-
-def test_cores_that_are_idle_again_are_found(runtime: SlowRuntime, executable: Executable) -> None:
-    inputs = random_inputs(network(), 1)
-    runtime.wait = 2 * SLOW
-    call_until_paused(runtime, executable)
-    runtime.wait = 0
-    call_until_asked_for(2, runtime, executable)
-    runtime.asked.clear()
-    for _ in range(20):
-        executable(*inputs)
-    assert runtime.asked.count(1) <= 1
-
-
-def test_what_lies_in_the_workspace_at_first_is_no_record(runtime: SlowRuntime) -> None:
-    def ones(size: int) -> memory.Block:
-        block = memory.allocate(size)
-        block[:] = 1
-        return block
-
-    executable = compile_module(network(), threads=2, min_cycles=0, workspaces=1, allocate=ones)
-    executable(*random_inputs(network(), 1))
-    assert runtime.asked == [2]
 
 
 def call_until_paused(runtime: SlowRuntime, executable: Executable) -> None:

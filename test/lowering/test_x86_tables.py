@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, tensor
+from compiled_ops import tensor
 from drawn_graphs import graph
 from drawn_vector import Array, assert_same_on_targets, run, x86_text
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from qdialect.arithmetic import float32
 from qdialect.dialect import BroadcastOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import arith, ir, math
-from qdialect.lowering.instructions.instruction_set import is_slow_divider
-from qdialect.targets import TARGETS as TARGETS_VECTOR_ROUNDING
-from qdialect.targets import resolve
+from qdialect.targets import TARGETS as KNOWN
 
 RNG = np.random.default_rng(5)
 LOOK_UP = """
@@ -232,34 +230,15 @@ def test_a_single_number_at_an_end_is_divided(target: str) -> None:
         same(executable(numbers, divisors), numbers / divisors)
 
 
-@pytest.mark.parametrize("columns", [1, 15, 17, 100])
-def test_rows_of_any_length(columns: int) -> None:
-    check(quotients(5, columns))
-
-
-def test_only_a_slow_divider_is_avoided() -> None:
-    machine = resolve("sapphirerapids").machine
-    assert is_slow_divider(machine.division_cycles, machine.vector_instructions)
-    assert not is_slow_divider(4, 2)
-    assert not is_slow_divider(resolve("znver5").machine.division_cycles, 4)
-
-
-def test_rows_in_the_first_level_are_left_to_a_fast_divider_alone() -> None:
-    machine = resolve("znver4").machine
-    assert not is_slow_divider(machine.division_cycles, machine.vector_instructions)
-    assert is_slow_divider(machine.division_cycles, machine.vector_instructions, in_place=True)
-    assert not is_slow_divider(4, 2, in_place=True)
-
-
 # Numbers divided by a constant: two products have the bits of the division.
 
 # Both lists have divisors at the ends of what is multiplied.
 SHORT = [3.0, 6.0, 7.0, 49.0, 0.375, 1000.0, 2.0**20 - 4.0, 3 * 2.0**-20, 2.0**19 - 1.0]
 LONG = [0.1, 2.0**19 + 1.0, 3 * 2.0**20, -6.0, 4.0]
-ENDS_CONSTANT_DIVISION = [0.0, -0.0, 2.0**-80, 2.0**-126, 1e-45, 9 * 2.0**-149, 3e38, np.inf, -np.inf, np.nan]
+EXTREMES = [0.0, -0.0, 2.0**-80, 2.0**-126, 1e-45, 9 * 2.0**-149, 3e38, np.inf, -np.inf, np.nan]
 
 
-def near_midpoints_constant_division(rng: np.random.Generator, divisor: float) -> F32Array:
+def near_midpoints_of(rng: np.random.Generator, divisor: float) -> F32Array:
     """Numbers whose quotients are next to the midpoint of two float32 numbers, of any size."""
     midpoints = rng.integers(2**23, 2**24, 4000) * 2.0**-23 + 2.0**-24
     sizes = np.ldexp(rng.choice([-1.0, 1.0], 4000), rng.integers(-149, 127, 4000))
@@ -267,25 +246,21 @@ def near_midpoints_constant_division(rng: np.random.Generator, divisor: float) -
         return (midpoints * divisor * sizes).astype(np.float32)
 
 
-def around_ends_constant_division(divisor: float) -> F32Array:
+def around_extremes(divisor: float) -> F32Array:
     """Numbers at the ends of the range, those of which the quotient is there, and those next to them, of both signs."""
     with np.errstate(over="ignore"):
-        ends = np.array([*ENDS_CONSTANT_DIVISION, *(np.array(ENDS_CONSTANT_DIVISION) * divisor)], np.float32)
+        ends = np.array([*EXTREMES, *(np.array(EXTREMES) * divisor)], np.float32)
     bits = ends.view(np.int32)[:, None] + np.arange(-20, 21, dtype=np.int32)
     numbers = bits.view(np.float32).reshape(-1)
     return np.concatenate([numbers, -numbers])
 
 
-def numbers_constant_division(divisor: float, columns: int) -> F32Array:
+def dividends(divisor: float, columns: int) -> F32Array:
     rng = np.random.default_rng(1)
     any_bits = rng.integers(0, 2**32, 8000, dtype=np.uint32).view(np.float32)
-    found = np.concatenate(
-        [near_midpoints_constant_division(rng, divisor), any_bits, around_ends_constant_division(divisor)]
-    )
+    found = np.concatenate([near_midpoints_of(rng, divisor), any_bits, around_extremes(divisor)])
     # Some rows without numbers that have to be divided.
-    usual = np.concatenate([rng.normal(size=5 * columns), near_midpoints_constant_division(rng, divisor)]).astype(
-        np.float32
-    )
+    usual = np.concatenate([rng.normal(size=5 * columns), near_midpoints_of(rng, divisor)]).astype(np.float32)
     usual[np.abs(usual) < 1e-20] = 0
     found = np.concatenate([found, usual])
     return np.resize(found, (-(-len(found) // columns), columns))
@@ -293,9 +268,9 @@ def numbers_constant_division(divisor: float, columns: int) -> F32Array:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("number", range(len(SHORT + LONG)))
-def test_quotients_have_the_bits_of_a_division_of_constant_division(number: int, target: str) -> None:
+def test_quotients_by_a_constant_have_the_bits_of_a_division(number: int, target: str) -> None:
     divisor, columns = (SHORT + LONG)[number], (16, 19, 256)[(number + TARGETS.index(target)) % 3]
-    x = numbers_constant_division(divisor, columns)
+    x = dividends(divisor, columns)
 
     def body(value: ir.Value) -> ir.Value:
         return arith.divf(value, constant(np.full(x.shape, divisor, np.float32)))
@@ -324,7 +299,7 @@ func.func @main(%a: memref<64x8xf32>, %b: memref<64x8xf32>) {{
   return
 }}
 """
-FUNCTIONS_VECTOR_ROUNDING: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+ROUNDINGS: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
     "roundeven": np.rint,
     "floor": np.floor,
     "ceil": np.ceil,
@@ -348,18 +323,18 @@ def drawn(kind: str, random: np.random.Generator) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("kind", ["bits", "halves", "near", "special"])
-@pytest.mark.parametrize("name", FUNCTIONS_VECTOR_ROUNDING)
+@pytest.mark.parametrize("name", ROUNDINGS)
 def test_rounds_as_numpy(name: str, kind: str) -> None:
     data = drawn(kind, np.random.default_rng(7))
-    _, result = run(KERNEL.format(name), [data, np.zeros_like(data)], TARGETS_VECTOR_ROUNDING["x86-64"])
+    _, result = run(KERNEL.format(name), [data, np.zeros_like(data)], KNOWN["x86-64"])
     with np.errstate(invalid="ignore"):
-        wanted = FUNCTIONS_VECTOR_ROUNDING[name](data)
+        wanted = ROUNDINGS[name](data)
     is_number = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.isnan(result), ~is_number)
     np.testing.assert_array_equal(result[is_number].view(np.uint32), wanted[is_number].view(np.uint32))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS_VECTOR_ROUNDING)
+@pytest.mark.parametrize("name", ROUNDINGS)
 def test_only_targets_without_the_instruction_take_it_apart(name: str) -> None:
-    assert f"math.{name}" not in x86_text(KERNEL.format(name), TARGETS_VECTOR_ROUNDING["x86-64"])
-    assert f"math.{name}" in x86_text(KERNEL.format(name), TARGETS_VECTOR_ROUNDING["sse4.1"])
+    assert f"math.{name}" not in x86_text(KERNEL.format(name), KNOWN["x86-64"])
+    assert f"math.{name}" in x86_text(KERNEL.format(name), KNOWN["sse4.1"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import Array as ArrayResultEpilogues
+from compiled_ops import Array as AnyArray
 from compiled_ops import check, tensor, variants_together
 from drawn_graphs import drawn_graph, graph
 from numpy.typing import NDArray
@@ -197,11 +197,11 @@ def test_what_is_no_static_tensor_of_a_known_type_is_left_alone(text: str) -> No
 Product = Callable[[ir.Value, int], ir.Value]
 
 
-def f32(*shape: int) -> ArrayResultEpilogues:
+def f32(*shape: int) -> AnyArray:
     return np.random.default_rng(shape[-1]).normal(size=shape).astype(np.float32)
 
 
-def bytes_of(*shape: int) -> ArrayResultEpilogues:
+def bytes_of(*shape: int) -> AnyArray:
     return np.random.default_rng(shape[0]).integers(-128, 128, shape).astype(np.int8)
 
 
@@ -252,7 +252,7 @@ def op(name: str, *operands: ir.Value, **attributes: Any) -> ir.Value:
     return ir.Operation.create(name, [result], list(operands), attributes).result
 
 
-def spread(array: ArrayResultEpilogues, like: ir.Value) -> ir.Value:
+def spread(array: AnyArray, like: ir.Value) -> ir.Value:
     return build(BroadcastOp, constant(array), element="f32", shape=tuple(shape_of(like.type))).output
 
 

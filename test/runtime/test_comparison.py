@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from drawn_networks import CONVOLUTION, DEPTHWISE, DIVISIBLE, NETWORKS
+from drawn_networks import CONVOLUTION, DIVISIBLE, NETWORKS
 from numpy.typing import NDArray
 
 from qdialect.cli import opt
@@ -43,13 +43,6 @@ def test_all_phases_of_a_network_agree(name: str) -> None:
     assert all(result.elements > 0 for result in results)
 
 
-def test_phases_of_a_divided_network_agree() -> None:
-    module = parse(DIVISIBLE)
-    image = np.random.default_rng(0).integers(-128, 128, (1, 31, 16, 4)).astype(np.int8)
-    results = compare_phases(module, [image], target="generic", threads=2)
-    assert not any(result.differing for result in results)
-
-
 def test_contractions_of_matrix_tiles_are_loops_for_any_cpu() -> None:
     """Written one after the other, LLVM takes seconds for the products of each."""
     rng = np.random.default_rng(0)
@@ -69,16 +62,6 @@ def test_contractions_of_matrix_tiles_are_loops_for_any_cpu() -> None:
     assert str(run.code(module)).count("llvm.mul ") < 300
     (found,) = run.run(module, [data])
     np.testing.assert_array_equal(found, (data.astype(np.int32) - 7) @ (weights.astype(np.int32) - 128).T)
-
-
-def test_loops_over_scalars_free_what_they_allocate() -> None:
-    module = lower(parse(DEPTHWISE), TARGETS["avx512vnni"], Phase.LINALG).module
-    run = RUNS[Phase.LINALG]
-    assert run.code is not None
-    text = str(run.code(module))
-    assert "memref." not in text
-    assert text.count("llvm.call @malloc") == text.count("llvm.call @free") > 0
-    assert text.count("llvm.func @malloc") == text.count("llvm.func @free") == 1
 
 
 def test_a_comparison_starts_at_the_phase_of_the_module() -> None:
@@ -236,19 +219,3 @@ def test_a_difference_is_of_bits() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="input 'image' must be"):
         compare_phases(parse(CONVOLUTION), [np.zeros((1, 6, 6, 3), np.int8)], target="generic")
-
-
-WIDE_DEPTHWISE = (
-    DEPTHWISE.replace("6x6x8x", "4x4x64x").replace("8x3x3x1x", "64x3x3x1x").replace("groups = 8", "groups = 64")
-)
-
-
-@pytest.mark.parametrize("text", [*NETWORKS.values(), WIDE_DEPTHWISE], ids=[*NETWORKS, "wide depthwise"])
-@pytest.mark.parametrize("phase", [Phase.LINALG, Phase.VECTOR])
-def test_what_is_tiled_for_a_target_runs_on_any_cpu(text: str, phase: Phase) -> None:
-    module = parse(text)
-    lowered = lower(module, TARGETS["avx512vbmi"], phase)
-    inputs = random_inputs(lowered.inputs, 0)
-    expected, found = (RUNS[at].run(of, inputs) for at, of in ((Phase.QNN, module), (phase, lowered.module)))
-    for wanted, got in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(wanted, got, strict=True)

@@ -9,23 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
 from bounds import HANG
-from drawn_graphs import graph, random_inputs
+from drawn_graphs import random_inputs
 from drawn_networks import Array, branched, interpreted, with_externs
-from quantized_layers import add, fused, requantize
 
 import qdialect
 from qdialect.aot.entry_points import Error
 from qdialect.cli.compile import main as compile_command
-from qdialect.dialect import DenseOp, FusedOp, MatMulOp, build
-from qdialect.dialect.constants import constant
+from qdialect.dialect import FusedOp
 from qdialect.externals.function import ExternalFunction, Source
 from qdialect.ir._mlir import ir
-from qdialect.lowering.pipeline.phases import Phase, compile_to, target_of
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import CompileError
 
@@ -67,40 +64,6 @@ def test_they_compute_what_compiled_ops_compute(
         for found, wanted in zip(executable(*inputs), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
     assert list(counter.values()) == [2] * count
-
-
-def test_any_fused_op_goes() -> None:
-    def body(data: ir.Value, weight: ir.Value) -> ir.Value:
-        known = constant(np.arange(21, dtype=np.int8).reshape(3, 7))
-
-        def layer(value: ir.Value) -> ir.Value:
-            sums = build(
-                DenseOp, value, weight, None, element="i32", input_scale=0.02, input_zero_point=3, weight_scales=(0.01,)
-            )
-            return requantize(sums.output, "i8", weight_scales=(0.01,))
-
-        total = add(layer(data), layer(known), "i8")
-        product = build(
-            MatMulOp, total, weight, None, element="i32", input_scale=0.09, input_zero_point=20, weight_scales=(0.01,)
-        )
-        return requantize(product.output, "i8", input_scale=0.09, weight_scales=(0.01,))
-
-    network = graph(["tensor<3x7xi8>", "tensor<5x7xi8>"], body)
-    module = with_externs(network)
-    symbols = [f"npu_fused_{kind}" for kind in ("dense", "dense", "matmul")]
-    executable = qdialect.compile(module, externals={"npu": interpreted(module)})
-    assert [call.label for call in executable.calls if call.label in symbols] == symbols
-    inputs = random_inputs(network)
-    np.testing.assert_array_equal(executable(*inputs), interpreter.run(network, inputs)[0])
-
-
-def test_a_function_that_is_called_twice() -> None:
-    network = graph(["tensor<1x4x4x5xi8>"], lambda value: fused(value, "i8"))
-    call, type_ = "call @main_fused_conv2d_0", "(tensor<1x4x4x5xi8>) -> tensor<1x4x4x5xi8>"
-    text = str(with_externs(network)).replace(f"%0 = {call}(%arg0)", f"%9 = {call}(%arg0) : {type_}\n%0 = {call}(%9)")
-    module = qdialect.parse(text)
-    executable, inputs = qdialect.compile(module, externals={"npu": interpreted(module)}), random_inputs(module)
-    np.testing.assert_array_equal(executable(*inputs), interpreter.run(module, inputs)[0])
 
 
 def test_a_function_is_told_all_of_its_op(called: ir.Module) -> None:
@@ -199,18 +162,6 @@ def test_an_executable_computes_again_after_a_failure(called: ir.Module) -> None
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_after_a_failure_no_other_function_is_called(called: ir.Module) -> None:
-    names: list[str] = []
-
-    def failing(function: ExternalFunction, *_: Array) -> Array:
-        names.append(function.name)
-        raise OSError
-
-    with pytest.raises(qdialect.ExternalCallError):
-        qdialect.compile(called, externals={"npu": failing}, threads=2)(*random_inputs(called))
-    assert names == ["main_fused_conv2d_0"]
-
-
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_stays_an_interrupt(called: ir.Module, kind: type[BaseException]) -> None:
     def interrupted(*_: object) -> Array:
@@ -271,15 +222,6 @@ def test_an_external_of_a_module_without_such_functions_is_refused(network: ir.M
         qdialect.compile(network, externals={"npu": raising})
 
 
-@pytest.mark.parametrize("phase", [Phase.LINALG, Phase.LLVM])
-def test_every_phase_keeps_extern_functions(called: ir.Module, phase: Phase) -> None:
-    module = qdialect.parse(str(compile_to(called, phase, target_of(called, "host"))))
-    inputs = random_inputs(called)
-    executable = qdialect.compile(module, externals={"npu": interpreted(called)})
-    for found, wanted in zip(executable(*inputs), interpreter.run(called, inputs), strict=True):
-        np.testing.assert_array_equal(found, wanted)
-
-
 def changed(module: ir.Module, old: str, new: str) -> ir.Module:
     text = str(module)
     assert old in text
@@ -301,13 +243,6 @@ def test_the_symbol_is_checked(called: ir.Module, symbol: str, message: str) -> 
         qdialect.compile(module, externals={"npu": raising})
 
 
-def test_a_damaged_record_is_an_error(called: ir.Module) -> None:
-    module = compile_to(called, Phase.LINALG, target_of(called, "host"))
-    for old, new in (("externals = [[0, ", "externals = [[64, "), ("externals = [[0, ", "externals = [[9999999, ")):
-        with pytest.raises(qdialect.CompileError, match="record of an external function is damaged"):
-            qdialect.compile(changed(module, old, new), externals={"npu": raising})
-
-
 def test_a_network_that_calls_python_cannot_be_saved(called: ir.Module, tmp_path: Any) -> None:
     executable = qdialect.compile(called, externals={"npu": interpreted(called)})
     with pytest.raises(qdialect.CompileError, match="must not call Python functions to be saved"):
@@ -318,7 +253,7 @@ def test_a_network_that_calls_python_cannot_be_saved(called: ir.Module, tmp_path
 
 
 @pytest.fixture(scope="module")
-def called_dynamic_batch_externals() -> ir.Module:
+def rows_called() -> ir.Module:
     return with_externs(branched())
 
 
@@ -326,15 +261,15 @@ def entries(count: int) -> Array:
     return np.random.default_rng(count).integers(-128, 128, (count, 7, 6, 3), dtype=np.int8)
 
 
-def test_every_entry_is_that_of_the_network(called_dynamic_batch_externals: ir.Module) -> None:
-    compute, shapes = interpreted(called_dynamic_batch_externals), set[tuple[int, ...]]()
+def test_every_entry_is_that_of_the_network(rows_called: ir.Module) -> None:
+    compute, shapes = interpreted(rows_called), set[tuple[int, ...]]()
 
     def noting(function: ExternalFunction, *arrays: Array) -> Array:
         shapes.update(array.shape for array in arrays)
         return compute(function, *arrays)
 
-    alone = qdialect.compile(called_dynamic_batch_externals, externals={"npu": compute})
-    executable = qdialect.compile(called_dynamic_batch_externals, externals={"npu": noting}, batch="dynamic")
+    alone = qdialect.compile(rows_called, externals={"npu": compute})
+    executable = qdialect.compile(rows_called, externals={"npu": noting}, batch="dynamic")
     assert [port.shape[0] for port in (*executable.inputs, *executable.outputs)] == [-1, -1, -1]
     for count in (0, 1, 3):
         given = entries(count)
@@ -345,8 +280,8 @@ def test_every_entry_is_that_of_the_network(called_dynamic_batch_externals: ir.M
     assert {shape[0] for shape in shapes} == {1}
 
 
-def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Module) -> None:
-    compute, calls = interpreted(called_dynamic_batch_externals), list[str]()
+def test_the_first_failure_ends_the_call(rows_called: ir.Module) -> None:
+    compute, calls = interpreted(rows_called), list[str]()
 
     def sometimes(function: ExternalFunction, *arrays: Array) -> Array:
         calls.append(function.name)
@@ -354,9 +289,7 @@ def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Modu
             raise ValueError("out of order")
         return compute(function, *arrays)
 
-    executable = qdialect.compile(
-        called_dynamic_batch_externals, externals={"npu": sometimes}, batch="dynamic", workspaces=1
-    )
+    executable = qdialect.compile(rows_called, externals={"npu": sometimes}, batch="dynamic", workspaces=1)
     with pytest.raises(qdialect.ExternalCallError, match="ValueError: out of order"):
         executable(entries(4))
     # What has failed is of the first two entries, and the workspace is free again.
@@ -364,10 +297,10 @@ def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Modu
     assert executable(entries(2))[0].shape[0] == 2
 
 
-def test_threads_wait_for_a_workspace_while_functions_of_python_run(called_dynamic_batch_externals: ir.Module) -> None:
+def test_threads_wait_for_a_workspace_while_functions_of_python_run(rows_called: ir.Module) -> None:
     executable = qdialect.compile(
-        called_dynamic_batch_externals,
-        externals={"npu": interpreted(called_dynamic_batch_externals)},
+        rows_called,
+        externals={"npu": interpreted(rows_called)},
         batch="dynamic",
         workspaces=1,
     )
@@ -387,30 +320,10 @@ def test_threads_wait_for_a_workspace_while_functions_of_python_run(called_dynam
             np.testing.assert_array_equal(one, other)
 
 
-def refusing(_: ExternalFunction, *__: Array) -> NoReturn:
-    raise AssertionError
-
-
-def test_what_has_no_external_is_refused_with_every_batch(called_dynamic_batch_externals: ir.Module) -> None:
+def test_what_has_no_external_is_refused_with_every_batch(rows_called: ir.Module) -> None:
     for batch in (1, "dynamic"):
         with pytest.raises(CompileError, match="goes to target 'npu', for which externals must have a"):
-            qdialect.compile(called_dynamic_batch_externals, batch=batch)
-
-
-def test_a_network_of_several_entries_is_refused() -> None:
-    text = str(branched()).replace("tensor<1x", "tensor<2x").replace("= [1, ", "= [2, ")
-    module = with_externs(qdialect.parse(text))
-    wanted = "batch must be 1 in a module that hands functions to a target, to be dynamic, but got 2: they compute one"
-    with pytest.raises(CompileError, match=wanted):
-        qdialect.compile(module, externals={"npu": refusing}, batch="dynamic")
-
-
-def test_such_a_network_is_not_saved(called_dynamic_batch_externals: ir.Module, tmp_path: Any) -> None:
-    executable = qdialect.compile(
-        called_dynamic_batch_externals, externals={"npu": interpreted(called_dynamic_batch_externals)}, batch="dynamic"
-    )
-    with pytest.raises(CompileError, match="network must not call Python functions to be saved, but externals has one"):
-        executable.save(tmp_path / "network.so")
+            qdialect.compile(rows_called, batch=batch)
 
 
 DENSE = """

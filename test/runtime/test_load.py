@@ -7,10 +7,7 @@ import json
 import os
 import pickle
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,13 +23,10 @@ import qdialect
 from qdialect.aot import record
 from qdialect.aot.record import sealed
 from qdialect.ir.context import parse
-from qdialect.lowering.ir import lowered
-from qdialect.lowering.pipeline.phases import lower
-from qdialect.runtime import Executable, compile_module, compiler
+from qdialect.runtime import Executable, compile_module
 from qdialect.runtime import library as libraries
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.support.diagnostics import CompileError, InputError, LoadError, QDialectError
-from qdialect.targets import host
 
 SEAL_BYTES = len(sealed(b""))
 START = record.MAGIC + struct.pack("<I", record.ABI_VERSION)
@@ -105,20 +99,6 @@ def test_a_file_that_was_replaced_is_another_network(tmp_path: Path) -> None:
     assert (np.asarray(first(image)) == 9).all()
 
 
-def test_callers_with_workspaces_of_their_own_run_at_once(tmp_path: Path) -> None:
-    module = parse(DIVISIBLE)
-    path = saved(tmp_path, DIVISIBLE)
-    rounds = [random_inputs(module, seed) for seed in range(8)]
-    expected = [np.asarray(qdialect.compile(module)(*inputs)) for inputs in rounds]
-
-    def computed(index: int) -> bool:
-        executable = qdialect.load(path)
-        return all((np.asarray(executable(*rounds[index])) == expected[index]).all() for _ in range(200))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(computed, range(8)))
-
-
 def test_a_forked_process_computes_alone(tmp_path: Path) -> None:
     program = (
         "import os, sys, numpy as np, qdialect\n"
@@ -172,13 +152,6 @@ def test_without_a_c_compiler_the_error_says_what_to_do(tmp_path: Path, monkeypa
     monkeypatch.setenv("CC", "no-such-compiler -O2")
     with pytest.raises(CompileError, match="but CC names 'no-such-compiler', which is not there: install gcc or clang"):
         network.save(tmp_path / "network.so")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_c_compiler_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", tool("false"))
-    with pytest.raises(CompileError, match="cannot link the network: it printed nothing"):
-        qdialect.compile(parse(CLIP)).save(tmp_path / "network.so")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -239,13 +212,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         assert message in error.value.message
 
 
-def test_another_library_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
-    ran(tool("cc"), "-shared", "-fPIC", "other.c", "-o", "other.so", folder=tmp_path)
-    with pytest.raises(LoadError, match=r"other.so' must export 'qdialect_network_of_file', as libraries of "):
-        qdialect.load(tmp_path / "other.so")
-
-
 def test_a_library_that_needs_another_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.c").write_text("int nowhere(void);\nint other(void) { return nowhere(); }\n")
     ran(tool("cc"), "-shared", "-fPIC", "other.c", "-Wl,-z,now", "-o", "other.so", folder=tmp_path)
@@ -255,7 +221,7 @@ def test_a_library_that_needs_another_is_refused(tmp_path: Path) -> None:
 
 def test_a_cpu_that_no_version_fits_is_told(library: Path, tmp_path: Path) -> None:
     # The same functions with another answer stand for a CPU that lacks AVX-512.
-    content = record.written(qdialect_network(library))
+    content = record.written(network_of(library))
     numbers = ", ".join(map(str, content))
     (tmp_path / "lacking.c").write_text(
         f"static const unsigned char record[] __attribute__((aligned(8))) = {{{numbers}}};\n"
@@ -267,41 +233,16 @@ def test_a_cpu_that_no_version_fits_is_told(library: Path, tmp_path: Path) -> No
         qdialect.load(tmp_path / "lacking.so")
 
 
-def qdialect_network(library: Path) -> record.Network:
+def network_of(library: Path) -> record.Network:
     content = library.read_bytes()
     start = content.index(START)
     size = record.size_of(content[start : start + record.START_SIZE])
     return record.read(content[start : start + size])
 
 
-def test_the_record_is_read_as_it_was_written(library: Path) -> None:
-    network = qdialect_network(library)
-    assert record.read(record.written(network)) == network
-
-
 def test_a_network_with_a_clock_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="code with a clock is for profiles, and cannot be written into a file"):
         compile_module(parse(CLIP), clocked=True).save(tmp_path / "network.so")
-
-
-def test_the_library_is_found_without_its_folder(library: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"import qdialect; qdialect.load({library.name!r})"],
-        cwd=library.parent,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        check=False,
-    )
-    assert done.returncode == 0
-
-
-def test_what_is_kept_for_a_file_leaves_the_module_as_it_was() -> None:
-    module = lower(parse(MATMUL), host()).module
-    before = str(module)
-    content = compiler.kept_for_saving(module)
-    assert str(module) == before
-    constants = lowered.read(module).constants
-    assert constants.size
-    assert constants.tobytes() not in content
 
 
 def test_a_flipped_bit_anywhere_is_found_before_the_file_is_mapped(library: Path, tmp_path: Path) -> None:
@@ -314,14 +255,6 @@ def test_a_flipped_bit_anywhere_is_found_before_the_file_is_mapped(library: Path
         path.write_bytes(flipped)
         with pytest.raises(LoadError, match=r"flipped.so' (is damaged: its content does not have|must )"):
             qdialect.load(path)
-
-
-def test_a_library_without_checksum_is_loaded(library: Path, tmp_path: Path) -> None:
-    path = tmp_path / "stripped.so"
-    subprocess.run(["strip", "-o", path, library], check=True)
-    assert len(path.read_bytes()) < len(library.read_bytes())
-    (found,) = qdialect.load(path).results([np.full((2, 3), 100, np.int8)])
-    assert found.tolist() == [[9] * 3] * 2
 
 
 def test_a_file_is_written_to_while_its_network_runs(tmp_path: Path) -> None:
@@ -387,7 +320,7 @@ def test_tasks_of_a_pool_link_and_load_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
-    content = record.written(qdialect_network(library))
+    content = record.written(network_of(library))
     tree = json.loads(content[content.index(b'{"name"') :].rstrip(b"\0"))
     places = list(paths_of(tree))
     for place in places:

@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from drawn_graphs import graph, random_inputs
-from drawn_networks import Network
 from drawn_vector import module_of
 from onnx_graphs import ModelBuilder
 from quantized_layers import add, conv, fused
 
 import qdialect
-from qdialect import parse, targets
+from qdialect import targets
 from qdialect.bench import throughput
 from qdialect.bench.core_model.kernel_cycles import (
     KernelCycles,
-    NetworkMemory,
     counted,
-    cycles,
     kernel_cycles,
-    kernels_of_pairs,
-    kernels_of_tiles,
-    memory_cycles,
 )
-from qdialect.bench.core_model.memory_traffic import missed_lines, tile_loads
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.trace import trace
 from qdialect.bench.throughput import multiply_accumulates
-from qdialect.cli.profile_chart import chart, file_content
 from qdialect.cli.run_reports import profile_table
-from qdialect.ir.context import parse as parse_workload
+from qdialect.ir.context import parse as parse
 from qdialect.lowering.ir.functions import functions
-from qdialect.lowering.ir.lowered import Phase as PhaseBound
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, shaped
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import KernelCall, kernel_names
 from qdialect.targets import resolve
-from qdialect.targets.machine import MACHINES
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
@@ -49,7 +40,7 @@ PROFILE = Profile(
         CallProfile(KernelCall("padding", 0, (), 0, 100), 1e-6, 2e11),
         CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
-        CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
+        CallProfile(KernelCall("nothing", 3, ()), 0.0, 2e11),
     ),
     repetitions=17,
     peak=2e11,
@@ -73,6 +64,31 @@ def test_every_step_is_there_once(name: str) -> None:
     assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
     assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
     assert (found.model_error is not None) == (found.frequency is not None) == (found.bound is not None)
+
+
+@pytest.mark.parametrize("min_cycles", [1, 10**9])
+def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> None:
+    inputs = random_inputs(NETWORK)
+    clocked = compile_module(NETWORK, threads=2, clocked=True, min_cycles=min_cycles)
+    for found, wanted in zip(clocked(*inputs), interpreter.run(NETWORK, inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    ticks = clocked.ticks.reshape(2, len(clocked.calls), 2)
+    has_run = ticks.min(2) > 0
+    assert (has_run.any(0)).all()
+    assert (ticks[has_run][:, 0] <= ticks[has_run][:, 1]).all()
+    assert not ticks[~has_run].any()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
+    found = trace(NETWORK, random_inputs(NETWORK), threads=threads, seconds=0.01)
+    events = json.loads(found.text("a"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = kernel_names(found.calls)
+    assert {event["args"]["call"] for event in spans} == set(range(len(found.calls)))
+    assert all(event["name"] == names[event["args"]["call"]] and event["dur"] >= 0 for event in spans)
+    assert min(event["ts"] for event in spans) == 0
+    assert events[0]["args"] == {"name": "a"}
 
 
 def test_the_clock_changes_no_result() -> None:
@@ -119,6 +135,17 @@ def test_rates_and_shares() -> None:
     assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
 
 
+def test_a_bound_is_at_most_all_of_the_time() -> None:
+    calls = [CallProfile(KernelCall("x", 0, (), 10**6, 1), 1e-6, 0.5e12, bound) for bound in (1.25e-6, 0.5e-6, None)]
+    found = Profile(tuple(calls), 2, 0.5e12, other_loops={"tdpbusd": 0.5e12})
+    assert [one.share_of_bound for one in found.calls] == [1.0, 0.5, None]
+    assert (found.calls[0].share_of_peak, found.bound) == (1.0, pytest.approx(1.5e-6))
+    assert found.loop_of(found.calls[0]) == "tdpbusd"
+    table = profile_table(found)
+    assert table.count("100.0 %  ") >= 2
+    assert "125" not in table.split("up to 25.0 % faster than the bound")[0]
+
+
 def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
     times = ((1e-6, 1.5e-6), (2e-6, 1.8e-6), (4e-6, 4e-6), (1e-6, None), (40e-9, 1e-6))
     calls = tuple(CallProfile(KernelCall("x", 0, ()), own, 1.0, 0.0, predicted) for own, predicted in times)
@@ -131,11 +158,11 @@ def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# kernel op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s nodes",
-        "0 0 padding 1.00 10.0 % - - - - - - 100 0.1",
-        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 first",
-        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 a<b>&\\x07c, second",
-        "3 2 nothing 0.00 0.0 % - - - - - - 0 -",
+        "# op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s kernel nodes",
+        "0 padding 1.00 10.0 % - - - - - - 100 0.1 kernel_0",
+        "1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 kernel_1_first first",
+        "2 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 kernel_1_first a<b>&\\x07c, second",
+        "3 nothing 0.00 0.0 % - - - - - - 0 - kernel_3",
         "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
@@ -144,39 +171,8 @@ def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     ]
 
 
-def test_the_picture_is_xml_with_two_rectangles_for_each_step_that_multiplies() -> None:
-    picture = ElementTree.fromstring(chart(PROFILE, "a & b"))
-    hovers = [found.text or "" for found in picture.iter("{http://www.w3.org/2000/svg}title")]
-    # In the strip, beside its bar and on it; once more where a share of the peak is drawn.
-    assert [sum(text.startswith(f"#{number} ") for text in hovers) for number in range(4)] == [3, 4, 4, 3]
-    texts = [found.text for found in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[0] == "a & b"
-    assert "conv: 2 in 9 us" in texts
-    assert "a<b>&\\x07c  #2" in texts
-    assert texts.index("first  #1") < texts.index("a<b>&\\x07c  #2") < texts.index("padding  #0")
-
-
-def test_a_profile_without_time_or_peak_is_drawn() -> None:
-    for profile in (
-        Profile((), 2, None),
-        Profile((CallProfile(KernelCall("x", 0, ()), 0.0, None),), 2, None),
-        Profile((CallProfile(KernelCall("x", 0, (), 5, 5), 1e-6, None),), 2, None),
-    ):
-        ElementTree.fromstring(chart(profile, "x"))
-        assert "total" in profile_table(profile)
-
-
-def test_a_page_holds_the_picture() -> None:
-    assert file_content(PROFILE, "p.svg", "x") == chart(PROFILE, "x")
-    page = file_content(PROFILE, "p.html", "<x>")
-    assert page.startswith("<!doctype html>")
-    assert "<title>&lt;x&gt;</title>" in page
-    assert chart(PROFILE, "<x>") in page
-
-
 # What a kernel's instructions need at least: counted by hand for small programs.
 
-SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
 ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine
 # A core of which it was not measured what its pipes take.
 PLAIN = replace(ZEN_4, pipes=None, levels=None)
@@ -216,153 +212,9 @@ def test_every_trip_of_a_loop_counts() -> None:
     assert kernel_cycles(module, ZEN_5)[3] == KernelCycles(bound=12.0, predicted=12.5)
 
 
-@pytest.mark.parametrize(
-    ("size", "wanted"),
-    [(32 << 10, 0), (48 << 10, (48 << 10) / 16), (1 << 20, (1 << 20) / 16), (1 << 21, (1 << 21) / 8)],
-)
-def test_bytes_come_from_the_level_that_holds_them(size: int, wanted: float) -> None:
-    assert memory_cycles(size, ZEN_4) == wanted
-
-
-@pytest.mark.parametrize(
-    ("counts", "wanted"), [({"products": 5.0}, 5), ({"loads": 7.0, "products": 3.0}, 7), ({"stores": 2.0}, 2), ({}, 0)]
-)
-def test_the_busiest_port_is_the_bound(counts: dict[str, float], wanted: float) -> None:
-    assert cycles(counts, PLAIN) == wanted
-
-
-def test_kernels_that_sum_pairs_are_known_by_their_instruction() -> None:
-    pairs = LOOP.replace("kernel_3", "kernel_4").replace("avx512.vpdpbusd.512", "avx512.pmaddubs.w.512")
-    pairs = pairs.replace("(%s, %a, %b)", "(%a, %b)").replace("(vector<16xi32>, vector<64xi8>", "(vector<64xi8>")
-    pairs = pairs.replace("-> vector<16xi32>", "-> vector<32xi16>").replace("%e = arith.addi %d", "%e = arith.addi %s")
-    assert kernels_of_pairs(module_of(LOOP + pairs)) == {4}
-
-
-def test_kernels_of_matrix_tiles_are_known_by_their_instruction() -> None:
-    tiles = """
-func.func @kernel_5_node() {
-  %a = arith.constant 0 : i8
-  llvm.call_intrinsic "llvm.x86.tdpbusd"(%a, %a, %a) : (i8, i8, i8) -> ()
-  return
-}
-"""
-    assert kernels_of_tiles(module_of(LOOP + tiles)) == {5}
-
-
-TILES = """
-func.func @kernel_6_node(%x: memref<65536xi8>, %w: memref<4096xi8>, %y: memref<64xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c16 = arith.constant 16 : index
-  %c1024 = arith.constant 1024 : index
-  %c4096 = arith.constant 4096 : index
-  %line = arith.constant 64 : i64
-  %r0 = arith.constant 0 : i8
-  %r4 = arith.constant 4 : i8
-  %r6 = arith.constant 6 : i8
-  scf.for %i = %c0 to %c16 step %c1 {
-    scf.for %k = %c0 to %c4 step %c1 {
-      %xs = memref.extract_aligned_pointer_as_index %x : memref<65536xi8> -> index
-      %ws = memref.extract_aligned_pointer_as_index %w : memref<4096xi8> -> index
-      %block = arith.muli %i, %c4096 : index
-      %step = arith.muli %c1024, %k : index
-      %offset = arith.addi %block, %step : index
-      %xi = arith.addi %xs, %offset : index
-      %wi = arith.addi %ws, %step : index
-      %xn = arith.index_cast %xi : index to i64
-      %wn = arith.index_cast %wi : index to i64
-      %xp = llvm.inttoptr %xn : i64 to !llvm.ptr
-      %wp = llvm.inttoptr %wn : i64 to !llvm.ptr
-      llvm.call_intrinsic "llvm.x86.tileloadd64"(%r4, %xp, %line) {qnn.rows = 16 : i64} : (i8, !llvm.ptr, i64) -> ()
-      llvm.call_intrinsic "llvm.x86.tileloadd64"(%r6, %wp, %line) {qnn.rows = 16 : i64} : (i8, !llvm.ptr, i64) -> ()
-      llvm.call_intrinsic "llvm.x86.tdpbusd"(%r0, %r4, %r6) {qnn.rows = 16 : i64} : (i8, i8, i8) -> ()
-    }
-    %v = vector.load %y[%c0] : memref<64xf32>, vector<64xf32>
-    %s = arith.addf %v, %v : vector<64xf32>
-    %p = arith.mulf %s, %v : vector<64xf32>
-    vector.store %p, %y[%c0] : memref<64xf32>, vector<64xf32>
-  }
-  return
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("capacity", "lines"),
-    [
-        # All of x once, and w once, as it stays beside 4 KB of x.
-        (48 << 10, 1024 + 64),
-        # Two tiles stay, but not what a block reads: w comes again for each of 16 blocks.
-        (4 << 10, 1024 + 16 * 64),
-        (0, 1024 + 1024),
-    ],
-)
-def test_lines_that_stay_between_two_reads_are_fetched_once(capacity: int, lines: int) -> None:
-    module = module_of(TILES)
-    (function,) = functions(module)
-    assert missed_lines(tile_loads(function), capacity) == lines
-
-
-def test_lines_that_need_not_stay_are_fetched_each_time_and_displace_none() -> None:
-    passing = TILES.replace('tileloadd64"(%r6', 'tileloaddt164"(%r6')
-    module = module_of(passing)
-    (function,) = functions(module)
-    assert missed_lines(tile_loads(function), 4 << 10) == 1024 + 1024
-    assert counted(function, SAPPHIRE_RAPIDS)["tile loads"] == 2 * 64 * 16
-
-
-def test_windows_that_overlap_have_their_lines_once() -> None:
-    module = module_of(TILES.replace("%c4096 = arith.constant 4096", "%c4096 = arith.constant 1024"))
-    (function,) = functions(module)
-    # 16 blocks of 64 lines, each 16 lines behind the one before.
-    assert missed_lines(tile_loads(function), 48 << 10) == 15 * 16 + 64 + 64
-
-
-def test_products_of_tiles_wait_for_loads_from_the_second_level_and_are_followed_by_vector_code() -> None:
-    module = module_of(TILES)
-    found = kernel_cycles(module, SAPPHIRE_RAPIDS)[6]
-    loads = (2 * 64 * 16 - 1088) / 2 + 1088 * 64 / 40
-    # Of four vectors, each addition and multiplication, two a cycle; but one multiplication a cycle.
-    assert found.predicted == loads + 16 * 4
-    # Loads, of 64 vectors beside those of tiles, outlast 64 products.
-    assert found.bound == (2 * 64 * 16 + 16 * 4) / 2
-    assert found.loaded == 65536 + 4096
-    near = replace(SAPPHIRE_RAPIDS, l2_bandwidth=1 << 20)
-    assert kernel_cycles(module, near)[6].predicted == pytest.approx(64 * 16 + 16 * 4, abs=0.1)
-    flat = module_of(TILES.replace('tdpbusd"(%r0, %r4, %r6) {qnn.rows = 16', 'tdpbusd"(%r0, %r4, %r6) {qnn.rows = 4'))
-    assert counted(next(iter(functions(flat))), SAPPHIRE_RAPIDS)["tiles"] == 64 * 9
-
-
-def test_what_other_kernels_have_displaced_is_waited_for() -> None:
-    large, small = NetworkMemory(3 << 20, 96 << 10), NetworkMemory(1 << 20, 96 << 10)
-    dots = KernelCycles(100.0, 200.0, constants=9000, network=large)
-    # Constants at 9 bytes a cycle; of the working memory half is in the first level, the rest at 20.
-    assert dots.with_memory(13000, SAPPHIRE_RAPIDS) == 200 + 1000 + 100
-    assert replace(dots, network=small).with_memory(13000, SAPPHIRE_RAPIDS) == 200 + 450 + 100
-    # Tiles that load them have waited.
-    tiles = replace(dots, loaded=3000, network=small)
-    assert tiles.with_memory(13000, SAPPHIRE_RAPIDS) == 200 + 25
-    assert replace(dots, network=NetworkMemory(0, 48 << 10)).with_memory(13000, SAPPHIRE_RAPIDS) == 200 + 450
-    # Where the bandwidth of the third level is not known.
-    assert dots.with_memory(48 << 10, ZEN_4) == (48 << 10) / 16
-
-
-def test_constants_of_a_kernel_are_parts_of_those_of_the_network() -> None:
-    drawn = Network(3, (1, 8, 8, 64))
-    drawn.convolution(64, 1, 1)
-    drawn.convolution(128, 3, 1)
-    code = lower(parse(drawn.text()), resolve("amxint8"), PhaseBound.X86).module
-    found = kernel_cycles(code, SAPPHIRE_RAPIDS)
-    sizes = [found[number].constants for number in sorted(kernels_of_tiles(code))]
-    assert np.all(np.array(sizes) >= [64 * 64, 9 * 64 * 128])
-    assert len({one.network for one in found.values()}) == 1
-    assert sum(sizes) <= found[0].network.constants
-
-
 # How much a network computes.
 
-NETWORK_WORKLOAD = """
+WORKLOAD = """
 func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left: tensor<7x2x4xui8>,
                 %right: tensor<7x4x3xi8>) -> (tensor<1x5x7x4xi32>, tensor<7x2x3xi32>) {
   %0 = "qnn.conv_transpose2d"(%image, %kernel) {
@@ -381,17 +233,7 @@ func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left:
 
 def test_transposed_convolutions_and_products_of_tensors_are_counted() -> None:
     # Each of 4x5 pixels meets the kernel; each of 7x2x3 sums has four products.
-    assert multiply_accumulates(parse_workload(NETWORK_WORKLOAD)) == 4 * 5 * (4 * 2 * 3 * 3) + 7 * 2 * 3 * 4
-
-
-def test_products_of_words_are_counted() -> None:
-    text = """
-      func.func @main(%rows: tensor<3x5xi16>) -> tensor<3x7xi64> {
-        %weight = arith.constant dense<2> : tensor<7x5xi8>
-        %sums = "qnn.i16_dense"(%rows, %weight) : (tensor<3x5xi16>, tensor<7x5xi8>) -> tensor<3x7xi64>
-        return %sums : tensor<3x7xi64>
-      }"""
-    assert multiply_accumulates(parse_workload(text)) == 3 * 7 * 5
+    assert multiply_accumulates(parse(WORKLOAD)) == 4 * 5 * (4 * 2 * 3 * 3) + 7 * 2 * 3 * 4
 
 
 # Networks whose inputs leave extents open: each shape is compiled when it is first seen, and kept.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -115,24 +114,6 @@ def test_a_second_definition_is_refused_and_changes_nothing() -> None:
     assert dict(registry) == {"a": first}
 
 
-def test_the_same_definition_may_come_again() -> None:
-    registry = Registry[Callable[..., None]]("handler")
-    registry.add(["a"], first)
-    registry.add(["a"], first)
-    assert dict(registry) == {"a": first}
-
-
-def test_closures_of_one_function_are_different_definitions() -> None:
-    registry = Registry[Callable[[], int]]("handler")
-
-    def returning(value: int) -> Callable[[], int]:
-        return lambda: value
-
-    registry.add(["a"], returning(1))
-    with pytest.raises(RegistrationError, match="handler of 'a' must be registered once"):
-        registry.add(["a"], returning(2))
-
-
 @pytest.mark.parametrize(
     "register",
     [
@@ -185,15 +166,6 @@ def test_code_does_not_depend_on_jobs(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 @needs_two_cpus
-def test_threads_are_as_many_as_wanted_and_end() -> None:
-    context, cpus = make_context(), os.sched_getaffinity(0)
-    with several_threads(context, 2):
-        assert context.get_num_threads() == 2
-        assert os.sched_getaffinity(0) == cpus
-    assert context.get_num_threads() == 1
-
-
-@needs_two_cpus
 def test_failures_are_in_the_order_of_the_functions() -> None:
     text = "".join(UNKNOWN_REGION.format(number=number) for number in range(4 * upstream.FUNCTIONS_PER_THREAD))
     found: list[list[str]] = []
@@ -209,27 +181,10 @@ def test_failures_are_in_the_order_of_the_functions() -> None:
     assert found[0] == found[1]
 
 
-def test_small_modules_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def turned_on(context: ir.Context, enable: bool) -> None:
-        pytest.fail("threads were turned on")
-
-    monkeypatch.setattr(ir.Context, "enable_multithreading", turned_on)
-    context = ir.Context()
-    with context:
-        upstream.run_passes(ir.Module.parse("func.func @f() {\n  return\n}"), "builtin.module(func.func(cse))", "pass")
-
-
 @pytest.mark.parametrize("wrong", [0, -1, True, "2", 1.0])
 def test_jobs_must_be_a_count(wrong: int) -> None:
     with pytest.raises(CompileError, match=f"jobs must be an integer of at least 1, but got {wrong!r}"):
         qdialect.compile("model.tflite", jobs=wrong)
-
-
-def test_more_jobs_than_cpus_are_as_many_as_cpus() -> None:
-    with threads.using_jobs(100000):
-        assert threads.active_jobs() == threads.available_jobs()
-    with threads.using_jobs(1):
-        assert threads.active_jobs() == 1
 
 
 def test_commands_take_jobs(

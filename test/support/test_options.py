@@ -15,8 +15,8 @@ from qdialect import targets
 from qdialect.aot.artifact import artifact_of
 from qdialect.cli import compile as compile_command
 from qdialect.cli import import_model, opt, run
+from qdialect.driver import torch_backend
 from qdialect.driver.report import report
-from qdialect.driver.torch_backend import TorchOptions
 from qdialect.frontends.model_files import read_model
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.torch import import_torch
@@ -25,7 +25,7 @@ from qdialect.ir.context import make_context, parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
-from qdialect.support.options import CompileOptions, ImportOptions
+from qdialect.support.options import UNKEYED, CompileOptions, ImportOptions
 from qdialect.targets import GENERIC
 
 TEXT = "func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {\nreturn %x : tensor<2x3xi8>\n}"
@@ -70,7 +70,7 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
             qdialect.compile(model, **options)
     if options.keys() <= {"fallback", "threads"}:
         with pytest.raises(error, match=message):
-            TorchOptions.of(options)
+            CompileOptions.of(options, torch_backend.OPTIONS, "torch.compile")
     imported = {"batch", "dims", "profile", "signature", "trust"}
     if options.keys() <= imported:
         with pytest.raises((InputError, ImportModelError), match=message.partition(" or ")[0]):
@@ -78,6 +78,26 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
     if options.keys() == {"fallback"}:
         with pytest.raises(error, match=message):
             report(files["open"], GENERIC, None, **options)
+
+
+def test_options_are_one_object(files: Mapping[str, Path]) -> None:
+    options = qdialect.CompileOptions(batch=3, target="generic")
+    executable = qdialect.compile(files["open"], options)
+    assert (executable.target, executable.inputs[0].shape) == ("generic", (3, 3))
+    with pytest.raises(InputError, match="options must be given in one object or by name, but got both"):
+        qdialect.compile(files["open"], options, threads=2)
+    wrong: Any = "generic"
+    with pytest.raises(InputError, match="options must be an object of CompileOptions, but got 'generic'"):
+        qdialect.compile(files["open"], wrong)
+
+
+def test_the_key_of_the_cache_has_every_option_that_changes_code() -> None:
+    others: dict[str, Any] = {"target": "generic", "threads": 2, "batch": 3, "dims": {"N": 3}, "profile": "tflite"}
+    others |= {"signature": "s", "trust": True, "fallback": "none", "tune": True}
+    others |= {"workspaces": 2, "cache": False, "externals": {"npu": "lib.so"}, "jobs": 2}
+    assert others.keys() == vars(CompileOptions()).keys()
+    own = CompileOptions().text()
+    assert {name for name, value in others.items() if CompileOptions(**{name: value}).text() == own} == set(UNKEYED)
 
 
 def test_import_functions(files: Mapping[str, Path]) -> None:

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -121,13 +120,6 @@ def check_release(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("check_release")
 
 
-def wheel_of(path: Path, contents: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in contents.items():
-            archive.writestr(name, text)
-    return path
-
-
 def test_a_file_that_the_sdist_lacks(check_release: Any, tmp_path: Path) -> None:
     source = tmp_path / "source"
     for name in ("docs/a.md", "test/b.py", "build/lib/c.py"):
@@ -136,14 +128,6 @@ def test_a_file_that_the_sdist_lacks(check_release: Any, tmp_path: Path) -> None
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("x-1/docs/a.md"), io.BytesIO())
     assert check_release.missing_files(tmp_path / "x.tar.gz", source) == ["sdist must hold test/b.py"]
-
-
-def test_wheels_that_differ(check_release: Any, tmp_path: Path) -> None:
-    one = wheel_of(tmp_path / "one.whl", {"a.py": "1", "b.py": "2"})
-    two = wheel_of(tmp_path / "two.whl", {"a.py": "1", "b.py": "3", "c.py": ""})
-    assert check_release.differences(one, one) == []
-    found = check_release.differences(one, two)
-    assert [text.rpartition(" ")[2] for text in found] == ["b.py", "c.py"]
 
 
 def test_the_metadata_names_what_is_checked(check_release: Any) -> None:
@@ -168,22 +152,6 @@ def test_an_absent_version_says_what_it_lacks(check_release: Any, tmp_path: Path
     assert "--dry-run --python-version 3.14 --only-binary :all:" in (tmp_path / "asked").read_text()
 
 
-def test_a_shim_is_no_interpreter(check_release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shim = tmp_path / "python3.11"
-    shim.write_text("#!/bin/sh\nexit 127\n")
-    shim.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
-    assert check_release.find("3.11") is None
-    other = tmp_path / "versions" / "3.11.9" / "bin" / "python"
-    other.parent.mkdir(parents=True)
-    other.write_text("#!/bin/sh\necho 3.11\n")
-    other.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert check_release.find("3.11") == other
-
-
 # The copy of the checkout that a wheel is made from.
 
 
@@ -192,17 +160,6 @@ def check_wheel(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script as a module."""
     monkeypatch.setattr(sys, "path", [str(TOOLS), *sys.path])
     return importlib.import_module("check_wheel")
-
-
-def test_the_copy_has_the_checkout_alone(check_wheel: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkout, copy = tmp_path / "checkout", tmp_path / "copy"
-    for folder in ("qdialect", "build", ".venv-bench", ".emulator", "qdialect.egg-info", "qdialect/__pycache__"):
-        (checkout / folder).mkdir(parents=True)
-    (checkout / "qdialect" / "module.py").touch()
-    (checkout / ".emulator" / "points_nowhere").symlink_to("absent")
-    monkeypatch.setattr(check_wheel, "ROOT", checkout)
-    check_wheel.copied(copy)
-    assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*")) == ["qdialect", "qdialect/module.py"]
 
 
 # Imports between folders go the way that CONTRIBUTING.md's tables state, and imports between files make no circle.
@@ -429,12 +386,3 @@ def test_every_form_of_import_is_seen(tmp_path: Path, line: str) -> None:
     number = line.count("\n") + 1
     table = Table("", (Row(("base",), frozenset()), Row(("low",), frozenset()), Row(("high",), frozenset({"low"}))))
     assert violations(table, imports_of(package)) == [f"low/part:{number}: low imports high"]
-
-
-def test_a_file_belongs_to_the_longest_name() -> None:
-    table = Table("phase", (Row(("part/low",), frozenset()), Row(("part",), frozenset({"part/low"}))))
-    up = Import("phase/part/low/file", "phase/part/high", 3)
-    down = Import("phase/part/high", "phase/part/low/file", 4)
-    assert violations(Table("phase", (Row(("base",), frozenset()), *table.rows)), [up, down]) == [
-        "phase/part/low/file:3: part/low imports part"
-    ]

@@ -24,7 +24,8 @@ from tflite_graphs import small_network
 import qdialect
 from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
-from tools.choice_page import page
+from tools import capacity
+from tools.deployment_tables import dense_layers
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -177,6 +178,11 @@ def test_the_index_has_each_page_once() -> None:
     assert sorted(linked) == sorted(path.name for path in DOCS.glob("*.md") if path.name != "README.md")
 
 
+def test_the_api_page_has_each_name_of_the_package() -> None:
+    named = re.findall(r"^::: qdialect\.(\w+)$|^`qdialect\.(\w+)` ", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert sorted(one or other for one, other in named) == sorted(set(qdialect.__all__) - {"__version__"})
+
+
 def test_one_page_has_all_environment_variables() -> None:
     page = set(VARIABLE.findall((DOCS / "environment.md").read_text()))
     sources = [path.read_text() for path in (ROOT / "qdialect").rglob("*.py") if path.parent.name != "aot"]
@@ -200,7 +206,7 @@ def test_a_readme_names_what_is_there(page: Path) -> None:
 # The README: its commands run, its Python runs, its targets and links are there.
 
 TEXT = (ROOT / "README.md").read_text()
-COMMANDS_README = {
+TOUR = {
     "qdialect-bench": bench.main,
     "qdialect-cache": cache.main,
     "qdialect-compile": compile.main,
@@ -220,7 +226,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(lines) == 13
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
-        assert COMMANDS_README[program](arguments) == 0, line
+        assert TOUR[program](arguments) == 0, line
 
 
 def test_the_python_of_the_tour_runs() -> None:
@@ -242,23 +248,15 @@ def test_the_speed_is_that_of_the_report() -> None:
             assert cell.strip() == (f"{best.seconds * 1e3:.3g}{star}" if best else ""), (name, engine)
 
 
-def test_targets_are_in_the_makefile() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(re.findall(r"\bmake ([a-z]+)\b", TEXT)):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-def test_links_and_folders_are_there() -> None:
-    for path in re.findall(r"\]\(([\w./-]+)\)|^\| `([\w/]+)/`", TEXT, re.MULTILINE):
-        assert (ROOT / "".join(path)).exists(), path
-
-
 # tools/gen_docs.py: it writes what is missing, removes what is left over, and --check names what is stale.
 
 SKIPPED = shutil.ignore_patterns("Output", "build", "*.tflite", "*.npz")
 GONE = "docs/ops/gone.md"
 ALL_KINDS = "KINDS = tuple(TARGETS)"
-Tool = Callable[..., subprocess.CompletedProcess[str]]
+
+
+# What pages and pictures are made from, beside code and tests.
+READ = ("docs/down-to-vpdpbusd.md", "benchmarks/zoo.json")
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +265,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("checkout")
     for folder in ("qdialect", "tools", "test"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=SKIPPED)
+    for file in READ:
+        (copy / file).parent.mkdir()
+        shutil.copy(ROOT / file, copy / file)
     # Every op is lowered for each kind of target: one is enough here.
     table = copy / "tools" / "kind_table.py"
     text = table.read_text()
@@ -294,7 +295,7 @@ def test_writing_removes_the_page_of_a_family_that_is_gone(
     assert written.returncode == 0, written.stderr
     pages = {path.relative_to(checkout).as_posix() for path in (checkout / "docs").rglob("*.*")}
     assert GONE not in pages
-    assert set(written.stdout.splitlines()) == {f"{page}: written" for page in (*pages, GONE)}
+    assert set(written.stdout.splitlines()) == {f"{page}: written" for page in {*pages, GONE} - {*READ}}
 
 
 @pytest.mark.usefixtures("written")
@@ -321,15 +322,6 @@ def test_a_change_makes_its_page_stale_and_no_other(checkout: Path) -> None:
     pages = ("ops/unary.md", "ops/elementwise.md", "ops/choices.md", "passes.md", "requirements.md", "status.md")
     assert named == {GONE, *(f"docs/{page}" for page in pages)}
     assert left.exists()
-
-
-# tools/choice_page.py: the page of named choices says of each one what it means.
-
-
-def test_every_choice_has_a_meaning() -> None:
-    rows = re.findall(r'^\| `"(\w+)"` \| (.*) \|$', page(), re.MULTILINE)
-    assert len(rows) > 40
-    assert [value for value, meaning in rows if not meaning.strip()] == []
 
 
 # The tool that measures callers and batches for the page on deploying.
@@ -362,3 +354,33 @@ def test_a_page_gets_its_tables(tool: Any) -> None:
         assert tool.with_table(once, name, "| new |") == once
     with pytest.raises(ValueError, match="page must have a table other between comments"):
         tool.with_table(page, "other", "")
+
+
+# The simulation of callers for the page on scale, where theory has the answer: one worker without batches.
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8])
+def test_requests_wait_as_in_theory(load: float) -> None:
+    # Pollaczek-Khinchine: the mean wait of a queue with random arrivals and constant service.
+    service = capacity.Service({1: np.array([0.01])})
+    waited = capacity.latencies(service, load / 0.01, 1, 1, 200_000).mean() - 0.01
+    assert waited == pytest.approx(0.01 * load / (2 * (1 - load)), rel=0.05)
+
+
+def test_batches_carry_what_single_calls_cannot() -> None:
+    service = capacity.Service({1: np.array([0.01]), 8: np.array([0.02])})
+    assert np.quantile(capacity.latencies(service, 150, 1, 1), 0.99) > 10
+    assert np.quantile(capacity.latencies(service, 150, 1, 8), 0.99) < 0.2
+    assert capacity.highest_rate(service, 1, 8, 1.0) > 1.5 * capacity.highest_rate(service, 1, 1, 1.0) > 120
+    assert capacity.highest_rate(service, 1, 1, 0.005) == 0
+    with pytest.raises(ValueError, match="must be positive"):
+        capacity.latencies(service, 0, 1, 1)
+
+
+def test_a_network_is_measured_for_the_simulation() -> None:
+    executable = qdialect.compile(qdialect.parse(dense_layers((8, 4))), batch="dynamic")
+    service = capacity.measured(executable, 0.01)
+    assert sorted(service.samples) == [1, 8, 64]
+    assert service.drawn(3, np.random.default_rng(0)) > service.samples[1].min()
+    for table in (capacity.load_table(service), capacity.plan_table({"small": service}, [0.005])):
+        assert len({line.count("|") for line in table.splitlines()}) == 1

@@ -14,7 +14,7 @@ import pytest
 import recordings
 from recordings import Recording
 
-from tools.record.__main__ import differences, main, record
+from tools.record.__main__ import main, record
 from tools.record.families import FAMILIES
 from tools.record.family import Array, Case, Family
 
@@ -60,30 +60,6 @@ def test_recordings_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [array.tolist() for array in cases["two_i8"].inputs] == [[[3]], 4]
     assert [array.tolist() for array in cases["two_i8"].outputs] == [[[6]], 8]
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_second_recording_has_the_same_bytes(tmp_path: Path) -> None:
-    record(DOUBLING, tmp_path)
-    first = (tmp_path / "doubling.npz").read_bytes()
-    record(DOUBLING, tmp_path)
-    assert (tmp_path / "doubling.npz").read_bytes() == first
-
-
-def test_differences_are_named(tmp_path: Path) -> None:
-    record(DOUBLING, tmp_path)
-    cases = recordings.read(tmp_path / "doubling.npz")
-    assert list(differences(DOUBLING, cases)) == []
-    first, second = cases["two_i8"].outputs
-    changed = {
-        "value": Recording(b"0", cases["two_i8"].inputs, (first, second + np.int8(1))),
-        "type": Recording(b"0", cases["two_i8"].inputs, (first.astype(np.int16), second)),
-        "shape": Recording(b"0", cases["two_i8"].inputs, (first, second.reshape(1))),
-    }
-    assert list(differences(DOUBLING, changed)) == [
-        "doubling: value.out1 differs",
-        "doubling: type.out0 differs",
-        "doubling: shape.out1 differs",
-    ]
 
 
 def test_the_exit_status_says_whether_a_check_holds(
@@ -185,7 +161,3 @@ def test_no_files_of_the_package_import_each_other() -> None:
 def test_a_walk_enters_the_lowering() -> None:
     functions, files = map(int, _printed("--walk", "weight").strip("[]\n").split(","))
     assert functions >= files > 1
-
-
-def test_help() -> None:
-    assert "--against GIT_REVISION" in _printed("--help")

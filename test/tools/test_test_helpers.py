@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import itertools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,18 @@ import compiled_ops as together
 import numpy as np
 import pytest
 from bounds import deadline
-from compiled_ops import Array, check, check_compiled, is_chosen, variants_together
+from compiled_ops import check_compiled, variants_together
 from drawn_graphs import graph
 from forked_commands import ForkingSubprocess
-from forking_process import ForkingProcess
 from guarded import GuardedRunner
 from numpy.typing import NDArray
 from quantized_layers import fused
-from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, assert_within, loosest, tolerance_of
+from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, assert_within
 
 from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse
 
 SOON = 0.05
 
@@ -57,16 +54,6 @@ def test_what_runs_on_is_ended() -> None:
 def test_a_handler_of_exceptions_does_not_take_it() -> None:
     with pytest.raises(pytest.fail.Exception), deadline(seconds=SOON), contextlib.suppress(Exception):
         _endless()
-
-
-def test_what_swallows_it_is_late_still() -> None:
-    with pytest.raises(pytest.fail.Exception), deadline(seconds=SOON), contextlib.suppress(BaseException):
-        _endless()
-
-
-def test_an_error_of_the_block_is_not_hidden() -> None:
-    with pytest.raises(ValueError, match="other"), deadline():
-        raise ValueError("other")
 
 
 # A command of a lit test does in a fork what it does in a process of its own.
@@ -124,114 +111,10 @@ def test_a_command(arguments: list[str], tmp_path: Path) -> None:
     assert any(text in forked[1] + forked[2] for text in ("<stdin>", "qdialect"))
 
 
-def test_a_process_that_forks_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "neighbour.py").write_text("def takes(op): raise KeyError('beside')")
-    asked = ForkingProcess()
-    try:
-        for arguments in (["--version"], ["--no-such-pass", "-"], ["-", "--qnn-outline-fused=predicate=neighbour:x"]):
-            args = [sys.executable, "-m", "qdialect.cli.opt", *arguments]
-            started = subprocess.run(
-                args, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-            )
-            found = asked.run(args, tmp_path)
-            assert (found.returncode, found.stdout, found.stderr) == (
-                started.returncode,
-                started.stdout,
-                started.stderr,
-            )
-    finally:
-        asked.close()
-
-
-def test_filecheck(tmp_path: Path) -> None:
-    (tmp_path / "expected").write_text("CHECK: fir\nCHECK: third\n")
-    args = [sys.executable, "-m", "filecheck", "expected"]
-    forked, started = (ended(popen, args, tmp_path) for popen in (ForkingSubprocess.Popen, subprocess.Popen))
-    assert forked == started
-    assert forked[0] == 1
-
-
-def test_both_outputs_into_one_file(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPTS["output"])
-    with (tmp_path / "file").open("w") as file:
-        ended(ForkingSubprocess.Popen, [sys.executable, str(script)], tmp_path, stdout=file, stderr=subprocess.STDOUT)
-    assert sorted((tmp_path / "file").read_text().split()) == ["one", "two"]
-
-
-def test_a_pipe_that_is_longer_than_its_buffer(tmp_path: Path) -> None:
-    """A command is started while the one before it still writes."""
-    writer, reader = tmp_path / "writer.py", tmp_path / "reader.py"
-    writer.write_text("print('line\\n' * 100_000)")
-    reader.write_text("import sys; print(len(sys.stdin.read()))")
-    first = ForkingSubprocess.Popen(
-        [sys.executable, str(writer)], env=os.environ, stdout=subprocess.PIPE, universal_newlines=True
-    )
-    with first:
-        assert ended(ForkingSubprocess.Popen, [sys.executable, str(reader)], tmp_path, stdin=first.stdout) == (
-            0,
-            "500001\n",
-            "",
-        )
-
-
 def test_other_programs_are_executed(tmp_path: Path) -> None:
     assert ended(ForkingSubprocess.Popen, ["/bin/sh", "-c", "echo $GIVEN; exit 3"], tmp_path) == (3, "here\n", "")
     one = [sys.executable, "-c", "import sys; print(sys.flags.isolated, 'pytest' in sys.modules)"]
     assert ended(ForkingSubprocess.Popen, one, tmp_path) == (0, "0 False\n", "")
-
-
-# Functions whose results of positive numbers nothing chooses are computed with less work and the same bits.
-
-
-def f32_values(count: int, seed: int = 0) -> Array:
-    """Numbers of every magnitude, and many near zero."""
-    rng = np.random.default_rng(seed)
-    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 16.5, 18.5, 89.5, -18.5, 1e-45, -1e-45, 3e38, -3e38])
-    near = rng.normal(size=count // 2) * rng.choice([1e-3, 0.1, 1, 10, 40], count // 2)
-    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
-    with np.errstate(invalid="ignore"):
-        return np.concatenate([special, near, bits])[:count].astype(np.float32)
-
-
-def check_text(text: str, inputs: list[Array]) -> None:
-    check(parse(text), inputs)
-
-
-@variants_together
-@pytest.mark.parametrize("guard", ["ogt", "oge", "olt"])
-@pytest.mark.parametrize("of", ["%x", "%y"])
-def test_expm1_chosen_beside_a_comparison(guard: str, of: str) -> None:
-    # Only beside "x > 0" or "x >= 0" of its own operand do the results of positive numbers not count.
-    text = f"""
-      func.func @main(%x: tensor<4096xf32>, %y: tensor<4096xf32>) -> tensor<4096xf32> {{
-        %zero = "qnn.constant"() {{value = dense<0.0> : tensor<f32>}} : () -> tensor<f32>
-        %bound = "qnn.broadcast"(%zero) {{shape = array<i64: 4096>}} : (tensor<f32>) -> tensor<4096xf32>
-        %alpha = "qnn.constant"() {{value = dense<0.7> : tensor<4096xf32>}} : () -> tensor<4096xf32>
-        %guard = arith.cmpf {guard}, {of}, %bound : tensor<4096xf32>
-        %expm1 = math.expm1 %x : tensor<4096xf32>
-        %scaled = arith.mulf %expm1, %alpha : tensor<4096xf32>
-        %result = arith.select %guard, %y, %scaled : tensor<4096xi1>, tensor<4096xf32>
-        func.return %result : tensor<4096xf32>
-      }}
-    """
-    check_text(text, [f32_values(4096), f32_values(4096, 2)])
-
-
-@variants_together
-@pytest.mark.parametrize("bound", [0.0, -1.0])
-def test_expm1_that_something_else_reads_too(bound: float) -> None:
-    text = f"""
-      func.func @main(%x: tensor<4096xf32>) -> tensor<4096xf32> {{
-        %bound = "qnn.constant"() {{value = dense<{bound}> : tensor<4096xf32>}} : () -> tensor<4096xf32>
-        %guard = arith.cmpf ogt, %x, %bound : tensor<4096xf32>
-        %expm1 = math.expm1 %x : tensor<4096xf32>
-        %chosen = arith.select %guard, %x, %expm1 : tensor<4096xi1>, tensor<4096xf32>
-        %result = arith.maximumf %chosen, %expm1 : tensor<4096xf32>
-        func.return %result : tensor<4096xf32>
-      }}
-    """
-    check_text(text, [f32_values(4096)])
 
 
 # The guards of the fuzz tests can fail: one byte outside ends the process, and a crash is reported.
@@ -265,10 +148,6 @@ def test_one_byte_outside_ends_the_process(size: int) -> None:
     assert statuses(size, (size, True), (-1, False)) == [-signal.SIGSEGV] * 2
 
 
-def test_every_byte_inside_may_be_touched() -> None:
-    assert statuses(5000, *((offset, at_end) for offset in (0, 4999) for at_end in (True, False))) == [0] * 4
-
-
 def test_a_crash_is_an_answer_and_the_next_request_is_served() -> None:
     runner = GuardedRunner()
     text = str(graph(["tensor<1x3x3x2xui8>"], fused))
@@ -281,77 +160,12 @@ def test_a_crash_is_an_answer_and_the_next_request_is_served() -> None:
         runner.close()
 
 
-def test_what_cannot_be_compiled_is_an_answer() -> None:
-    runner = GuardedRunner()
-    try:
-        assert "function" in runner.check("module {}", "generic", 0)[0]
-    finally:
-        runner.close()
-
-
-# The table of tolerances: it names operators that exist, and the tests of front ends compare with nothing else.
-
-TEST = Path(__file__).resolve().parents[1]
-KINDS = ("onnx", "tflite", "torch", "tosa", "models")
-FILES = [
-    path
-    for path in sorted(TEST.rglob("test_*.py"))
-    # The zoo's own evaluators are no front ends.
-    if any(kind in path.stem for kind in KINDS) and not path.stem.startswith("test_zoo_")
-]
 # Comparisons that have a bound of their own.
-BOUNDED = {"allclose", "assert_allclose", "isclose", "approx", "assert_array_almost_equal", "assert_almost_equal"}
-
-
-def own_tolerances(source: str) -> Iterator[int]:
-    """The lines of a test that compare with a tolerance that stands there."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and _name(node.func) in BOUNDED:
-            yield node.lineno
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt | ast.LtE):
-            left, right = node.left, node.comparators[0]
-            called = {_name(inner.func) for inner in ast.walk(left) if isinstance(inner, ast.Call)}
-            if ("count_nonzero" in called or {"max", "abs"} <= called) and _is_number(right):
-                yield node.lineno
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _is_number(node: ast.expr) -> bool:
-    return all(isinstance(inner, ast.Constant | ast.BinOp | ast.operator) for inner in ast.walk(node))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_front_ends_compare_with_the_table_alone(path: Path) -> None:
-    assert list(own_tolerances(path.read_text())) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "assert np.allclose(found, wanted, rtol=1e-3)",
-        "np.testing.assert_allclose(found, wanted)",
-        "assert np.count_nonzero(found != wanted) <= 3",
-        "assert np.abs(found - wanted).max() <= 1",
-        "assert np.max(np.abs(found - wanted)) < 2",
-    ],
-)
-def test_another_tolerance_is_found(line: str) -> None:
-    assert list(own_tolerances(line)) == [1]
 
 
 @pytest.mark.parametrize("suffix", TOLERANCES)
 def test_the_table_names_operators_that_exist(suffix: str) -> None:
     assert set(TOLERANCES[suffix]) <= set(FORMATS[suffix].operators())
-
-
-def test_what_has_no_entry_is_exact() -> None:
-    assert str(tolerance_of(".tflite", "ADD")) == "exact"
-    assert loosest(".pt2", []) == EXACT
-    assert loosest(".pt2", ["aten.relu.default", "aten.mm.default", "aten.add.Tensor"]).share == 0.001
-    assert str(Tolerance(2, 0.001, "why")) == "2 steps in at most 0.1 % of the elements: why"
 
 
 def test_comparisons_refuse_what_is_too_far() -> None:
@@ -413,19 +227,6 @@ def test_every_variant_runs_and_those_that_are_wrong_are_named() -> None:
     assert "bound=7" not in message
 
 
-def test_a_variant_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    monkeypatch.setenv(together.CHOSEN, "bound=5, wrong='i32', element='i32'")
-    assert message_of(fixture=seen).startswith("1 of 1 variants fail")
-    assert seen == ["i32 5"]
-    monkeypatch.setenv(together.CHOSEN, "bound=7")
-    clips(fixture=seen)
-    assert seen[1:] == ["i8 7", "i32 7"]
-    monkeypatch.setenv(together.CHOSEN, "bound=9")
-    with pytest.raises(Skipped, match="no variant 'bound=9'"):
-        clips(fixture=seen)
-
-
 def test_what_is_wrong_together_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     joined = vars(together)["_joined"]
 
@@ -435,20 +236,6 @@ def test_what_is_wrong_together_alone_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(together, "_joined", mixed_up)
     monkeypatch.setenv(together.CHOSEN, "element='i8'")
     assert "only together" in message_of(fixture=[])
-
-
-def test_several_rounds_and_a_module_that_cannot_be_joined() -> None:
-    @variants_together
-    @pytest.mark.parametrize("bound", [2, 4])
-    def rounds(bound: int) -> None:
-        module, x, wanted = clip("i8", bound)
-        check_compiled(module, "host", [[x], [x[::-1].copy()]][:bound], [[wanted], [wanted[::-1]]][:bound])
-        module, x, wanted = clip("i8", bound, wrong=bound == 4)
-        module.operation.attributes["qnn.own"] = ir.UnitAttr.get(module.context)
-        check_compiled(module, "generic", [[x]], [[wanted]])
-
-    with pytest.raises(Failed, match=r"1 of 2 variants fail; one alone: VARIANT='bound=4' pytest"):
-        rounds()
 
 
 @pytest.mark.parametrize(
@@ -465,21 +252,3 @@ def test_bits_are_compared(found: ArrayTogether, wanted: ArrayTogether) -> None:
     compare(found, found.copy(), "output 3")
     with pytest.raises(AssertionError, match="output 3"):
         compare(found, wanted, "output 3")
-
-
-def test_half_of_the_variants_are_chosen_and_always_the_same() -> None:
-    def chosen() -> list[bool]:
-        found: list[bool] = []
-
-        @variants_together
-        @pytest.mark.parametrize("number", range(40))
-        def asking(number: int) -> None:
-            del number
-            found.append(is_chosen())
-
-        asking()
-        return found
-
-    assert is_chosen()
-    assert 10 < sum(chosen()) < 30
-    assert chosen() == chosen()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +14,16 @@ import pytest
 from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
-from qdialect.support.interface import Port
-from tools.zoo import frameworks, units
-from tools.zoo.__main__ import forget, main, write
+from qdialect.bench import frameworks, units
+from qdialect.bench.frameworks.runner import Runner
+from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.units import Measured
+from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
+from tools.zoo.__main__ import forget, main
 from tools.zoo.campaign import Campaign
 from tools.zoo.child import Ended, Limits, run
-from tools.zoo.distance import Difference, Distance
 from tools.zoo.flows.registry import FLOWS
-from tools.zoo.flows.samples import CALIBRATION_SEEDS, TEST_SEEDS, load, save
-from tools.zoo.flows.samples import drawn as drawn_samples
-from tools.zoo.frameworks.runner import Runner
-from tools.zoo.measuring import fitting, measured
+from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features, images, tokens
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
 from tools.zoo.networks.legacy_keras_networks import LEGACY_KERAS_NETWORKS
@@ -34,13 +31,8 @@ from tools.zoo.networks.network import Draw
 from tools.zoo.networks.torch_networks import TORCH_NETWORKS
 from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
-from tools.zoo.speed import factor, lead, times
+from tools.zoo.speed import lead, times
 from tools.zoo.table import Entry, chosen, entries
-from tools.zoo.truth.tracing import Exact
-from tools.zoo.units import Measured
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.causes import Cause, causes
-from tools.zoo.units.ties import Ties
 
 ENTRY = Entry("mlp", "qdq_u8s8")
 LIMITS = Limits(1.0, 1.0)
@@ -90,12 +82,6 @@ def test_a_model_is_made_and_then_measured(tmp_path: Path) -> None:
     assert children.started == [["make", "mlp", "qdq_u8s8"], ["measure", "mlp", "qdq_u8s8"]]
 
 
-def test_the_size_is_passed_on(tmp_path: Path) -> None:
-    children = Children(tmp_path)
-    _campaign(tmp_path, children, is_small=True).result(ENTRY)
-    assert [one[3:] for one in children.started] == [["small"], []]
-
-
 def test_times_are_added_to_a_result(tmp_path: Path) -> None:
     children = Children(tmp_path)
     campaign = _campaign(tmp_path, children)
@@ -113,21 +99,6 @@ def test_times_of_before_go_where_the_model_cannot_be_timed_any_more(tmp_path: P
     assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
 
 
-def test_a_model_that_does_not_run_is_not_timed(tmp_path: Path) -> None:
-    children = Children(tmp_path, measure="ended by SIGSEGV")
-    campaign = _campaign(tmp_path, children)
-    found = campaign.result(ENTRY)
-    assert campaign.timed(ENTRY) == found
-    assert [one[0] for one in children.started] == ["make", "measure"]
-
-
-def test_a_result_is_not_found_out_again(tmp_path: Path) -> None:
-    _campaign(tmp_path, Children(tmp_path)).result(ENTRY)
-    children = Children(tmp_path)
-    assert _campaign(tmp_path, children).result(ENTRY) == MEASURED
-    assert children.started == []
-
-
 def test_a_forgotten_result_is_measured_again_with_the_same_model(tmp_path: Path) -> None:
     _campaign(tmp_path, Children(tmp_path)).result(ENTRY)
     forget(tmp_path, [ENTRY])
@@ -143,13 +114,6 @@ def test_the_failure_of_a_child_is_a_result_that_is_kept(tmp_path: Path, step: s
     assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
 
 
-def test_the_report_is_written_as_a_page_and_as_data(tmp_path: Path) -> None:
-    write(tmp_path / "new", [MEASURED], True)
-    data = json.loads((tmp_path / "new" / "zoo.json").read_text())
-    assert [one["network"] for one in data["results"]] == ["mlp"]
-    assert "| mlp | fallback |" in (tmp_path / "new" / "ZOO.md").read_text()
-
-
 @pytest.mark.parametrize(("status", "wanted"), [("native", 0), ("fallback", 0), ("refused", 1), ("crashed", 1)])
 def test_the_exit_status_tells_whether_every_model_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], status: Status, wanted: int
@@ -162,28 +126,11 @@ def test_the_exit_status_tells_whether_every_model_runs(
     assert capsys.readouterr().out == f"mlp qdq_u8s8: {status}\n"
 
 
-def test_the_report_alone_has_what_has_a_result(tmp_path: Path) -> None:
-    network = tmp_path / "zoo" / "small" / "mlp"
-    network.mkdir(parents=True)
-    MEASURED.write(network / "mlp.qdq_u8s8.json")
-    assert main(["--small", "--report-only", "--folder", str(tmp_path / "zoo"), "--output-dir", str(tmp_path)]) == 0
-    data = json.loads((tmp_path / "zoo.json").read_text())
-    assert [(one["network"], one["flow"]) for one in data["results"]] == [("mlp", "qdq_u8s8")]
-
-
 @pytest.mark.parametrize(("times", "started"), [({}, ["time"]), ({"qdialect": 0.5}, [])])
 def test_the_command_times_what_has_no_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: dict[str, float], started: list[str]
 ) -> None:
     assert _command(tmp_path, monkeypatch, replace(MEASURED, times=times), []) == started
-
-
-def test_times_measures_them_again_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert _command(tmp_path, monkeypatch, TIMED, ["--times"]) == ["time"]
-    assert "mlp qdq_u8s8: qdialect 1 ms\n" in capsys.readouterr().out
-    assert json.loads((tmp_path / "zoo.json").read_text())["results"][0]["times"] == TIMED.times
 
 
 def _command(folder: Path, monkeypatch: pytest.MonkeyPatch, result: Result, options: list[str]) -> list[str]:
@@ -218,7 +165,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(capsys: pytest.CaptureFixtu
     assert ("mobilenet_v2" if option == "--networks" else "pt2e_x86") in told
 
 
-# tools/zoo/units/causes.py: whose result of a unit is how far from the truth.
+# qdialect/bench/units/causes.py: whose result of a unit is how far from the truth.
 
 
 def _values(*entries: int) -> dict[str, np.ndarray]:
@@ -234,14 +181,6 @@ def test_elements_that_differ_are_held_against_the_truth() -> None:
     assert found == (Cause("a", 4, 0.0, 5.5),)
     (found,) = causes([_values(3, 5, 9, 0)], [_values(3, 4, 8, 0)], [truth])
     assert found == Cause("a", 2, 0.0625, 0.5)
-
-
-def test_the_unit_that_differs_most_is_the_first() -> None:
-    exact = {name: Exact(np.zeros(3, np.int8), np.zeros(3)) for name in "ab"}
-    wanted = {name: np.zeros(3, np.int8) for name in "ab"}
-    found = causes([{"a": np.array([0, 1, 0], np.int8), "b": np.ones(3, np.int8)}], [wanted], [exact])
-    assert [cause.name for cause in found] == ["b", "a"]
-    assert causes([wanted], [wanted], [exact]) == ()
 
 
 CASES = [
@@ -264,27 +203,17 @@ def test_the_report_says_whose_arithmetic_it_is(cause: Cause, text: str) -> None
 
 # tools/zoo/child.py: a child's failure is told, and its limits hold.
 
-LIMITS_CHILD = Limits(HANG, 4.0)
+ONE_CHILD = Limits(HANG, 4.0)
 
 
-def _python(code: str, limits: Limits = LIMITS_CHILD) -> tuple[str, str]:
+def _python(code: str, limits: Limits = ONE_CHILD) -> tuple[str, str]:
     """Output and failure of a child that runs `code` once."""
     ended = run("timeit", ["-n", "1", "-r", "1", code], limits)
     return ended.output, ended.failure
 
 
-def test_a_child_that_ends_well_has_no_failure() -> None:
-    output, failure = _python("print('said', end=' ')")
-    assert output.startswith("said ")
-    assert failure == ""
-
-
 def test_the_failure_of_a_child_is_the_last_line_of_its_traceback() -> None:
     assert _python("raise ValueError('why')")[1] == "ended with status 1: ValueError: why"
-
-
-def test_a_crash_is_told_by_its_signal() -> None:
-    assert _python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")[1] == "ended by SIGSEGV"
 
 
 def test_a_child_that_takes_too_long_ends_with_all_that_it_started() -> None:
@@ -298,11 +227,6 @@ def test_a_child_that_takes_too_long_ends_with_all_that_it_started() -> None:
 def test_a_child_that_takes_too_much_memory_fails() -> None:
     limits = Limits(HANG, 1.0)
     assert _python("bytearray(2**31)", limits)[1] == "ended with status 1: MemoryError"
-
-
-@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"])
-def test_a_child_computes_on_one_thread(name: str) -> None:
-    assert _python(f"import os; print(os.environ['{name}'], end=' ')")[0].startswith("1 ")
 
 
 # tools/zoo/measuring.py: what is found out about a model, with frameworks that the test brings.
@@ -354,26 +278,6 @@ def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkey
     assert found.times == {}
 
 
-def test_a_framework_that_fails_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _frameworks(monkeypatch, ValueError("not\nthere"))
-    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES)
-    assert found.difference is None
-    assert found.framework is None
-    assert found.notes == tuple(f"{name}: ValueError: not there" for name in ("onnx_runtime", "without optimizations"))
-
-
-def test_units_that_fail_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _frameworks(monkeypatch, lambda inputs: [np.zeros((2, 8), np.float32)])
-
-    def fail(*_: Any) -> Any:
-        raise ValueError("no\nunits")
-
-    monkeypatch.setattr(units, "measured_units", fail)
-    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES)
-    assert found.notes == ("units: ValueError: no units",)
-    assert found.integer_units is None
-
-
 def _wrong_bias(path: Path) -> Path:
     """A QGemm whose bias is ui8, where the operator wants i32."""
     b = ModelBuilder()
@@ -391,32 +295,6 @@ def test_a_model_that_its_framework_refuses_too_was_not_made(tmp_path: Path) -> 
     assert "QGemm" in found.reasons[0]
     assert str(tmp_path) not in found.reasons[0]
     assert found.reasons[1].startswith("error: 'qgemm.onnx' has 1 unsupported operation")
-
-
-def _taken(inputs: Sequence[Any]) -> list[Any]:
-    return list(inputs)
-
-
-@pytest.mark.parametrize("runner", [_taken, ModuleNotFoundError("onnxruntime is not installed")])
-def test_a_refused_model_has_its_reasons(
-    runner: Runner | Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _frameworks(monkeypatch, runner)
-    found = measured(START, _wrong_bias(tmp_path / "qgemm.onnx"), SAMPLES)
-    assert found.status == "refused"
-    assert found.reasons[0].startswith("error: ")
-
-
-def test_samples_are_quantized_for_integer_inputs() -> None:
-    port = Port("x", (3,), np.dtype(np.int8), 0.5, 4)
-    (found,) = fitting((np.array([0.0, 1.0, 99.0], np.float32),), [port])
-    assert found.dtype == np.int8
-    assert found.tolist() == [4, 6, 127]
-
-
-def test_samples_that_fit_are_left_as_they_are() -> None:
-    sample = (np.array([1, 2], np.int64),)
-    assert fitting(sample, [Port("ids", (2,), np.dtype(np.int64), None, None)])[0] is sample[0]
 
 
 # tools/zoo: inputs are the same whenever they are drawn, and files keep them.
@@ -438,33 +316,6 @@ def test_a_seed_always_gives_the_same_inputs_and_another_seed_others(name: str) 
     assert not np.array_equal(one[0], other[0])
 
 
-def test_images_have_the_spread_of_normalized_pixels() -> None:
-    (found,) = images(64)(8, 0)
-    assert found.dtype == np.float32
-    assert 0.5 < float(found.std()) < 1.5
-
-
-def test_a_mask_hides_the_end_alone_and_never_everything() -> None:
-    for seed in range(20):
-        ids, mask = tokens(50, 12, masked=True)(1, seed)
-        assert 0 <= ids.min() <= ids.max() < 50
-        assert mask[0, 0] == 1
-        assert (np.diff(mask[0]) <= 0).all()
-
-
-def test_tests_see_what_calibration_did_not() -> None:
-    assert not set(CALIBRATION_SEEDS) & set(TEST_SEEDS)
-
-
-def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
-    samples = drawn_samples(tokens(50, 12, masked=True), range(12))
-    save(tmp_path / "inputs.npz", samples)
-    found = load(tmp_path / "inputs.npz")
-    assert len(found) == 12
-    for one, other in zip(found, samples, strict=True):
-        assert all(map(np.array_equal, one, other))
-
-
 # tools/zoo/table.py: the table names networks and flows that exist, and leaves none out.
 
 NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_NETWORKS}}
@@ -473,18 +324,6 @@ NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_
 def test_every_entry_can_be_made() -> None:
     for entry in entries():
         assert entry.network in NETWORKS[FLOWS[entry.flow].framework], entry
-
-
-def test_every_network_and_every_flow_is_in_the_table() -> None:
-    assert {entry.network for entry in entries()} == {name for networks in NETWORKS.values() for name in networks}
-    assert {entry.flow for entry in entries()} == set(FLOWS)
-
-
-def test_no_model_is_there_twice_and_those_of_a_network_follow_each_other() -> None:
-    found = entries()
-    assert len(set(found)) == len(found)
-    changes = sum(one.network != other.network for one, other in pairwise(found))
-    assert changes == len({entry.network for entry in found}) - 1
 
 
 def test_networks_and_flows_are_chosen_by_name() -> None:
@@ -506,14 +345,6 @@ def test_the_factor_is_to_the_fastest_other_engine() -> None:
     assert (found.engine, found.factor) == ("open_vino", 3.0)
 
 
-@pytest.mark.parametrize("seconds", [{}, {"qdialect": 0.5}, {"onnx_runtime": 0.5}])
-def test_a_factor_needs_both_times(seconds: dict[str, float]) -> None:
-    result = _timed("mlp", **seconds)
-    assert lead(result) is None
-    assert factor(result) == "-"
-    assert list(times([result])) == []
-
-
 def test_each_flow_is_summed_up_and_the_models_behind_are_named() -> None:
     results = [
         _timed("mlp", qdialect=1.0, onnx_runtime=2.0),
@@ -526,7 +357,3 @@ def test_each_flow_is_summed_up_and_the_models_behind_are_named() -> None:
     assert "| flow | timed | median factor | smallest factor | at least 1.25 | at least 1 |" in text
     assert "| qdq_u8s8 | 3 | 1.25 | 1.20 | 2 | 3 |\n| pt2e_x86 | 1 | 0.50 | 0.50 | 0 | 0 |\n| all | 4 |" in text
     assert text.endswith("| mlp | pt2e_x86 | 0.50 | pytorch |\n| bert | qdq_u8s8 | 1.20 | onnx\\_runtime |\n")
-
-
-def test_nothing_is_listed_where_all_are_ahead() -> None:
-    assert "Models below" not in "\n".join(times([_timed("mlp", qdialect=1.0, onnx_runtime=2.0)]))

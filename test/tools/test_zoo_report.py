@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,11 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn
 
-from tools.zoo import frameworks, measure_model, results, time_model
-from tools.zoo.distance import Difference, Distance, difference, distance
-from tools.zoo.flows.samples import save
-from tools.zoo.markdown import escaped, table
+from qdialect.bench.units.agreement import Agreement, Difference, Distance, Ties, distance
+from tools.zoo import calls
 from tools.zoo.report import report
 from tools.zoo.results import Result, from_fields
-from tools.zoo.timing import alternated, timed
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.ties import Ties
+from tools.zoo.timing import timed
 from tools.zoo.verdict import is_further, verdict
 
 NEAR = Result(
@@ -36,29 +30,6 @@ def test_a_distance_is_a_share_of_the_range_of_each_output() -> None:
     assert distance(found, truth) == Distance((0.1 + 0.5) / 4, 0.5)
 
 
-def test_a_constant_output_has_an_absolute_distance() -> None:
-    truth = [[np.array([2.0, 2.0])]]
-    assert distance(truth, truth) == Distance(0.0, 0.0)
-    assert distance([[np.array([2.0, 3.0])]], truth).maximum > 1
-
-
-def test_differences_are_counted_over_all_samples() -> None:
-    one = [[np.array([1, 2, 3], np.int8)], [np.array([4, 5, 6], np.int8)]]
-    other = [[np.array([1, 2, 5], np.int8)], [np.array([4, 6, 6], np.int8)]]
-    assert difference(one, other) == Difference(2, 6, 0.5)
-
-
-@pytest.mark.parametrize("compare", [distance, difference])
-def test_results_of_other_shapes_are_refused(compare: type) -> None:
-    with pytest.raises(ValueError, match=r"output must have shape \(2,\), but got \(1,\)"):
-        compare([[np.zeros(1)]], [[np.zeros(2)]])
-
-
-def test_a_verdict_needs_both_distances() -> None:
-    assert verdict(replace(NEAR, framework=None)) == ""
-    assert verdict(NEAR) == "as near to the truth"
-
-
 @pytest.mark.parametrize(
     ("ours", "what"), [((0.2, 0.3), "mean"), ((0.1, 0.4), "maximum"), ((0.2, 0.4), "mean and maximum")]
 )
@@ -70,19 +41,6 @@ def test_a_framework_that_differs_from_itself_has_a_spread() -> None:
     further = replace(NEAR, ours=Distance(0.15, 0.35))
     assert verdict(replace(further, plain=Distance(0.2, 0.4))) == "within the framework's spread"
     assert verdict(replace(further, plain=Distance(0.12, 0.4))) == "further from the truth (mean and maximum)"
-
-
-def test_the_rounding_of_an_f32_output_is_not_further() -> None:
-    assert verdict(replace(NEAR, ours=Distance(0.1 + 1e-7, 0.3 + 1e-7))) == "as near to the truth"
-
-
-def test_text_from_elsewhere_cannot_end_a_cell() -> None:
-    assert escaped("a|b\n<c>_d") == "a\\|b \\<c\\>\\_d"
-
-
-def test_a_result_survives_json() -> None:
-    for result in (NEAR, Result("mlp", "pt2e_x86", "not made", ("why",), times={"pytorch": 0.5})):
-        assert from_fields(json.loads(json.dumps(asdict(result)))) == result
 
 
 def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
@@ -101,20 +59,6 @@ def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
     assert "- as near to the truth: 2" in page
 
 
-def test_an_engine_that_was_not_timed_has_its_reason() -> None:
-    page = report([replace(NEAR, untimed={"open_vino": "open_vino: RuntimeError: why"})], {}, "small")
-    assert "### bert, qdq_u8s8: native\n\n- not timed: open\\_vino: RuntimeError: why\n" in page
-
-
-def test_long_reasons_are_cut() -> None:
-    page = report([Result("mlp", "pt2e_x86", "refused", tuple(map(str, range(30))))], {}, "")
-    assert "- 19\n- and 10 more\n" in page
-
-
-def test_a_table_has_a_line_for_each_row() -> None:
-    assert table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
-
-
 def test_units_are_columns_and_those_that_differ_are_named() -> None:
     units = replace(NEAR, integer_units=Agreement(4, 0, 100, 0), float_units=Agreement(2, 3, 50, 2, ("softmax (3)",)))
     assert from_fields(json.loads(json.dumps(asdict(units)))) == units
@@ -122,12 +66,6 @@ def test_units_are_columns_and_those_that_differ_are_named() -> None:
     assert "| 0 of 100 | 3 of 50, by 2 at most | - | - |" in page
     assert "- float units that differ: softmax (3)" in page
     assert "| - | - | - | - | 0.1, 0.2 |" in page
-
-
-def test_units_against_the_truth_are_columns() -> None:
-    units = replace(NEAR, our_units=Ties(2, 3, 50, 2.61e-6), framework_units=Ties(0, 0, 50, 0.0))
-    assert from_fields(json.loads(json.dumps(asdict(units)))) == units
-    assert "| 3 of 50, 3e-06 of a step | 0 of 50 | 0.1, 0.2 |" in report([units], {}, "small")
 
 
 def test_a_distance_that_ties_explain_is_named_so() -> None:
@@ -138,12 +76,6 @@ def test_a_distance_that_ties_explain_is_named_so() -> None:
     assert verdict(ties) == "amplified ties: 2 elements in 1 unit, at most 3e-06 of a step from a tie"
     assert "- amplified ties: 1\n" in report([ties], {}, "small")
     assert verdict(replace(NEAR, flipped=ties.flipped)) == "as near to the truth"
-
-
-@pytest.mark.parametrize("flipped", [None, Ties(0, 0, 50, 0.0), Ties(1, 1, 50, 0.001)])
-def test_what_is_no_tie_explains_no_distance(flipped: Ties | None) -> None:
-    further = replace(NEAR, ours=Distance(0.2, 0.2), flipped=flipped)
-    assert verdict(further) == "further from the truth (mean)"
 
 
 # tools/zoo/timing.py: engines that the test brings are loaded once and called alternately.
@@ -160,10 +92,6 @@ def _dense(path: Path) -> Path:
     return path
 
 
-def _nothing(*_: object) -> None:
-    """Stands for a setting of the process."""
-
-
 def _calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every call of ONNX Runtime; OpenVINO takes no model."""
     seen: list[str] = []
@@ -175,7 +103,7 @@ def _calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise ValueError("not\ntaken")
         return lambda: seen.append(name)
 
-    monkeypatch.setattr(frameworks, "load_call", load_call)
+    monkeypatch.setattr(calls, "load_call", load_call)
     return seen
 
 
@@ -188,46 +116,3 @@ def test_engines_that_fail_have_a_reason_and_the_others_times(tmp_path: Path, mo
     assert found.untimed == {"open_vino": "open_vino: ValueError: not taken"}
     assert (found.status, found.notes) == ("native", ("kept",))
     assert seen
-
-
-def test_engines_are_called_alternately() -> None:
-    seen: list[str] = []
-    found = alternated({name: lambda name=name: seen.append(name) for name in ("a", "b", "c")}, 0.005)
-    assert list(found) == ["a", "b", "c"]
-    assert [name for name, _ in groupby(seen)] == ["a", "b", "c"] * 5
-
-
-def test_a_time_is_the_median_of_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([9.0, 1.0, 2.0, 8.0, 3.0])
-
-    class Times:
-        median = property(lambda _: next(clock))
-
-    def measure(call: Callable[[], None], seconds: float) -> Times:
-        assert seconds == pytest.approx(0.1)
-        return Times()
-
-    monkeypatch.setattr("tools.zoo.timing.measure", measure)
-    assert alternated({"a": lambda: None}, 0.5) == {"a": 3.0}
-
-
-def test_a_model_that_was_compared_is_not_compiled_for_its_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "dense"
-    folder.mkdir()
-    monkeypatch.setenv("QDIALECT_CACHE", "")
-    monkeypatch.setattr(os, "sched_setaffinity", _nothing)
-    monkeypatch.setattr("gc.disable", _nothing)
-    monkeypatch.setattr("tools.zoo.timing._SECONDS", 0.01)
-    _calls(monkeypatch)
-    save(folder / "inputs.npz", [SAMPLE])
-    _dense(folder / "dense.qdq_u8s8.onnx")
-    chosen = [str(tmp_path), "dense", "qdq_u8s8"]
-    measure_model.main(chosen)
-    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", None)
-    time_model.main(chosen)
-    assert results.read(folder / "dense.qdq_u8s8.json").times["qdialect"] > 0
-    # Comparing starts with an empty cache, so that its compile time is one.
-    with pytest.raises(TypeError, match="not callable"):
-        measure_model.main(chosen)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tools.zoo.distance import Distance
+from qdialect.bench.units.agreement import Agreement, Cause, Distance, Ties
 from tools.zoo.markdown import ABSENT, escaped, table
 from tools.zoo.results import OURS, STATUSES, Result
 from tools.zoo.speed import factor, times
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.causes import Cause
-from tools.zoo.units.ties import Ties
 from tools.zoo.verdict import TIE, kind, verdict
 
 _INTRODUCTION = """\

@@ -8,10 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tools.zoo.distance import Difference, Distance
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.causes import Cause
-from tools.zoo.units.ties import Ties
+from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties
 
 OURS = "qdialect"
 """The engine that is this compiler."""

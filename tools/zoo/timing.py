@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import qdialect
 from qdialect.bench.worker import measure
-from tools.zoo import frameworks
+from tools.zoo import calls
+from tools.zoo.calls import Call
 from tools.zoo.flows.samples import Sample
 from tools.zoo.measuring import as_list, failure, fitting
 from tools.zoo.results import OURS, Result
-
-Call = Callable[[], None]
 
 # Of the calls of one engine.
 _SECONDS = 0.3
@@ -30,18 +29,18 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
     executable = qdialect.compile(path, fallback="framework")
     inputs = fitting(sample, executable.inputs)
     outputs = as_list(executable(*inputs))
-    calls: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
+    found: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
     untimed: dict[str, str] = {}
-    for name in frameworks.TIMED[path.suffix]:
+    for name in calls.TIMED[path.suffix]:
         try:
-            call = frameworks.load_call(name, str(path), inputs, outputs)
+            call = calls.load_call(name, str(path), inputs, outputs)
             call()
         # Whatever an engine raises is told in the report.
         except Exception as error:
             untimed[name] = failure(name, error)
         else:
-            calls[name] = call
-    return replace(start, times=alternated(calls, _SECONDS), untimed=untimed)
+            found[name] = call
+    return replace(start, times=alternated(found, _SECONDS), untimed=untimed)
 
 
 def alternated(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:

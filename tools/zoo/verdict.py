@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.zoo.distance import Distance
+from qdialect.bench.units.agreement import Distance, Ties
 from tools.zoo.results import Result
-from tools.zoo.units.ties import Ties
 
 # An output in f32 is a rounding away from the truth, whoever computes it.
 _ROUNDING = 2.0**-23

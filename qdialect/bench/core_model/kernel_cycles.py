@@ -60,8 +60,8 @@ from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STO
 from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.ir.loops import bounds, contraction_of
 from qdialect.lowering.ir.lowered import PROGRAM
-from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
+from qdialect.support.interface import KERNEL
 from qdialect.targets.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")

@@ -15,7 +15,7 @@ from qdialect.lowering.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
 from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.ir.loops import bounds, constant, loop_of
 from qdialect.lowering.ir.views import behind, is_view
-from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
+from qdialect.support.interface import KERNEL
 
 # How many lines loads of matrix tiles fetch from beyond L1, from code at the phase `x86`.
 #

@@ -64,8 +64,13 @@ class CallProfile:
 
     @property
     def share_of_peak(self) -> float | None:
-        """The rate as a share of the bare instruction's; None for a call without products."""
-        return self.rate / self.peak if self.peak and self.call.macs else None
+        """The rate as a share of the bare instruction's, at most 1; None for a call without products."""
+        return min(self.rate / self.peak, 1.0) if self.peak and self.call.macs else None
+
+    @property
+    def share_of_bound(self) -> float | None:
+        """The bound as a share of the time, at most 1: where a call is faster, its time bounds it."""
+        return min(self.bound / self.seconds, 1.0) if self.bound is not None and self.seconds else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Profile:
     repetitions: int
     """How many calls of the network were measured."""
     peak: float | None
-    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    """Most multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
     frequency: float | None = None
@@ -108,6 +113,16 @@ class Profile:
         shares = [error / seconds for error, (seconds, _) in zip(errors, pairs, strict=True)]
         return ModelError(statistics.median(shares), sum(errors) / sum(seconds for seconds, _ in pairs))
 
+    def loop_of(self, one: CallProfile) -> str:
+        """The bare instructions that a call is compared with."""
+        return next((loop for loop, rate in self.other_loops.items() if rate == one.peak), self.loop or "")
+
+    @property
+    def beyond_bound(self) -> float:
+        """How much faster calls are than their bounds, at most, as a share: the table of this core is off by that."""
+        found = [one.bound / one.seconds for one in self.calls if one.bound and one.seconds >= _SHORTEST]
+        return max(0.0, max(found, default=1.0) - 1)
+
     @property
     def seconds(self) -> float:
         """The total time of the calls."""
@@ -116,7 +131,7 @@ class Profile:
     @property
     def bound(self) -> float | None:
         """Seconds that the instructions of all calls need at least; None where that is not known."""
-        found = [one.bound for one in self.calls if one.bound is not None]
+        found = [min(one.bound, one.seconds) for one in self.calls if one.bound is not None]
         return sum(found) if found else None
 
     @property
@@ -154,7 +169,8 @@ def profile_ops(
         found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
-    peaks = {title: statistics.median(found) for title, found in rates.items()}
+    # A loop is never faster than the core, but slower where others compute too.
+    peaks = {title: max(found) for title, found in rates.items()}
     title = loops.get(Dots.FASTEST)
     peak = peaks[title] if title else None
     times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)

@@ -114,12 +114,13 @@ def show() -> int:
         PassManager("fuse-qnn").run(module)
         say(f"{layer.name}: {', '.join(before)} -> {', '.join(op_names(module))}")
     rows, different, speeds = zip(*map(measured, LAYERS), strict=True)
-    header = ("layer", "ms", "GMAC/s", "of vpdpbusd", "kernels", "calls", "arena", "compiled in", "different")
+    of_loop = f"of {speeds[0].loop}"
+    header = ("layer", "ms", "GMAC/s", of_loop, "kernels", "calls", "arena", "compiled in", "different")
     print("\n" + terminal.render_table(header, rows, right=range(1, len(header))) + "\n")
     say(f"'different': elements unlike the NumPy reference of the separate ops, of all {_BATCH} images.")
     if speeds[0].peak:
         rate = f"{speeds[0].peak * 1e-9:.1f} GMAC/s"
-        say(f"'of vpdpbusd': share of what a loop of that instruction alone reaches here, {rate}, measured in between.")
+        say(f"'{of_loop}': share of what a loop of that instruction alone reaches here, {rate}, measured in between.")
     return sum(different)
 
 

@@ -53,11 +53,19 @@ class Lowered:
     kernels: int = 0
     """Number of distinct kernels."""
     clocked: bool = False
-    """Whether `main` takes an array of one int64 more than calls, for the cycle counter before each and at the end."""
+    """Whether `main` takes an array of `readings` int64 for the cycle counter: before each call and at the end.
+
+    On several threads it is read before and behind each call on each: [threads, calls, 2].
+    """
     threads: int = 1
     """Number of threads that `main` is divided among."""
     externals: tuple[tuple[int, int], ...] = ()
     """Offset and bytes, among the constants, of the record of each function of another library that is called."""
+
+    @property
+    def readings(self) -> int:
+        """How often a run of clocked code reads the cycle counter."""
+        return len(self.calls) + 1 if self.threads == 1 else 2 * len(self.calls) * self.threads
 
     def external_functions(self) -> tuple[ExternalFunction, ...]:
         """The functions of other libraries that are called; raises `CompileError` where a record is damaged."""

@@ -82,15 +82,13 @@ def lower(
 ) -> Lowered:
     """Lower a copy of `module` from the phase it is at as far as `until`.
 
-    From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code, which runs
-    on one thread, writes the cycle counter before each of its calls. The target and threads in the attributes of a
-    module from phase `linalg` on must agree.
+    From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code writes the
+    cycle counter before each of its calls, and on several threads behind each too. The target and threads in the
+    attributes of a module from phase `linalg` on must agree.
 
     Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
     fails.
     """
-    if clocked and threads > 1:
-        raise CompileError(f"clocked code must run on one thread, but got {threads}")
     start = phase_of(module)
     if start.number > until.number:
         raise error_at_module(module, f"module is at phase {start}, and cannot be lowered to phase {until}")
@@ -196,9 +194,9 @@ _WORD_BYTES = 8
 def check_entry(lowered: Lowered) -> None:
     """Raise `CompileError` where `main` of a module from phase `linalg` on does not match its attributes.
 
-    It takes the arrays of all inputs and outputs, the constants, the working memory, the readings of the clock if it is
-    clocked and, in phase `llvm`, the number of threads that it may ask for if it is divided. Before phase `llvm` every
-    argument has a size, which is checked too.
+    It takes the arrays of all inputs and outputs, the readings of the clock if it is clocked, the constants, the
+    working memory and, in phase `llvm`, the number of threads that it may ask for if it is divided. Before phase `llvm`
+    every argument has a size, which is checked too.
     """
     module = lowered.module
     functions = (op.operation for op in module.body.operations if "sym_name" in op.operation.attributes)
@@ -219,9 +217,9 @@ def check_entry(lowered: Lowered) -> None:
 def _sizes(lowered: Lowered) -> list[int]:
     """Bytes of each argument by the module's attributes; an empty one has one byte."""
     ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
-    clock = [_WORD_BYTES * (len(lowered.calls) + 1)] if lowered.clocked else []
+    clock = [_WORD_BYTES * lowered.readings] if lowered.clocked else []
     thread_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
-    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *thread_limit]
+    return [*ports, *clock, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *thread_limit]
 
 
 def _port_bytes(port: Port) -> int:

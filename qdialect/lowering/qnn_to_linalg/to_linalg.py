@@ -109,9 +109,8 @@ def _locate(kernels: ir.Module, program: Program) -> None:
     calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
     for call, found in zip(calls, program.calls, strict=True):
         _set_locations([call], found.location)
-    for number, function in enumerate(functions):
-        first = next(call for call in program.calls if call.kernel == number)
-        _set_locations(_with_inner(function), first.location)
+    for number, function in zip(program.kernels.values(), functions, strict=True):
+        _set_locations(_with_inner(function), program.calls[number].location)
 
 
 def _with_inner(function: ir.Operation) -> list[ir.Operation]:

@@ -14,7 +14,7 @@ from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, analyse
-from qdialect.lowering.threads.region import Region, ThreadMemory, elide_barriers, has_counters
+from qdialect.lowering.threads.region import Clock, Region, ThreadMemory, clock_of, elide_barriers, has_counters
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, check_network, network_calls, schedule
 
 # Every thread runs through all calls of `main`. Each thread computes a part of an expensive call; cheap calls run on
@@ -32,10 +32,11 @@ _FILL_SHARE = 0.05
 _TIDY = "builtin.module(canonicalize,cse)"
 
 
-def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) -> int:
+def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES, *, is_clocked: bool = False) -> int:
     """Divide the network among `threads` threads, in place.
 
-    Nothing changes if no kernel takes `min_cycles` cycles, or if a kernel may access memory that is not its arguments'.
+    Nothing is divided if no kernel takes `min_cycles` cycles, or if a kernel may access memory that is not its
+    arguments'. One that `is_clocked` reads the cycle counter before and behind each call on each thread.
 
     Gives the bytes by which its working memory grows: threads have scratch memory and counters of their own.  Raises
     `CompileError` for a `main` that does more than call kernels.
@@ -45,23 +46,32 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         main = entry(module)
-        others = {name_of(function): function for function in functions(module) if function != main}
-        check_network(main, others)
-        kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
-        if any(kernel.is_open for kernel in kernels.values()):
-            return 0
-        found = network_calls(main, kernels)
-        memory = len(main.regions[0].blocks[0].arguments) - 1
-        divisions = _divisions(kernels, found, memory, threads, min_cycles)
-        if not divisions:
-            return 0
-        calls = list(elide_barriers(schedule(found, frozenset(divisions), threads), divisions, threads))
-        counters = _counters(calls, divisions) if has_counters(main) else {}
-        for chosen in divisions.values():
-            divide(chosen.kernel, chosen.partitions)
-        own = ThreadMemory(main, [kernels[name] for name in divisions], threads, len(counters))
-        Region(module, main, threads, own, divisions, counters).fill(calls)
-        run_passes(module, _TIDY, "qnn-to-threads")
+        clock = clock_of(main, threads) if is_clocked else None
+        growth = _divide_network(module, main, threads, min_cycles, clock)
+        if clock and not growth:
+            clock.read_around_all(main)
+    return growth
+
+
+def _divide_network(module: ir.Module, main: ir.Operation, threads: int, min_cycles: int, clock: Clock | None) -> int:
+    """The bytes by which the working memory grows; 0 where nothing is divided."""
+    others = {name_of(function): function for function in functions(module) if function != main}
+    check_network(main, others)
+    kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
+    if any(kernel.is_open for kernel in kernels.values()):
+        return 0
+    found = network_calls(main, kernels)
+    memory = len(main.regions[0].blocks[0].arguments) - 1
+    divisions = _divisions(kernels, found, memory, threads, min_cycles)
+    if not divisions:
+        return 0
+    calls = list(elide_barriers(schedule(found, frozenset(divisions), threads), divisions, threads))
+    counters = _counters(calls, divisions) if has_counters(main) else {}
+    for chosen in divisions.values():
+        divide(chosen.kernel, chosen.partitions)
+    own = ThreadMemory(main, [kernels[name] for name in divisions], threads, len(counters))
+    Region(module, main, threads, own, divisions, counters, clock).fill(calls)
+    run_passes(module, _TIDY, "qnn-to-threads")
     return own.growth
 
 

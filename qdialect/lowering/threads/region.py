@@ -11,6 +11,7 @@ import numpy as np
 from qdialect.ir._mlir import arith, func, ir, memref, scf
 from qdialect.lowering.ir.accesses import Access, Run
 from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.functions import CLOCK
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
 from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes
@@ -32,8 +33,10 @@ class Region:
         memory: ThreadMemory,
         divisions: Mapping[str, Division],
         counters: Mapping[ir.Operation, int],
+        clock: Clock | None = None,
     ) -> None:
-        """Idle threads take chunks of the calls in `counters`, which count them."""
+        """Idle threads take chunks of the calls in `counters`, which count them; `clock` is read around each call."""
+        self._clock = clock
         self._memory, self._divisions, self._counters = memory, divisions, counters
         self._block = main.regions[0].blocks[0]
         i32 = ir.IntegerType.get_signless(32)
@@ -63,11 +66,12 @@ class Region:
         """Move all of `main` into the region, its calls as `calls` state."""
         scheduled_of = {scheduled.call.op: scheduled for scheduled in calls}
         # Looked up before any op is erased: afterwards another op may have its address.
-        found = [(op, scheduled_of.get(op), self._counters.get(op)) for op in self._body]
-        for op, scheduled, counter in found:
+        numbers = {scheduled.call.op: number for number, scheduled in enumerate(calls)}
+        found = [(op, scheduled_of.get(op), self._counters.get(op), numbers.get(op, 0)) for op in self._body]
+        for op, scheduled, counter, number in found:
             op.move_before(self._end)
             if scheduled:
-                self._schedule(scheduled, counter)
+                self._schedule(scheduled, counter, number)
 
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
@@ -79,17 +83,25 @@ class Region:
             self._memory.clear(loop.induction_variable)
             scf.YieldOp([])
 
-    def _schedule(self, scheduled: ScheduledCall, counter: int | None) -> None:
+    def _schedule(self, scheduled: ScheduledCall, counter: int | None, number: int) -> None:
         call = scheduled.call.op
         with ir.InsertionPoint(call), call.location:
             if scheduled.waits:
                 ir.Operation.create("omp.barrier")
             if scheduled.thread is not None:
-                self._alone(call, scheduled.thread)
-            elif counter is not None:
+                self._alone(call, scheduled.thread, number)
+                return
+            self._read_clock(2 * number)
+            if counter is not None:
                 self._taken(scheduled.call, counter)
             else:
                 self._divided(scheduled.call)
+            self._read_clock(2 * number + 1)
+        call.erase()
+
+    def _read_clock(self, slot: int) -> None:
+        if self._clock:
+            self._clock.read(self._thread, slot)
 
     def _divided(self, network_call: NetworkCall) -> None:
         """All chunks of each part of this thread."""
@@ -101,7 +113,6 @@ class Region:
             else:
                 self._run_of(network_call, parts.induction_variable, chunks)
             scf.YieldOp([])
-        network_call.op.erase()
 
     def _run_of(self, network_call: NetworkCall, part: ir.Value, chunks: int) -> None:
         """The chunks of `part`, one after the other."""
@@ -127,7 +138,6 @@ class Region:
                 self._call(network_call, arith.addi(arith.muli(part, chunks), body.arguments[0]))
                 scf.YieldOp([])
             scf.YieldOp([])
-        network_call.op.erase()
 
     def _call(self, network_call: NetworkCall, chunk: ir.Value) -> None:
         call = network_call.op
@@ -135,14 +145,60 @@ class Region:
         again = func.CallOp([], call.attributes["callee"], operands)
         again.operation.attributes["qnn.label"] = call.attributes["qnn.label"]
 
-    def _alone(self, call: ir.Operation, thread: int) -> None:
+    def _alone(self, call: ir.Operation, thread: int, number: int) -> None:
         """The call if this is the thread number `thread`, modulo the number of threads."""
         chosen = arith.remui(arith.constant(ir.IndexType.get(), thread), self._threads)
         here = arith.cmpi(arith.CmpIPredicate.eq, chosen, self._thread)
         branch = scf.IfOp(here)
         with ir.InsertionPoint(branch.then_block):
             end = scf.YieldOp([])
-        call.move_before(end)
+        with ir.InsertionPoint(end):
+            self._read_clock(2 * number)
+            call.move_before(end)
+            self._read_clock(2 * number + 1)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Reads the cycle counter into an argument of `main`: [threads, calls, 2]."""
+
+    ticks: ir.Value
+    calls: int
+    now: ir.Operation
+    """An op that reads the counter, which is in no block."""
+
+    def read(self, thread: ir.Value, slot: int) -> None:
+        """Read it into a `slot` of `thread`."""
+        at = arith.addi(arith.muli(thread, _index(2 * self.calls)), _index(slot))
+        memref.store(self.now.clone().results[0], self.ticks, [at])
+
+    def read_around_all(self, main: ir.Operation) -> None:
+        """Read it around each call of a `main` that runs on one thread."""
+        calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
+        for number, call in enumerate(calls):
+            for slot, where in enumerate((ir.InsertionPoint(call), ir.InsertionPoint.after(call))):
+                with where:
+                    self.read(_index(0), 2 * number + slot)
+
+
+def clock_of(main: ir.Operation, threads: int) -> Clock | None:
+    """Remove what reads the clock from a `main` of one thread; None where there is nothing of it."""
+    block = main.regions[0].blocks[0]
+    operations = [op.operation for op in block.operations]
+    is_clock = ir.StringAttr.get(CLOCK)
+    reads = [op for op in operations if "intrin" in op.attributes and op.attributes["intrin"] == is_clock]
+    readings = [op.results[0] for op in reads]
+    stores = [op for op in operations if op.name == "memref.store" and op.operands[0] in readings]
+    if not stores:
+        return None
+    ticks, calls = stores[0].operands[1], sum(op.name == "func.call" for op in operations)
+    for op in (*stores, *reads[1:]):
+        op.erase()
+    ticks.set_type(ir.MemRefType.get([2 * calls * threads], ir.IntegerType.get_signless(64)))
+    inputs = [argument.type for argument in block.arguments]
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+    reads[0].detach_from_parent()
+    return Clock(ticks, calls, reads[0])
 
 
 def _index(value: int) -> ir.Value:

@@ -33,10 +33,9 @@ class ToThreadsPass(PhasePass):
         known = lowered.read(module)
         if known.threads > 1:
             raise lowered.error_at_module(module, f"module is divided among {known.threads} threads already")
-        if known.clocked:
-            raise lowered.error_at_module(module, f"clocked code must run on one thread, but got {self.threads}")
         with LATE_IMPORTS:
             from qdialect.lowering.threads.divided_network import to_threads
 
-        lowered.divide(module, self.threads, to_threads(module, checked(self.threads), self.min_cycles))
+        growth = to_threads(module, checked(self.threads), self.min_cycles, is_clocked=known.clocked)
+        lowered.divide(module, self.threads, growth)
         phase_pass.check_vector(module)

@@ -6,14 +6,18 @@
 // RUN: filecheck %s --input-file %t.html --check-prefix=HTML
 //
 // CHECK: ms a call (median), 0.000576 million multiply-accumulates
-// CHECK: #  kernel  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  cycles  predicted  bytes {{.*}} GB/s  nodes
-// CHECK-NEXT: 0       0  input 0
-// CHECK-NEXT: 1       1  qnn.fused_dense {{.*}} %  0.001
-// CHECK-SAME: fc;bias
+// CHECK: #  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  cycles  predicted  bytes {{.*}} GB/s  kernel {{.*}} nodes
+// CHECK-NEXT: 0  input 0
+// CHECK-NEXT: 1  qnn.fused_dense {{.*}} %  0.001
+// CHECK-SAME: kernel_1_fc  fc;bias
 // CHECK-NEXT: output 0
 // CHECK-NEXT: total {{.*}}  100.0 %  0.001
 // CHECK-NEXT: time: middle half of {{[0-9]+}} calls, in place; bytes: read and written, constants included
 // CHECK: wrote {{.*}}.svg
+//
+// RUN: %qrun %s --trace %t.json && filecheck %s --input-file %t.json --check-prefix=TRACE
+// TRACE: "process_name"
+// TRACE: "name": "kernel_1_fc"
 //
 // GENERIC: 1  qnn.fused_dense
 //
@@ -21,7 +25,7 @@
 // SVG: profile-ops.mlir</text>
 // SVG: kernel calls, 0.000576 MMAC
 // SVG: qnn.fused_dense: 1 in
-// SVG: fc;bias #1<title>#1 qnn.fused_dense, kernel 1
+// SVG: fc #1<title>#1 qnn.fused_dense, kernel_1_fc
 // SVG: </svg>
 //
 // HTML: <!doctype html>

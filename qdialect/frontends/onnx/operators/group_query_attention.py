@@ -42,7 +42,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
     cache = cache_of(call, 3, 4)
-    earlier, total = cache.length, cache.length + steps
+    earlier, total = cache.length, max(cache.length, _total(call, cache.length, steps))
     is_causal, window_size = call.flag("causal", 1), int(call.attribute("local_window_size", -1))
     lengths = _Lengths.of(call, batch, steps, earlier)
     rotation = _rotation(call, (batch, steps, width), earlier, lengths)
@@ -122,61 +122,93 @@ def _columns(call: Call, source: Value, start: int, count: int) -> Value:
     )
 
 
+def _total(call: Call, earlier: int, steps: int) -> int:
+    """The tokens of the longest sequence; a cache that is longer holds the call's own as well."""
+    total = int(call.number(6))
+    holds = total == earlier + steps or steps <= total <= earlier
+    wanted = f"{earlier + steps} or, for caches that hold the call's tokens too, at most {earlier}"
+    require(holds, f"input 6, total_sequence_length, must be {wanted}, but got {total}")
+    return total
+
+
 @dataclass(frozen=True)
 class _Lengths:
-    """Of each sequence, [B, 1]: how many tokens count, and how many of them are earlier ones.
+    """Of each sequence, [B, 1]: how many tokens count, and how many of them are earlier ones, if there may be any.
 
     Those stand first in a cache, the call's own behind them, and zeros where nothing counts.
     """
 
     total: Value
-    earlier: Value
+    earlier: Value | None
+    length: int
+    """Of caches that are given to the next call."""
 
     @classmethod
     def of(cls, call: Call, batch: int, steps: int, earlier: int) -> _Lengths | None:
         """From `seqlens_k`; None where all tokens of caches and call are known to count."""
-        total = call.number(6)
-        whole = earlier + steps
-        require(total == whole, f"input 6, total_sequence_length, must be {whole} for these caches, but got {total:g}")
+        total, whole = _total(call, earlier, steps), earlier + steps
         known_lengths = known_array(call.tensor(5))
-        if known_lengths is not None and bool((known_lengths == whole - 1).all()):
+        if total == whole and known_lengths is not None and bool((known_lengths == whole - 1).all()):
             return None
         last = value_of(call, 5)
         holds = last.element == "i32" and math.prod(last.shape) == batch
         require(holds, f"input 5, seqlens_k, must be {batch} entries of i32, but got {list(last.shape)}")
         column = move_value(call.plan, call.name, last, Reshaping((batch, 1)), None)
-        counted = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1))
-        if not earlier:
-            return cls(counted, constant_of(call, np.zeros((batch, 1), np.int32)))
-        return cls(counted, unary(call, column, "i32", lambda s, x: s.op("arith.subi", x, steps - 1)))
+        counted, length = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1)), max(earlier, total)
+        if total == steps:
+            return cls(counted, None, length)
+        return cls(counted, unary(call, column, "i32", lambda s, x: s.op("arith.subi", x, steps - 1)), length)
 
-    def positions(self, call: Call, steps: int) -> Value:
+    def positions(self, call: Call, steps: int) -> Array | Value:
         """Of the call's own tokens, [B, S]."""
-        own = constant_of(call, np.arange(steps, dtype=np.int32))
-        return binary(call, [self.earlier, own], "i32", lambda s, x, y: s.op("arith.addi", x, y))
+        own = np.arange(steps, dtype=np.int32)
+        if self.earlier is None:
+            return own
+        return binary(call, [self.earlier, constant_of(call, own)], "i32", lambda s, x, y: s.op("arith.addi", x, y))
 
     def appended(self, call: Call, cached: Value | None, own: Value) -> Value:
         """As `appended`, each of the call's tokens behind the earlier ones that count."""
-        if cached is None:
-            return own
+        batch, _, steps, _ = own.shape
+        if self.earlier is None or cached is None:
+            return self._extended(call, own)
+        places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
+        earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
+
+        def beyond(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+            return s.op("arith.subi", *operands)
+
+        row = elementwise(call, [places, earlier], "i32", beyond)
+        is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
+        is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
+        sources = [self._extended(call, cached), own if steps == 1 else self._at(call, own, row)]
+
+        def chosen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+            first, second, before, after = operands
+            return s.select(first, before, s.select(second, after, 0.0))
+
+        return elementwise(call, [is_earlier, is_own, *sources], "f32", chosen)
+
+    def _extended(self, call: Call, rows: Value) -> Value:
+        """Zeros behind [B, N, S, D]."""
+        batch, heads, steps, width = rows.shape
+        if steps == self.length:
+            return rows
+        return appended(call, rows, constant_of(call, np.zeros((batch, heads, self.length - steps, width), np.float32)))
+
+    def _at(self, call: Call, own: Value, row: Value) -> Value:
+        """The rows of [B, N, S, D] that `row`, [B, 1, L, 1], names, or the nearest."""
         batch, heads, steps, width = own.shape
-        length, rows = cached.shape[2], cached.shape[2] + steps + 1
-        empty = constant_of(call, np.zeros((batch, heads, 1, width), np.float32))
-        all_rows = appended(call, cached, appended(call, own, empty))
-        places = constant_of(call, np.arange(length + steps, dtype=np.int32).reshape(1, 1, -1))
-        first = constant_of(call, np.arange(batch * heads, dtype=np.int32).reshape(batch, heads, 1) * rows)
-        earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1)), None)
+        first = constant_of(call, np.arange(batch * heads, dtype=np.int32).reshape(batch, heads, 1) * steps)
+        line = move_value(call.plan, call.name, row, Reshaping((batch, 1, self.length)), None)
 
-        def row(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            place, start, before = operands
-            beyond = s.op("arith.subi", place, before)
-            own_or_empty = s.select(s.compare("lt", beyond, steps), s.op("arith.addi", beyond, length), rows - 1)
-            return s.op("arith.addi", start, s.select(s.compare("lt", place, before), place, own_or_empty))
+        def index(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+            place, start = operands
+            inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
+            return s.op("arith.addi", start, inside)
 
-        indices = elementwise(call, [places, first, earlier], "i32", row)
-        lines = move_value(call.plan, call.name, all_rows, Reshaping((batch * heads * rows, width)), None)
-        found = gathered(call.plan, call.name, Computed(lines.shape, lines), indices, 0)
-        return value_of_tensor(call, found)
+        indices = elementwise(call, [line, first], "i32", index)
+        lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
+        return value_of_tensor(call, gathered(call.plan, call.name, Computed(lines.shape, lines), indices, 0))
 
     def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
         """Which keys a query sees, [B, 1, S, L].
@@ -184,9 +216,9 @@ class _Lengths:
         A query of the padding stands where the last token does for ONNX Runtime's kernel of scores with a bound.
         """
         batch, _, steps, length = scores
+        before = self.earlier or constant_of(call, np.zeros((batch, 1), np.int32))
         spread = [
-            move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None)
-            for one in (self.total, self.earlier)
+            move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in (self.total, before)
         ]
         keys = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
@@ -217,7 +249,7 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
     ids: Array | Value = np.arange(earlier, earlier + steps)
     if call.optional(9) is not None:
         ids = positions_of(call, 9)
-    elif lengths is not None and earlier:
+    elif lengths is not None:
         ids = lengths.positions(call, steps)
     cos, sin = (angles_at(call, index, ids, (batch, steps, half)) for index in (7, 8))
     is_interleaved = call.flag("rotary_interleaved", 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -379,8 +380,15 @@ class Wrapped:
         """How `arguments` are made."""
         return cls(tuple(map(Wrapper.of, arguments)))
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no argument is made of others."""
+        return not any(wrapper.parts for wrapper in self.arguments)
+
     def plain(self, arguments: Sequence[Any]) -> list[Any]:
         """The plain arguments of which `arguments` are made, in order."""
+        if self.is_plain:
+            return list(arguments)
         pairs = zip(self.arguments, arguments, strict=True)
         return [part for wrapper, argument in pairs for part in wrapper.plain(argument)]
 

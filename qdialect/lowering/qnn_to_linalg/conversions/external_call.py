@@ -35,11 +35,11 @@ from qdialect.lowering.ir.functions import MAIN, name_of
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import KERNEL, BufferSlot, Data, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.interface import Port
+from qdialect.support.interface import KERNEL, Port
 from qdialect.support.threads import SYMBOLS
 
 # Descriptions of extern functions and their ops, independent of MLIR.

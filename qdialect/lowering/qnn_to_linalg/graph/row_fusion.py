@@ -141,7 +141,8 @@ class RowFusion:
         group, left = {seed}, [seed]
         while left and len(group) < _MAX_OPS:
             for op in self._neighbours(left.pop()):
-                if op not in group and self._joins(op, rows) and self._first_of(group | {op}) is not None:
+                joins = op not in group and self._joins(op, rows) and _exchanges_rows(op, group, rows)
+                if joins and self._first_of(group | {op}) is not None:
                     group.add(op)
                     left.append(op)
         return group
@@ -206,6 +207,18 @@ class RowFusion:
         are_matrices = bool(found) and _are_matrices(found[0], rows)
         around: Views = views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows) if are_matrices else {}
         return FusedRows(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
+
+
+def _exchanges_rows(op: ir.Operation, group: set[ir.Operation], rows: int) -> bool:
+    """Whether neither `op` nor a member of `group` reads the other's result as a whole, of which a block is there."""
+    readers = group.intersection(_users(op))
+    return group.isdisjoint(_read_whole(op, rows)) and not any(op in _read_whole(one, rows) for one in readers)
+
+
+def _read_whole(op: ir.Operation, rows: int) -> set[ir.Operation | None]:
+    """The ops of whose results each block of the rows of `op` reads all."""
+    pairs = zip(op.operands, roles(op, rows) or (), strict=False)
+    return {owner_of(value) for value, has_rows in pairs if not has_rows}
 
 
 def _are_matrices(product: ir.Operation, rows: int) -> bool:

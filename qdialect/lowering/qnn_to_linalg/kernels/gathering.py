@@ -172,7 +172,7 @@ def _emit(
     in_list = replace(listed.operand, source=declare_operand(kernel, "listed", listed.operand).buffer)
     moves = zip(indices.strides, listed.strides, strict=True)
     axes = collapse([Axis(size, strides) for size, strides in zip(extents, moves, strict=True)])
-    with _nest(kernel, axes) as (read_at, list_at):
+    with index_loops(kernel, axes) as (read_at, list_at):
         found = kernel.row(table, kernel.sum(read_at, kernel.constant(indices.offset, "index")), rows.extent)
         named = replace(at_row, start=kernel.multiple(found, rows.stride))
         entry = replace(in_list, start=list_at)
@@ -184,7 +184,7 @@ def _emit(
 
 
 @contextmanager
-def _nest(kernel: Kernel, axes: Sequence[Axis]) -> Generator[list[Value]]:
+def index_loops(kernel: Kernel, axes: Sequence[Axis]) -> Generator[list[Value]]:
     """Loops around the code written inside the `with`; gives the offset of each operand of the axes."""
     if not axes:
         yield [kernel.constant(0, "index")] * 2
@@ -195,5 +195,5 @@ def _nest(kernel: Kernel, axes: Sequence[Axis]) -> Generator[list[Value]]:
         if not others:
             yield moved
             return
-        with _nest(kernel, others) as inner:
+        with index_loops(kernel, others) as inner:
             yield [kernel.sum(*pair) for pair in zip(moved, inner, strict=True)]

@@ -6,7 +6,6 @@ buffer its offset in one arena and writes the module: each distinct kernel once,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -31,14 +30,9 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import (
 from qdialect.lowering.qnn_to_linalg.program.operands import BITS_OF
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, EXTRA_BYTES, Storage
-from qdialect.support.interface import KernelCall, Tunable
+from qdialect.support.interface import KernelCall, Tunable, kernel_names
 
 ALIGNMENT = 64
-KERNEL = "kernel_"
-"""How the names of the functions of kernels begin."""
-_NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
-# Of a node's name in that of a function.
-_LONGEST_NODE = 60
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -164,7 +158,8 @@ class Program:
     outputs: Sequence[Storage]
     strategy: Strategy
     kernels: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of each distinct kernel by its text, which has ``@KERNEL`` for its name; in ascending order."""
+    """The number of the first call of each distinct kernel by its text, which has ``@KERNEL`` for its name; ascending.
+    """
     calls: list[Call] = field(default_factory=list[Call])
     names: tuple[str, ...] = ()
     """Names of the model's nodes that the next calls compute."""
@@ -218,7 +213,7 @@ class Program:
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
         """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
-        number = self.kernels.setdefault(kernel.render("KERNEL"), len(self.kernels))
+        number = self.kernels.setdefault(kernel.render("KERNEL"), len(self.calls))
         moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
         self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location, self.tunable))
 
@@ -234,13 +229,6 @@ class Program:
     def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without their arguments."""
         return tuple(call.summary() for call in self.calls)
-
-    def kernel_names(self) -> list[str]:
-        """The function of each kernel: its number, and the node of its first call where that has a name."""
-        first: dict[int, Call] = {}
-        for call in self.calls:
-            first.setdefault(call.kernel, call)
-        return [_function_name(number, first[number].names) for number in range(len(self.kernels))]
 
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
@@ -279,8 +267,8 @@ class Program:
         size += EXTRA_BYTES if size else 0
         words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
         offsets, size = [offset + words for offset in offsets], size + words
-        names = self.kernel_names()
-        kernels = [text.replace("@KERNEL", f"@{name}") for name, text in zip(names, self.kernels, strict=True)]
+        names = kernel_names(self.kernel_calls())
+        kernels = [text.replace("@KERNEL", f"@{names[number]}") for text, number in self.kernels.items()]
         main = _Main(self, offsets, size, clocked).text()
         declared = [f"func.func private @{symbol}(i64, i64, i64) -> i32" for symbol in self.symbols]
         return "\n".join(["module {", *kernels, main, *declared, "}"]), size
@@ -294,11 +282,6 @@ def _bits_attribute(name: str, array: NDArray[Any]) -> str:
     return f"{BITS} = {bits} : i64" if bits else ""
 
 
-def _function_name(number: int, nodes: Sequence[str]) -> str:
-    node = _NO_SYMBOL.sub("_", nodes[0]).strip("_")[:_LONGEST_NODE] if nodes else ""
-    return f"{KERNEL}{number}_{node}" if node else f"{KERNEL}{number}"
-
-
 class _Main:
     """Writes the function that calls the kernels."""
 
@@ -307,7 +290,7 @@ class _Main:
         self._clocked = clocked
         self._offsets = offsets
         self._arena = arena
-        self._kernels = program.kernel_names()
+        self._names = kernel_names(program.kernel_calls())
         self._lines: list[str] = []
         self._count = 0
 
@@ -317,13 +300,12 @@ class _Main:
         arrays += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
         typed = [(name, f"memref<{s.length}x{s.element}>") for name, s in arrays]
         constants = max(program.constants_bytes, 1)
+        typed += [("ticks", self._ticks)] if self._clocked else []
         typed += [("constants", f"memref<{constants}xi8>"), ("arena", f"memref<{max(self._arena, 1)}xi8>")]
-        if self._clocked:
-            typed.append(("ticks", self._ticks))
         arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
         for number, call in enumerate(program.calls):
             self._read_clock(number)
-            self._call(call)
+            self._call(number, call)
         self._read_clock(len(program.calls))
         body = "\n  ".join([*self._lines, "return"])
         return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
@@ -338,10 +320,10 @@ class _Main:
             now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
             self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
 
-    def _call(self, call: Call) -> None:
+    def _call(self, number: int, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]
         names, types = zip(*operands, strict=True)
-        callee = f"func.call @{self._kernels[call.kernel]}({', '.join(names)})"
+        callee = f"func.call @{self._names[number]}({', '.join(names)})"
         self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
 
     def _operand(self, actual: Actual) -> tuple[str, str]:

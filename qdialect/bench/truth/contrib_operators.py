@@ -1,0 +1,233 @@
+"""Operators of `com.microsoft` in float64, by the formulas of ONNX Runtime's contrib operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from qdialect.bench.truth.quantization import Array, Quantizing, dequantized, quantized
+
+Result = tuple[Array, ...]
+
+
+def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | None, like: Array) -> Array:
+    """Quantized values of the type of `like` where there is no zero point."""
+    return op.quantize(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
+
+
+class QLinearAdd(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Array) -> Result:
+        a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
+        return (self.quantize(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
+
+
+class QLinearMul(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Array) -> Result:
+        a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
+        return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
+
+
+class QLinearSigmoid(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array) -> Result:
+        return (self.quantize(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
+
+
+class QLinearLeakyRelu(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(
+        self,
+        x: Array,
+        x_scale: Array,
+        x_zero: Array | None,
+        y_scale: Array,
+        y_zero: Array | None = None,
+        **attributes: Any,
+    ) -> Result:
+        wide = dequantized(x, x_scale, x_zero)
+        return (_requantized(self, np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
+
+
+class QLinearSoftmax(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(
+        self,
+        x: Array,
+        x_scale: Array,
+        x_zero: Array | None,
+        y_scale: Array,
+        y_zero: Array | None = None,
+        **attributes: Any,
+    ) -> Result:
+        axis, wide = attributes.get("axis", -1), dequantized(x, x_scale, x_zero)
+        # Before operator set 13 the softmax is that of all dimensions from the axis on.
+        axes = (axis,) if attributes["opset"] >= 13 else tuple(range(axis % x.ndim, x.ndim))
+        powers = np.exp(wide - wide.max(axes, keepdims=True))
+        return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
+
+
+class QLinearWhere(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Array) -> Result:
+        condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
+        chosen = np.where(condition, dequantized(x, x_scale, x_zero), dequantized(y, y_scale, y_zero))
+        return (self.quantize(chosen, z_scale, z_zero),)
+
+
+class QLinearAveragePool(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(
+        self,
+        x: Array,
+        x_scale: Array,
+        x_zero: Array | None,
+        y_scale: Array,
+        y_zero: Array | None = None,
+        **attributes: Any,
+    ) -> Result:
+        from onnx import helper
+        from onnx.reference import ReferenceEvaluator
+
+        is_channels_last = bool(attributes.pop("channels_last", 0))
+        wide = dequantized(x, x_scale, x_zero)
+        names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+        given = {name: attributes[name] for name in names if attributes.get(name) is not None}
+        node = helper.make_node("AveragePool", ["x"], ["y"], **given)
+        evaluator: Any = ReferenceEvaluator(node)
+        (found,) = evaluator.run(None, {"x": np.moveaxis(wide, -1, 1) if is_channels_last else wide})
+        return (_requantized(self, np.moveaxis(found, 1, -1) if is_channels_last else found, y_scale, y_zero, x),)
+
+
+class QLinearGlobalAveragePool(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array, **attributes: Any) -> Result:
+        axes = tuple(range(1, x.ndim - 1)) if attributes.get("channels_last") else tuple(range(2, x.ndim))
+        return (self.quantize(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
+
+
+class QLinearConcat(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, y_scale: Array, y_zero: Array, *inputs: Array, **attributes: Any) -> Result:
+        triples = (inputs[index : index + 3] for index in range(0, len(inputs), 3))
+        parts = [dequantized(data, scale, zero_point) for data, scale, zero_point in triples]
+        return (self.quantize(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
+
+
+class QGemm(Quantizing):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Any, **attributes: Any) -> Result:
+        given: tuple[Any, ...] = (*inputs, *[None] * (9 - len(inputs)))
+        a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = given
+        columns = 0 if attributes.get("transB") else 1
+        left, right = dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero, columns)
+        left = left.T if attributes.get("transA") else left
+        found = left @ (right.T if attributes.get("transB") else right) * attributes.get("alpha", 1.0)
+        if c is not None:
+            found = found + c * attributes.get("alpha", 1.0) * np.asarray(a_scale, np.float64) * b_scale
+        return (found if scale is None else self.quantize(found, scale, zero_point),)
+
+
+class MatMulIntegerToFloat(OpRun):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Any) -> Result:
+        given: tuple[Any, ...] = (*inputs, *[None] * (7 - len(inputs)))
+        a, b, a_scale, b_scale, a_zero, b_zero, bias = given
+        product = dequantized(a, a_scale, a_zero) @ dequantized(b, b_scale, b_zero, -1)
+        return (product if bias is None else product + bias,)
+
+
+class DynamicQuantizeMatMul(OpRun):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Any) -> Result:
+        given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
+        a, b, b_scale, b_zero, bias = given
+        product = rounded(a) @ dequantized(b, b_scale, b_zero, -1)
+        return (product if bias is None else product + bias,)
+
+
+class SkipLayerNormalization(OpRun):
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Any, **attributes: Any) -> Result:
+        given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
+        data, skip, gamma, beta, bias = given
+        total = data.astype(np.float64) + skip + (0 if bias is None else bias)
+        centered = total - total.mean(-1, keepdims=True)
+        variance = (centered**2).mean(-1, keepdims=True)
+        normed = centered / np.sqrt(variance + attributes.get("epsilon", 1e-5)) * gamma + (0 if beta is None else beta)
+        return normed, total.mean(-1, keepdims=True), 1 / np.sqrt(variance + attributes.get("epsilon", 1e-5)), total
+
+
+class DynamicQuantizeLSTM(OpRun):
+    """Data and hidden states are quantized dynamically: those of all time steps together, these for each one."""
+
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Any, **attributes: Any) -> Result:
+        x, w, r, bias, lengths, hidden, cell, _, w_scale, w_zero, r_scale, r_zero = inputs
+        supported = lengths is None and not attributes.get("clip") and not attributes.get("activations")
+        if not supported:
+            raise NotImplementedError("DynamicQuantizeLSTM with lengths, a clip or activations of its own")
+        batch, width = x.shape[1], r.shape[1]
+        count = r.shape[0]
+        states = [np.zeros((count, batch, width)) if one is None else one.astype(np.float64) for one in (hidden, cell)]
+        total = np.zeros((count, 8 * width)) if bias is None else bias.astype(np.float64)
+        found: list[tuple[Array, Array, Array]] = []
+        for d in range(count):
+            weights = dequantized(w[d], _of(w_scale, d), _of(w_zero, d), -1)
+            recurrence = dequantized(r[d], _of(r_scale, d), _of(r_zero, d), -1)
+            backwards = d == 1 or attributes.get("direction") == "reverse"
+            gates = rounded(x) @ weights + total[d, : 4 * width] + total[d, 4 * width :]
+            found.append(_lstm(gates, recurrence, states[0][d], states[1][d], backwards=backwards))
+        sequence, last, cells = (np.stack(parts) for parts in zip(*found, strict=True))
+        return sequence.transpose(1, 0, 2, 3), last, cells
+
+
+def rounded(data: Array) -> Array:
+    """What is left of data that is quantized dynamically, by the range of all of it."""
+    wide = data.astype(np.float64)
+    low, high = min(0.0, float(wide.min())), max(0.0, float(wide.max()))
+    scale = np.asarray((high - low) / 255 or 1.0)
+    zero_point = np.clip(np.rint(-low / scale), 0, 255).astype(np.uint8)
+    return dequantized(quantized(wide, scale, zero_point), scale, zero_point)
+
+
+def _of(parameters: Array, direction: int) -> Array:
+    return np.atleast_1d(parameters[direction])
+
+
+def _lstm(
+    gates: Array, recurrence: Array, hidden: Array, cell: Array, *, backwards: bool
+) -> tuple[Array, Array, Array]:
+    """The hidden states [T, B, H] and the last states [B, H]; gates i, o, f and c lie side by side."""
+    states = np.zeros((*gates.shape[:2], hidden.shape[1]))
+    steps = range(len(gates))
+    for step in reversed(steps) if backwards else steps:
+        parts = np.split(gates[step] + rounded(hidden) @ recurrence, 4, -1)
+        inner, outer, kept = (1 / (1 + np.exp(-part)) for part in parts[:3])
+        cell = kept * cell + inner * np.tanh(parts[3])
+        hidden = states[step] = outer * np.tanh(cell)
+    return states, hidden, cell
+
+
+CONTRIB_OPERATORS = (
+    *(QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearWhere, QLinearConcat, QGemm),
+    *(QLinearAveragePool, QLinearGlobalAveragePool),
+    *(MatMulIntegerToFloat, DynamicQuantizeMatMul, DynamicQuantizeLSTM, SkipLayerNormalization),
+)

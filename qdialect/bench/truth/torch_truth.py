@@ -1,0 +1,116 @@
+"""A quantized program of PyTorch in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx
+
+from qdialect.bench.frameworks.pytorch import leaves, program, tensors
+from qdialect.bench.frameworks.runner import Array, Runner, imported
+from qdialect.bench.truth.tracing import traced
+
+
+def load(path: str) -> Runner:
+    """The program of a ``.pt2`` archive; its outputs are float64."""
+    module: Any = program(path).module().double()
+    interpreter = _InDouble(module)
+
+    def run(inputs: Sequence[Array]) -> list[Array]:
+        arguments = tensors(inputs)
+        with torch.no_grad(), _default_double():
+            found: Any = interpreter.run(*(one.double() if one.is_floating_point() else one for one in arguments))
+        return [np.asarray(leaf.numpy(), np.float64) for leaf in leaves(found)]
+
+    return run
+
+
+@contextmanager
+def _default_double() -> Generator[None]:
+    """Tensors whose type a program leaves to the default, such as zeros, are float64 meanwhile."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _InDouble(fx.Interpreter):
+    """Runs quantizations in float64, and what names float32 with float64 instead."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        """The node's result; of a quantization what the trace of the truth goes on with."""
+        if not is_quantization(n):
+            return super().run_node(n)
+        arguments: Any = self.fetch_args_kwargs_from_env(n)[0]
+        values, positions = _quantize(*arguments).numpy(), _positions(*arguments[:3]).numpy()
+        return tensors([traced(n.name, positions, values)])[0]
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        own = _QUANTIZATIONS.get(str(target).rpartition(".")[0])
+        if own is not None:
+            return own(*args, **{name: value for name, value in kwargs.items() if name != "out_dtype"})
+        return super().call_function(target, _widened(args), _widened(kwargs))
+
+
+def is_quantization(node: fx.Node) -> bool:
+    """Whether a node gives a tensor that is quantized per tensor."""
+    return node.op == "call_function" and str(node.target).startswith("quantized_decomposed.quantize_per_tensor")
+
+
+def _widened(value: Any) -> Any:
+    return imported("torch.fx.node").map_aggregate(value, _widened_leaf)
+
+
+def _widened_leaf(leaf: Any) -> Any:
+    return torch.float64 if leaf is torch.float32 else leaf
+
+
+def _number(value: Any) -> float:
+    return float(value)
+
+
+def _quantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Tensor:
+    """clamp(round half to even(data / scale) + zero point, low, high), PT2E's own order."""
+    rounded = torch.round(data.double() / _number(scale)) + _number(zero_point)
+    return rounded.clamp(low, high).to(dtype)
+
+
+def _positions(data: Tensor, scale: Any, zero_point: Any) -> Tensor:
+    """data / scale + zero point: where data lies among the quantized values."""
+    return data.double() / _number(scale) + _number(zero_point)
+
+
+def _dequantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Tensor:
+    del low, high, dtype
+    return (data.double() - _number(zero_point)) * _number(scale)
+
+
+def _dequantize_channels(
+    data: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, low: int, high: int, dtype: torch.dtype
+) -> Tensor:
+    del low, high, dtype
+    shape = [-1 if index == axis else 1 for index in range(data.dim())]
+    zero = 0 if zero_points is None else zero_points.double().reshape(shape)
+    return (data.double() - zero) * scales.double().reshape(shape)
+
+
+def _choose(data: Tensor, low: int, high: int, smallest: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Scale and zero point of the range of `data`, which is widened to hold 0."""
+    del dtype
+    minimum, maximum = min(0.0, float(data.min())), max(0.0, float(data.max()))
+    scale = max((maximum - minimum) / (high - low), smallest)
+    zero_point = min(max(low - round(minimum / scale), low), high)
+    return torch.tensor(scale, dtype=torch.float64), torch.tensor(zero_point)
+
+
+_QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {
+    "quantized_decomposed.dequantize_per_tensor": _dequantize,
+    "quantized_decomposed.dequantize_per_channel": _dequantize_channels,
+    "quantized_decomposed.choose_qparams": _choose,
+}
