@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,10 +25,7 @@ class Padding:
 
     def ports(self, ports: Sequence[Port], axes: Sequence[Axes], count: int) -> tuple[Port, ...]:
         """`ports` with `count` entries less in their `axes`."""
-        return tuple(
-            replace(port, shape=tuple(extent - count * (axis in own) for axis, extent in enumerate(port.shape)))
-            for port, own in zip(ports, axes, strict=True)
-        )
+        return tuple([_smaller(port, own, count) if own else port for port, own in zip(ports, axes, strict=True)])
 
     def entries(self, array: Array, axes: Axes, count: int) -> Array:
         """The part of an array that is no padding, of which `axes` have `count` entries."""
@@ -42,6 +39,12 @@ class Padding:
             whole[(slice(None),) * axis + (padding,)] = 0
         self.entries(whole, axes, count)[...] = array
         return whole
+
+
+def _smaller(port: Port, axes: Axes, count: int) -> Port:
+    shape = tuple([extent - count if axis in axes else extent for axis, extent in enumerate(port.shape)])
+    # Each step of a decoder makes all of them, and `dataclasses.replace` is slow.
+    return Port(port.name, shape, port.dtype, port.scale, port.zero_point)
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,11 @@ class PaddedExecutable(Executable):
     @property
     def workspaces(self) -> int:
         return self._code.workspaces
+
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
+        outputs = tuple(map(empty, self.outputs))
+        self.write(self._arrays("input", self.inputs, arrays), outputs)
+        return outputs
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         read, written = self._arrays("input", self.inputs, inputs), self._arrays("output", self.outputs, outputs)
