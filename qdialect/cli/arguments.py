@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
+from qdialect.cli.plugins import add_plugin_argument
 from qdialect.cli.terminal import render_table
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.threads import checked, checked_jobs
@@ -25,6 +26,7 @@ class CommandParser(argparse.ArgumentParser):
             epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        add_plugin_argument(self.add_argument)
 
     def flags(self) -> dict[str, Sequence[str]]:
         """The flags of each value."""

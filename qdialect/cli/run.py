@@ -111,6 +111,7 @@ def _executable(options: Arguments) -> Executable:
         signature=options.signature,
         # The parts that the framework runs are reported below.
         fallback=options.fallback or "framework",
+        externals=dict(options.externals),
         cache=not options.no_cache,
         tune=options.tune,
     )

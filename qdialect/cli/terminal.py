@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from qdialect.cli import plugins
 from qdialect.support import log
 from qdialect.support.diagnostics import ParseError, QDialectError, printable
 from qdialect.support.files import read_bytes, write_files
@@ -44,6 +45,7 @@ def run(program: str, work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever it raises becomes a message on stderr and the code that LLVM's tools have."""
     try:
         log.configure("warning")
+        plugins.load_installed()
         code = work()
         _flush()
     except BrokenPipeError:

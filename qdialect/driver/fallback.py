@@ -70,7 +70,9 @@ def compile_refused(
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options.importing, error, options.fallback)
     try:
-        return compile_parts(division, options, store)
+        found = compile_parts(division, options, store)
+        found.metadata = format_of(path).about(path)
+        return found
     except ImportModelError as other:
         raise with_note(error, other.message) from other
 

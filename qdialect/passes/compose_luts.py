@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
-from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -136,10 +136,7 @@ class ComposeChain(LutPattern):
     """``f(g(x))`` of two 8-bit functions is one table."""
 
     name: ClassVar[str] = "compose-chain"
-    roots: ClassVar[tuple[str, ...]] = (
-        *("qnn.lut", "qnn.clip", "qnn.requantize"),
-        *(op.OPERATION_NAME for op in UNARY_OPS),
-    )
+    roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
         inner = _function(producer(op.input))

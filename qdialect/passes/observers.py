@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -167,7 +168,30 @@ class Timer(Observer):
         total = sum(seconds for _, seconds in self.seconds)
         rows = [*self.seconds, ("Total", total)]
         lines = (f"  {s:9.4f} ({100 * s / total if total else 100.0:5.1f}%)  {name}" for name, s in rows)
-        rule = f"==={'-' * 73}==="
-        title = "... Execution time report ...".center(79).rstrip()
-        heading = f"{rule}\n{title}\n{rule}\n  Total Execution Time: {total:.4f} seconds\n"
+        heading = f"{_heading('Execution time report')}\n  Total Execution Time: {total:.4f} seconds\n"
         return "\n".join([heading, "  ----Wall Time----  ----Name----", *lines])
+
+
+@dataclass
+class Statistics(Observer):
+    """Notes how often each pass applied each of its patterns, which `counts` says of all passes."""
+
+    counts: Counter[str]
+    passes: list[tuple[str, Counter[str]]] = field(default_factory=list[tuple[str, Counter[str]]])
+
+    def after(self, observed: Observed, module: ir.Module) -> None:
+        if not observed.is_composite:
+            self.passes.append((observed.name, self.counts.copy()))
+            self.counts.clear()
+
+    def report(self) -> str:
+        """A list as MLIR prints it: each pass in the order of running, and its patterns."""
+        lines = [_heading("Pass statistics report")]
+        for name, counts in self.passes:
+            lines += [name, *(f"  (S) {count} {pattern} - rewrites" for pattern, count in counts.items())]
+        return "\n".join(lines)
+
+
+def _heading(title: str) -> str:
+    rule = f"==={'-' * 73}==="
+    return f"{rule}\n{f'... {title} ...'.center(79).rstrip()}\n{rule}"

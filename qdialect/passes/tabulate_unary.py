@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
 from qdialect.arithmetic.choices import LeakyMode
-from qdialect.dialect import UNARY_OPS, LeakyReluOp, RequantizeOp, UnaryOp
+from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import rebuilt
@@ -26,7 +26,7 @@ class TabulateUnary(LutPattern):
     """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
     name: ClassVar[str] = "tabulate-unary"
-    roots: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in UNARY_OPS)
+    roots = (UnaryOp,)
     leaky_mode: LeakyMode | None = None
 
     def check(self, op: UnaryOp) -> LutMatch | None:

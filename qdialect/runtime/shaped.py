@@ -89,7 +89,7 @@ class ShapedExecutable(Executable):
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
-        self.target, self.tuning = first.target, first.tuning
+        self.target, self.metadata, self.tuning = first.target, first.metadata, first.tuning
         self._first = first
         self._declared = declared
         self._compile = compile_
