@@ -12,6 +12,7 @@ from typing import NoReturn
 import qdialect
 from qdialect.cli.arguments import (
     add_jobs_argument,
+    add_quiet_argument,
     add_target_arguments,
     add_threads_argument,
     target_list,
@@ -454,6 +455,7 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         metavar="DIR",
         help="write what is printed around passes into files of this folder",
     )
+    add_quiet_argument(add)
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
     add("--mlir-pass-statistics", dest="statistics", action="store_true", help="report how often patterns were applied")

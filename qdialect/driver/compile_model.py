@@ -15,6 +15,7 @@ from qdialect.cache.store import Store, open_store
 from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tuned, summary
 from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
 from qdialect.ir._mlir import ir
+from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.shaped import ShapedExecutable
 from qdialect.support.diagnostics import InputError
@@ -96,13 +97,14 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
 
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:
-    return compile_module(
-        module,
-        target=options.target,
-        threads=options.threads,
-        externals=options.externals,
-        workspaces=options.workspaces,
-    )
+    with progress_of("compiling"):
+        return compile_module(
+            module,
+            target=options.target,
+            threads=options.threads,
+            externals=options.externals,
+            workspaces=options.workspaces,
+        )
 
 
 def _fixed_batch(module: ir.Module) -> BatchNetwork:
@@ -116,13 +118,14 @@ def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
-    return compile_batched(
-        network,
-        target=options.target,
-        threads=options.threads,
-        workspaces=options.workspaces,
-        externals=options.externals,
-    )
+    with progress_of("compiling"):
+        return compile_batched(
+            network,
+            target=options.target,
+            threads=options.threads,
+            workspaces=options.workspaces,
+            externals=options.externals,
+        )
 
 
 def _compiler_of_batches(
