@@ -121,7 +121,6 @@ def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
     assert form is not None or not drawn[0].is_fixed
 
 
-@pytest.mark.parametrize("rounding", Rounding)
 @pytest.mark.parametrize("rounding", FIXED)
 @pytest.mark.parametrize("zero_point", [-128, 0, 127])
 def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
@@ -132,6 +131,7 @@ def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(roundi
     assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None
 
 
+@pytest.mark.parametrize("rounding", Rounding)
 def test_where_multipliers_are_one_or_more_there_is_no_line(rounding: Rounding) -> None:
     params = requantize_parameters(rounding, np.array([0.5, 1.0]))
     assert line(params, 0, (0, 255), 0, rounding, (np.array([-9, -9]), np.array([9, 9]))) is None
