@@ -126,7 +126,9 @@ class BlockKernel(ABC):
     def near_rows(self, rows: int) -> int:
         """Of a block, which stay near while all panels pass."""
         most = self._most_rows(rows)
-        return min(rows, max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most))
+        near = max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most)
+        even = -(-rows // -(-rows // near))
+        return min(rows, -(-even // most) * most)
 
     def _most_rows(self, rows: int) -> int:
         """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
