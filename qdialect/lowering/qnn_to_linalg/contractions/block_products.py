@@ -30,6 +30,8 @@ _MANY_ROWS, _NARROW_MANY_ROWS = 12, 5
 """Of a tile of two vectors."""
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
+_AHEAD = 8 << 10
+"""Bytes from a word to the one that is prefetched: 16 rows of bytes took 0.7 of the time on Zen 5."""
 COLUMNS = ("v", "l")
 Rows = Sequence[Sequence[Value]]
 """Where each operand of each row of a tile begins."""
@@ -80,6 +82,7 @@ class BlockKernel(ABC):
         self._scales = kernel.data("scales", op.weights.scales.values, is_weight=True)
         points = op.weights.points
         self._points = kernel.data("points", points.values, is_weight=True) if isinstance(points, Numbers) else None
+        self._is_fetched = op.weights.words.nbytes > self.strategy.near_bytes
         lanes = sum(block.channels for block in op.weights.panels)
         self._channels = [
             kernel.data(f"channels{i}", np.pad(values, (0, lanes - len(values))))
@@ -185,6 +188,12 @@ class BlockKernel(ABC):
         return self.added(panel, total, self.extras(panel), lambda body: self.op.finish(body, body.output, body.inputs))
 
     # What the kinds of sums share.
+
+    def fetch(self, panel: Panel, start: Value) -> None:
+        """Prefetch words far behind those from `start` on, in a stream that comes from beyond the second level."""
+        for vector in range(panel.block.vectors if self._is_fetched else 0):
+            further = _AHEAD // BYTES + vector * panel.block.lanes
+            self.kernel.prefetch(self._words, self.further(start, further))
 
     def extras(self, panel: Panel) -> list[Operand]:
         """What `finish` reads."""
@@ -295,6 +304,7 @@ class F32Products(BlockKernel):
             with kernel.walk(whole, *sums) as walk:
                 at = [self.further(start, walk.index, terms) for start in data]
                 word = self.further(words, walk.index, panel.width)
+                self.fetch(panel, word)
                 walk.values = self._terms(panel, word, at, terms, numbers, walk.values)
             sums = walk.values
         if rest:
@@ -493,6 +503,7 @@ class IntegerProducts(BlockKernel):
             start, found = self.further(words, walk.index, panel.width), walk.values
             view = View((*panel.sizes, BYTES), (panel.block.lanes * BYTES, BYTES, 1))
             bytes_ = Operand(self.kernel.read(self._packed, view, self.kernel.multiple(start, BYTES)), (*COLUMNS, "k"))
+            self.fetch(panel, start)
             for j in range(fields):
                 at = [self.further(self.further(one, walk.index, fields * BYTES), BYTES * j) for one in data]
                 found = [

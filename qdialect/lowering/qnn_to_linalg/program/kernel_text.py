@@ -260,6 +260,10 @@ class KernelText:
         """The address `count` bytes behind `address`."""
         return self._define(f"arith.addi {address}, {self.constant(count, 'i64')} : i64", "i64")
 
+    def prefetch(self, buffer: Buffer, index: Value) -> None:
+        """Fetch the cache line with an element of a buffer, or one behind it."""
+        self._lines.append(f"memref.prefetch {buffer.name}[{index}], read, locality<3>, data : {buffer.type}")
+
     def put(self, table: Buffer, index: int | Value, value: Value) -> None:
         """Write an entry of a table."""
         at = self.constant(index, "index") if isinstance(index, int) else index
