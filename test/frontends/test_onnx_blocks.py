@@ -25,10 +25,10 @@ def numbers(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def runtime(content: bytes, *inputs: Array) -> Array:
-    """What ONNX Runtime gives, which multiplies floats by what a DequantizeLinear gives."""
+def runtime(content: bytes, *inputs: Array, level: str = "1") -> Array:
+    """What ONNX Runtime gives; at level 1 it multiplies floats by what a DequantizeLinear gives."""
     options = ORT.SessionOptions()
-    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", level)
     session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))[0]
 
@@ -234,3 +234,23 @@ def test_rows_of_a_table_with_scales_of_their_own(axis: int) -> None:
     text, result = found(content, ids, op=BLOCK_GATHER)
     assert "bits = 4 : i64" in text
     np.testing.assert_array_equal(result, np.take(table * (scales[:, None] if axis == 0 else scales), ids, axis))
+
+
+@pytest.mark.parametrize("size", [0, 16, 64])
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+def test_a_profile_rounds_activations_everywhere(size: int, kind: str) -> None:
+    """As ONNX Runtime's default optimization does, in blocks of the weights, or of 32 beside channels."""
+    rng, builder, data = np.random.default_rng(3), ModelBuilder(), numbers(3, 96)
+    quantized = rng.integers(0, 16, (96, 24)).astype(np.uint8)
+    shape = (-(-96 // size), 24) if size else (24,)
+    scales, points = rng.uniform(0.01, 0.02, shape).astype(np.float32), rng.integers(0, 16, shape).astype(np.uint8)
+    names = [builder.constant(one) for one in (quantized, scales, points)]
+    held = builder.node("DequantizeLinear", *names, **({"axis": 0, "block_size": size} if size else {"axis": 1}))
+    content = builder.finish(builder.node(kind, builder.input("x", data.shape), held), dtype=np.float32, version=21)
+    by_block: list[Array] = [one.T if size else np.tile(one, (3, 1)).T for one in (scales, points)]
+    weights = BlockWeights(quantized.T, by_block[0], by_block[1].astype(np.float32), size or 32)
+    module = import_onnx(content, profile="ort-accuracy-4")
+    assert ("activation_block = 32" in str(module)) == (size == 0)
+    wanted = runtime(content, data, level="4")
+    assert (np.abs(interpreter.run(module, [data])[0] - wanted) <= bound(data, weights)).all()
+    assert "i8_block" not in str(import_onnx(content, profile="ort-accuracy-0"))
