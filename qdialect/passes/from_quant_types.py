@@ -156,8 +156,10 @@ def _dequantized(op: ir.Operation, source: _Stored) -> ir.Value:
     blocks = [sizes.get(axis, extent) for axis, extent in enumerate(shape)]
     split = [part for extent, size in zip(shape, blocks, strict=True) for part in (extent // size, size)]
     order = (*range(0, len(split), 2), *range(1, len(split), 2))
-    scales, points = (np.array(one).ravel().tolist() for one in (element.scales, element.zero_points))
-    rows = _reshaped(_ordered(_reshaped(source.value, split), order), [len(scales), math.prod(blocks)])
+    count, size = math.prod(shape) // math.prod(blocks), math.prod(blocks)
+    scales = np.broadcast_to(np.asarray(element.scales).ravel(), count).tolist()
+    points = np.broadcast_to(np.asarray(element.zero_points).ravel(), count).tolist()
+    rows = _reshaped(_ordered(_reshaped(source.value, split), order), [count, size])
     f32 = build(DequantizeOp, rows, element="f32", scales=scales, zero_points=points).output
     apart = _reshaped(f32, [split[axis] for axis in order])
     return _reshaped(_ordered(apart, tuple(np.argsort(order).tolist())), shape)
