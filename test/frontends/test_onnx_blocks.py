@@ -89,7 +89,7 @@ def test_products_in_blocks(points: str, bits: int, size: int, depth: int, rows:
     weights, given = drawn_weights(bits, size, depth, points)
     data = numbers(rows, depth, seed=7)
     content = product_of(weights, bits, given, level, data)
-    text, result = found(content, data, compiles=points == "bytes")
+    text, result = found(content, data, compiles=points == "bytes" and rows > 1)
     is_rounded = level == 4 and points != "f32" and (bits, size) != (2, 16)
     assert ('activations = "i8_block"' in text) == is_rounded
     assert f"bits = {bits} : i64, block = {size} : i64" in text
