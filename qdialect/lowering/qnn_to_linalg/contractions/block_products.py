@@ -26,8 +26,8 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 _WIDE = 16
 _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
-_MANY_ROWS, _NARROW_MANY_ROWS = 12, 5
-"""Of a tile of two vectors."""
+_MANY_ROWS, _NARROW_MANY_ROWS, _APART_ROWS = 12, 5, 6
+"""Of a tile of two vectors; the last where sums of blocks take registers beside the totals."""
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
 _AHEAD = 8 << 10
@@ -73,6 +73,8 @@ class BlockKernel(ABC):
 
     least_rows = _MANY_ROWS
     """Of a block of rows that meets all panels."""
+    is_apart: bool
+    """Whether each block has sums of its own, which are added to the totals."""
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         self.kernel, self.op, self.weights = kernel, op, op.weights
@@ -124,13 +126,16 @@ class BlockKernel(ABC):
     def near_rows(self, rows: int) -> int:
         """Of a block, which stay near while all panels pass."""
         most = self._most_rows(rows)
-        return min(rows, max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most))
+        near = max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most)
+        even = -(-rows // -(-rows // near))
+        return min(rows, -(-even // most) * most)
 
     def _most_rows(self, rows: int) -> int:
         """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
         if not self.strategy.requantizer_forms.multiply_adds:
             return 1
-        few, many = (_ROWS, _MANY_ROWS) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
+        many = _APART_ROWS if self.is_apart else _MANY_ROWS
+        few, many = (_ROWS, many) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
         return few if rows <= few else many
 
     def _vectors(self, block: ChannelBlock, rows: int) -> int:
@@ -279,7 +284,7 @@ class F32Products(BlockKernel):
 
     def __init__(self, kernel: Kernel, op: BlockProducts, order: SumOrder) -> None:
         super().__init__(kernel, op)
-        self._order = order
+        self._order, self.is_apart = order, order is SumOrder.BLOCKS
         self._has_fma = self.strategy.requantizer_forms.multiply_adds
         self._is_scaled = order is SumOrder.TERMS
         places = [op.weights.places(term) for term in range(op.weights.terms)]
@@ -294,9 +299,9 @@ class F32Products(BlockKernel):
 
     def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         kernel, weights = self.kernel, self.weights
-        terms, is_apart = weights.terms, self._order is SumOrder.BLOCKS
+        terms = weights.terms
         numbers = self.numbers(panel, index)
-        sums = [kernel.filled(panel.sizes, "f32", 0) for _ in rows] if is_apart else list(totals)
+        sums = [kernel.filled(panel.sizes, "f32", 0) for _ in rows] if self.is_apart else list(totals)
         words = self.further(panel.words, index, weights.blocks.size // terms * panel.width)
         data = [self.further(row[0], index, weights.blocks.size) for row in rows]
         whole, rest = divmod(length, terms)
@@ -310,7 +315,7 @@ class F32Products(BlockKernel):
         if rest:
             word, at = self.further(words, whole * panel.width), [self.further(start, whole * terms) for start in data]
             sums = self._terms(panel, word, at, rest, numbers, sums)
-        if not is_apart:
+        if not self.is_apart:
             return sums
         scales = self.scales(panel, index)
         pairs = zip(totals, sums, strict=True)
@@ -446,6 +451,8 @@ def _base(lowest: int | None) -> int:
 
 class IntegerProducts(BlockKernel):
     """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks."""
+
+    is_apart = True
 
     def __init__(self, kernel: Kernel, op: BlockProducts, size: int) -> None:
         """`size` is that of the data's blocks."""
