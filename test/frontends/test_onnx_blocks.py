@@ -254,3 +254,59 @@ def test_a_profile_rounds_activations_everywhere(size: int, kind: str) -> None:
     wanted = runtime(content, data, level="4")
     assert (np.abs(interpreter.run(module, [data])[0] - wanted) <= bound(data, weights)).all()
     assert "i8_block" not in str(import_onnx(content, profile="ort-accuracy-0"))
+
+
+WIDTH, HEADS, KEY_HEADS, HEAD, INNER, TOKENS, PAST = 64, 4, 2, 16, 96, 50, 8
+
+
+def decoder(layers: int) -> bytes:
+    """One step of a decoder as onnxruntime-genai writes it: weights of 4 bits at accuracy level 4, caches of `PAST`."""
+    b, rng = ModelBuilder(), np.random.default_rng(0)
+
+    def drawn(*shape: int) -> str:
+        return b.constant(rng.uniform(0.5, 1.5, shape).astype(np.float32))
+
+    def dense(x: str, depth: int, rows: int) -> str:
+        weights = b.constant(pack(rng.integers(0, 16, (rows, depth)), 4).reshape(rows, depth // 32, -1))
+        scales = b.constant((rng.uniform(0.05, 0.1, (rows, depth // 32)) / depth**0.5).astype(np.float32))
+        how = {"K": depth, "N": rows, "bits": 4, "block_size": 32, "accuracy_level": 4}
+        return b.node(f"{CONTRIB}.MatMulNBits", x, weights, scales, **how)
+
+    def added(x: str, y: str, name: str) -> tuple[str, str]:
+        outputs = [f"norm_{name}", "", "", f"sum_{name}"]
+        b.node_of_many(f"{CONTRIB}.SkipSimplifiedLayerNormalization", [x, y, drawn(WIDTH)], outputs, epsilon=1e-5)
+        return outputs[0], outputs[3]
+
+    table = b.constant(pack(rng.integers(0, 16, (TOKENS, WIDTH)), 4))
+    where = {"gather_axis": 0, "quantize_axis": 1, "block_size": 32, "bits": 4}
+    x = b.node(f"{CONTRIB}.GatherBlockQuantized", table, b.input("id", (1, 1), np.int64), drawn(TOKENS, 2), **where)
+    length, total = b.input("length", (1,), np.int32), b.constant(np.array(PAST + 1, np.int32))
+    angles = np.arange(32)[:, None] / 100 ** (np.arange(HEAD // 2) / (HEAD // 2))
+    turns = [b.constant(turn.astype(np.float32)) for turn in (np.cos(angles), np.sin(angles))]
+    norm, names = b.node("SimplifiedLayerNormalization", x, drawn(WIDTH), axis=-1, epsilon=1e-5), list[str]()
+    for layer in range(layers):
+        past = [b.input(f"past_{kind}{layer}", (1, KEY_HEADS, PAST, HEAD)) for kind in ("key", "value")]
+        rows = [dense(norm, WIDTH, (HEADS + 2 * KEY_HEADS) * HEAD), "", "", *past, length, total, *turns]
+        outputs = [f"heads{layer}", f"key{layer}", f"value{layer}"]
+        how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "do_rotary": 1}
+        b.node_of_many(f"{CONTRIB}.GroupQueryAttention", rows, outputs, **how)
+        norm, x = added(x, dense(outputs[0], HEADS * HEAD, WIDTH), f"attention{layer}")
+        gate = dense(norm, WIDTH, INNER)
+        inner = b.node("Mul", b.node("Mul", gate, b.node("Sigmoid", gate)), dense(norm, WIDTH, INNER))
+        norm, x = added(x, dense(inner, INNER, WIDTH), f"inner{layer}")
+        names += outputs[1:]
+    return b.finish(dense(norm, WIDTH, TOKENS), *names, dtype=np.float32, version=21)
+
+
+def test_a_step_of_a_decoder() -> None:
+    content = decoder(2)
+    module, session = import_onnx(content), ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    shapes = [tuple(one.shape) for one in session.get_inputs()[2:]]
+    given = [np.array([[7]]), np.array([PAST], np.int32), *(numbers(*s, seed=i) for i, s in enumerate(shapes))]
+    results = interpreter.run(module, given)
+    check_compiled(module, "host", [given], [results])
+    wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
+    for one, other in zip(results, wanted, strict=True):
+        assert np.abs(one - other).max() <= 1e-5 * np.abs(other).max()
+    counts = [str(module).count(one) for one in (BLOCK_DENSE, BLOCK_GATHER, 'activations = "i8_block"')]
+    assert counts == [11, 1, 11]
