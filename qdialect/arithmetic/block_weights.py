@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ WEIGHT_BITS = (2, 4, 8)
 """Bits of a weight that packed bytes hold."""
 BLOCK_STEP = 16
 """Blocks are a multiple of it, or whole rows."""
+_TILE = 64
 SMALLEST_MAXIMUM = np.float32(2.0**-120)
 """Below it ``127 / m`` may be infinite, and a block counts as zeros."""
 
@@ -30,8 +32,11 @@ def pack(values: NDArray[np.integer[Any]], bits: int) -> U8Array:
     """Values in [0, 2^bits) of shape [..., K] as bytes [..., ceil(K * bits / 8)], the first in the lowest bits."""
     per_byte, count = 8 // bits, values.shape[-1]
     padding = [(0, 0)] * (values.ndim - 1) + [(0, -count % per_byte)]
-    lanes = np.pad(values.astype(np.uint8), padding).reshape(*values.shape[:-1], -1, per_byte)
-    return np.bitwise_or.reduce(lanes << np.arange(0, 8, bits, dtype=np.uint8), axis=-1)
+    padded = np.pad(values.astype(np.uint8), padding)
+    packed = padded[..., ::per_byte].copy()
+    for place in range(1, per_byte):
+        packed |= padded[..., place::per_byte] << np.uint8(bits * place)
+    return packed
 
 
 def unpack(packed: U8Array, bits: int, count: int) -> U8Array:
@@ -81,8 +86,18 @@ def pack_weights(
             return None
     elif bool((points.astype(np.int64) + offset != 2 ** (bits - 1)).any()):
         held = pack(points.astype(np.int64) + offset, bits)
-    weight = pack(integers.astype(np.uint8) + np.uint8(offset), bits)
+    weight = pack(_row_major(integers).astype(np.uint8) + np.uint8(offset), bits)
     return PackedWeights(weight, scales, held, bits, block, depth)
+
+
+def _row_major(matrix: NDArray[Any]) -> NDArray[Any]:
+    """A matrix that lies row by row; what is turned is copied in tiles that the cache holds."""
+    if matrix.flags.c_contiguous:
+        return matrix
+    copy = np.empty(matrix.shape, matrix.dtype)
+    for i, j in product(*(range(0, extent, _TILE) for extent in matrix.shape)):
+        copy[i : i + _TILE, j : j + _TILE] = matrix[i : i + _TILE, j : j + _TILE]
+    return copy
 
 
 def _bits_of(numbers: NDArray[np.integer[Any]], is_signed: bool) -> int | None:

@@ -68,7 +68,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
     Constraints:
       C1: data must have K as its last dimension, and weight ceil(K * bits / 8) bytes a row
       C6: order scale_last must have one block
-      C7: for activations of i8_block a block must have at most 65536 weights, and zero_points be bytes
+      C7: for activations of i8_block a block of data must have at most 65536 weights, and zero_points be bytes
       C8: activation_block must be 0, or a multiple of 16; where there are several blocks it divides block
     """
 
@@ -114,8 +114,8 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
         require(holds, "C8", f"activation_block must be {wanted}, but got {size}")
 
     def _check_integers(self) -> None:
-        found, bounds = min(self.block, self.depth), f"must have at most {_LARGEST_INTEGER_BLOCK} weights"
-        require(found <= _LARGEST_INTEGER_BLOCK, "C7", f"a block {bounds}, but got {found}")
+        found, bounds = min(self.data_block, self.depth), f"must have at most {_LARGEST_INTEGER_BLOCK} weights"
+        require(found <= _LARGEST_INTEGER_BLOCK, "C7", f"a block of data {bounds}, but got {found}")
         element = "ui8" if self.zero_points is None else element_of(self.zero_points.type)
         require(element == "ui8", "C7", f"zero_points must be ui8, but got {element}")
 

@@ -14,7 +14,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
-from qdialect.arithmetic.profiles import TFLITE_PROFILES
+from qdialect.arithmetic.profiles import ONNX_PROFILES, TFLITE_PROFILES
 from qdialect.frontends import frameworks
 from qdialect.frontends.frameworks import Framework
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, printable
@@ -115,7 +115,7 @@ def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx import import_onnx
 
-    return import_onnx(path, batch=options.batch, dims=options.dims)
+    return import_onnx(path, profile=options.profile, batch=options.batch, dims=options.dims)
 
 
 def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
@@ -157,7 +157,7 @@ def _divide_onnx(path: Path, options: ImportOptions) -> Division:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx.division import OnnxDivision
 
-    return OnnxDivision(path, batch=options.batch, dims=options.dims)
+    return OnnxDivision(path, profile=options.profile, batch=options.batch, dims=options.dims)
 
 
 def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
@@ -253,7 +253,7 @@ FORMATS = {
             _load_onnx,
             _onnx_nodes,
             _onnx_operators,
-            lambda: ("ort",),
+            lambda: tuple(ONNX_PROFILES),
             _open_onnx,
             frameworks.ONNX_RUNTIME,
             _divide_onnx,

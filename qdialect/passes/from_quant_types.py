@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from qdialect.arithmetic import QuantParams
-from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, build
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir, quant
 from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
@@ -35,9 +38,9 @@ class FromQuantTypes(Pass):
     """Turn `quant.qcast`, `quant.dcast`, `quant.scast` and `!quant.uniform` types into attributes.
 
     `quant.qcast` becomes `qnn.quantize` (half even, unless `qnn.rounding` sets another mode), followed by a clamp where
-    the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
-    results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts are
-    removed.
+    the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`, of sub-channel types with a row
+    for each block, which `qnn-fuse-block-weights` reads where it is constant.  Quantized arguments and results become
+    `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts are removed.
 
     Every other op on quantized values, a storage type that `qnn` lacks, and an argument or result quantized per axis
     are notes of one error; the module is then unchanged.
@@ -86,8 +89,12 @@ def _unsupported_shapes(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diag
         element = element_type_of(type_)
         is_static = isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
         is_known = isinstance(element, quant.UniformQuantizedType | quant.UniformQuantizedPerAxisType | None)
-        if not is_static or not is_known:
+        if not is_static or not (is_known or (_is_blocks(element) and op.name != "quant.qcast")):
             yield _note(op, f"must be on static tensors, quantized per tensor or per axis, but got {type_}")
+
+
+def _is_blocks(element: quant.QuantizedType | None) -> bool:
+    return isinstance(element, quant.UniformQuantizedSubChannelType)
 
 
 def _note(op: ir.Operation, message: str) -> Diagnostic:
@@ -133,12 +140,41 @@ def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
         values[result] = _Stored(_quantized(op), result.type)
     elif op.name == "quant.dcast":
         source = values[value]
-        f32 = build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
-        result.replace_all_uses_with(_handed_on(op, f32))
+        result.replace_all_uses_with(_handed_on(op, _dequantized(op, source)))
     elif is_quantized(result.type):
         values[result] = _Stored(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
     else:
         result.replace_all_uses_with(cast("tensor.bitcast", values[value].value, result.type))
+
+
+def _dequantized(op: ir.Operation, source: _Stored) -> ir.Value:
+    """The f32 values; of blocks, which become rows with a scale each, brought back to where they were."""
+    element = element_type_of(source.type)
+    if not isinstance(element, quant.UniformQuantizedSubChannelType):
+        return build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
+    shape, sizes = shape_of(source.type), dict(zip(element.quantized_dimensions, element.block_sizes, strict=True))
+    blocks = [sizes.get(axis, extent) for axis, extent in enumerate(shape)]
+    split = [part for extent, size in zip(shape, blocks, strict=True) for part in (extent // size, size)]
+    order = (*range(0, len(split), 2), *range(1, len(split), 2))
+    count, size = math.prod(shape) // math.prod(blocks), math.prod(blocks)
+    scales = np.broadcast_to(np.asarray(element.scales).ravel(), count).tolist()
+    points = np.broadcast_to(np.asarray(element.zero_points).ravel(), count).tolist()
+    rows = _reshaped(_ordered(_reshaped(source.value, split), order), [count, size])
+    f32 = build(DequantizeOp, rows, element="f32", scales=scales, zero_points=points).output
+    apart = _reshaped(f32, [split[axis] for axis in order])
+    return _reshaped(_ordered(apart, tuple(np.argsort(order).tolist())), shape)
+
+
+def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    return build(ReshapeOp, value, element=element_of(value.type), shape=tuple(shape)).output
+
+
+def _ordered(value: ir.Value, order: tuple[int, ...]) -> ir.Value:
+    """Transposed, unless that changes only extents of 1."""
+    wide = [axis for axis in order if shape_of(value.type)[axis] > 1]
+    if wide == sorted(wide):
+        return value
+    return build(TransposeOp, value, element=element_of(value.type), permutation=order).output
 
 
 def _quantized(op: ir.Operation) -> ir.Value:

@@ -71,7 +71,7 @@ def _numbers_of(value: ir.Value) -> _Numbers | None:
         along = [1] * len(shape_of(value.type))
         along[op.axis : op.axis + 1] = [-1]
         parameters = [np.array(op.scales, np.float32), np.array(op.zero_points, np.int64)]
-        return _spread(constant_value(op.input), *(one.reshape(along if one.size > 1 else ()) for one in parameters))
+        return _spread(_integers_of(op.input), *(one.reshape(along if one.size > 1 else ()) for one in parameters))
     if op is None:
         return None
     operands = list(op.operation.operands)
@@ -83,6 +83,17 @@ def _numbers_of(value: ir.Value) -> _Numbers | None:
     if found is None or factor is None or not bool((found.scales == 1).all()):
         return None
     return _Numbers(found.integers, factor, found.zero_points)
+
+
+def _integers_of(value: ir.Value) -> Array | None:
+    """A constant, perhaps reshaped and transposed."""
+    op = producer(value)
+    if not isinstance(op, TransposeOp | ReshapeOp):
+        return constant_value(value)
+    array = _integers_of(op.operation.operands[0])
+    if array is None:
+        return None
+    return array.transpose(op.permutation) if isinstance(op, TransposeOp) else array.reshape(op.shape)
 
 
 def _constant_of(value: ir.Value) -> Array | None:

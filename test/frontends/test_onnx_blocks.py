@@ -25,10 +25,10 @@ def numbers(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def runtime(content: bytes, *inputs: Array) -> Array:
-    """What ONNX Runtime gives, which multiplies floats by what a DequantizeLinear gives."""
+def runtime(content: bytes, *inputs: Array, level: str = "1") -> Array:
+    """What ONNX Runtime gives; at level 1 it multiplies floats by what a DequantizeLinear gives."""
     options = ORT.SessionOptions()
-    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", level)
     session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))[0]
 
@@ -89,7 +89,7 @@ def test_products_in_blocks(points: str, bits: int, size: int, depth: int, rows:
     weights, given = drawn_weights(bits, size, depth, points)
     data = numbers(rows, depth, seed=7)
     content = product_of(weights, bits, given, level, data)
-    text, result = found(content, data, compiles=points == "bytes")
+    text, result = found(content, data, compiles=points == "bytes" and rows > 1)
     is_rounded = level == 4 and points != "f32" and (bits, size) != (2, 16)
     assert ('activations = "i8_block"' in text) == is_rounded
     assert f"bits = {bits} : i64, block = {size} : i64" in text
@@ -234,3 +234,79 @@ def test_rows_of_a_table_with_scales_of_their_own(axis: int) -> None:
     text, result = found(content, ids, op=BLOCK_GATHER)
     assert "bits = 4 : i64" in text
     np.testing.assert_array_equal(result, np.take(table * (scales[:, None] if axis == 0 else scales), ids, axis))
+
+
+@pytest.mark.parametrize("size", [0, 16, 64])
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+def test_a_profile_rounds_activations_everywhere(size: int, kind: str) -> None:
+    """As ONNX Runtime's default optimization does, in blocks of the weights, or of 32 beside channels."""
+    rng, builder, data = np.random.default_rng(3), ModelBuilder(), numbers(3, 96)
+    quantized = rng.integers(0, 16, (96, 24)).astype(np.uint8)
+    shape = (-(-96 // size), 24) if size else (24,)
+    scales, points = rng.uniform(0.01, 0.02, shape).astype(np.float32), rng.integers(0, 16, shape).astype(np.uint8)
+    names = [builder.constant(one) for one in (quantized, scales, points)]
+    held = builder.node("DequantizeLinear", *names, **({"axis": 0, "block_size": size} if size else {"axis": 1}))
+    content = builder.finish(builder.node(kind, builder.input("x", data.shape), held), dtype=np.float32, version=21)
+    by_block: list[Array] = [one.T if size else np.tile(one, (3, 1)).T for one in (scales, points)]
+    weights = BlockWeights(quantized.T, by_block[0], by_block[1].astype(np.float32), size or 32)
+    module = import_onnx(content, profile="ort-accuracy-4")
+    assert ("activation_block = 32" in str(module)) == (size == 0)
+    wanted = runtime(content, data, level="4")
+    assert (np.abs(interpreter.run(module, [data])[0] - wanted) <= bound(data, weights)).all()
+    assert "i8_block" not in str(import_onnx(content, profile="ort-accuracy-0"))
+
+
+WIDTH, HEADS, KEY_HEADS, HEAD, INNER, TOKENS, PAST = 64, 4, 2, 16, 96, 50, 8
+
+
+def decoder(layers: int) -> bytes:
+    """One step of a decoder as onnxruntime-genai writes it: weights of 4 bits at accuracy level 4, caches of `PAST`."""
+    b, rng = ModelBuilder(), np.random.default_rng(0)
+
+    def drawn(*shape: int) -> str:
+        return b.constant(rng.uniform(0.5, 1.5, shape).astype(np.float32))
+
+    def dense(x: str, depth: int, rows: int) -> str:
+        weights = b.constant(pack(rng.integers(0, 16, (rows, depth)), 4).reshape(rows, depth // 32, -1))
+        scales = b.constant((rng.uniform(0.05, 0.1, (rows, depth // 32)) / depth**0.5).astype(np.float32))
+        how = {"K": depth, "N": rows, "bits": 4, "block_size": 32, "accuracy_level": 4}
+        return b.node(f"{CONTRIB}.MatMulNBits", x, weights, scales, **how)
+
+    def added(x: str, y: str, name: str) -> tuple[str, str]:
+        outputs = [f"norm_{name}", "", "", f"sum_{name}"]
+        b.node_of_many(f"{CONTRIB}.SkipSimplifiedLayerNormalization", [x, y, drawn(WIDTH)], outputs, epsilon=1e-5)
+        return outputs[0], outputs[3]
+
+    table = b.constant(pack(rng.integers(0, 16, (TOKENS, WIDTH)), 4))
+    where = {"gather_axis": 0, "quantize_axis": 1, "block_size": 32, "bits": 4}
+    x = b.node(f"{CONTRIB}.GatherBlockQuantized", table, b.input("id", (1, 1), np.int64), drawn(TOKENS, 2), **where)
+    length, total = b.input("length", (1,), np.int32), b.constant(np.array(PAST + 1, np.int32))
+    angles = np.arange(32)[:, None] / 100 ** (np.arange(HEAD // 2) / (HEAD // 2))
+    turns = [b.constant(turn.astype(np.float32)) for turn in (np.cos(angles), np.sin(angles))]
+    norm, names = b.node("SimplifiedLayerNormalization", x, drawn(WIDTH), axis=-1, epsilon=1e-5), list[str]()
+    for layer in range(layers):
+        past = [b.input(f"past_{kind}{layer}", (1, KEY_HEADS, PAST, HEAD)) for kind in ("key", "value")]
+        rows = [dense(norm, WIDTH, (HEADS + 2 * KEY_HEADS) * HEAD), "", "", *past, length, total, *turns]
+        outputs = [f"heads{layer}", f"key{layer}", f"value{layer}"]
+        how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "do_rotary": 1}
+        b.node_of_many(f"{CONTRIB}.GroupQueryAttention", rows, outputs, **how)
+        norm, x = added(x, dense(outputs[0], HEADS * HEAD, WIDTH), f"attention{layer}")
+        gate = dense(norm, WIDTH, INNER)
+        inner = b.node("Mul", b.node("Mul", gate, b.node("Sigmoid", gate)), dense(norm, WIDTH, INNER))
+        norm, x = added(x, dense(inner, INNER, WIDTH), f"inner{layer}")
+        names += outputs[1:]
+    return b.finish(dense(norm, WIDTH, TOKENS), *names, dtype=np.float32, version=21)
+
+
+def test_a_step_of_a_decoder() -> None:
+    content = decoder(2)
+    module, session = import_onnx(content), ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    shapes = [tuple(one.shape) for one in session.get_inputs()[2:]]
+    given = [np.array([[7]]), np.array([PAST], np.int32), *(numbers(*s, seed=i) for i, s in enumerate(shapes))]
+    results = interpreter.run(module, given)
+    check_compiled(module, "host", [given], [results])
+    wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
+    for one, other in zip(results, wanted, strict=True):
+        assert np.abs(one - other).max() <= 1e-5 * np.abs(other).max()
+    counts = [str(module).count(one) for one in (BLOCK_DENSE, BLOCK_GATHER, 'activations = "i8_block"')]
+    assert counts == [11, 1, 11]

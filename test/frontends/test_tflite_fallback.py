@@ -16,6 +16,7 @@ from tflite_graphs import options
 from tolerances import assert_floats_within
 
 import qdialect
+from qdialect.arithmetic.block_weights import pack
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
@@ -338,6 +339,68 @@ def test_scales_by_block(tmp_path: Path) -> None:
         qdialect.compile(path, profile="tflite", fallback="framework")
     with pytest.raises(qdialect.ImportModelError, match=refused):
         qdialect.compile(saved(tmp_path, blockwise(16)[0]), fallback="framework")
+
+
+NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}
+NARROW_OPTIONS = {"FULLY_CONNECTED": "FullyConnectedOptions", "CONV_2D": "Conv2DOptions"}
+
+
+def narrow(kind: str, bits: int, dtype: str) -> bytes:
+    """A product of `dtype` data with constant weights of 2 or 4 bits, with a scale for each channel."""
+    types, random = SCHEMA.TensorType, np.random.default_rng(bits)
+    shapes = NARROW_SHAPES[kind]
+    model = SCHEMA.ModelT()
+    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(3)]
+    low = -(2 ** (bits - 1))
+    values = random.integers(low, -low, shapes[1])
+    held = pack(values.reshape(1, -1) & (2**bits - 1), bits)
+    model.buffers[1].data = memoryview(held.tobytes())
+    model.buffers[2].data = memoryview(random.integers(-50, 50, 5).astype(np.int32).tobytes())
+    graph = SCHEMA.SubGraphT()
+    model.subgraphs, graph.tensors, graph.operators = [graph], [], []
+
+    def by(*scales: float) -> Any:
+        found = SCHEMA.QuantizationParametersT()
+        found.scale, found.zeroPoint, found.quantizedDimension = list(scales), [0] * len(scales), 0
+        return found
+
+    steps = [0.01, 0.02, 0.03, 0.04, 0.05]
+    element, is_f32 = getattr(types, dtype), dtype == "FLOAT32"
+    x = added(graph, "x", shapes[0], element, None if is_f32 else by(0.05))
+    w = added(graph, "w", shapes[1], types.INT4 if bits == 4 else 19, by(*steps), 1)
+    bias = -1 if is_f32 else added(graph, "b", (5,), types.INT32, by(*(0.05 * one for one in steps)), 2)
+    y = added(graph, "y", shapes[2], element, None if is_f32 else by(0.04))
+    operator = add_operator(model, getattr(SCHEMA.BuiltinOperator, kind), [x, w, bias], [y])
+    name = NARROW_OPTIONS[kind]
+    operator.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, name)
+    operator.builtinOptions = getattr(SCHEMA, f"{name}T")()
+    if kind == "CONV_2D":
+        operator.builtinOptions.padding, operator.builtinOptions.strideH, operator.builtinOptions.strideW = 1, 1, 1
+    graph.inputs, graph.outputs = [x], [y]
+    return packed(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "dtype"),
+    [("FULLY_CONNECTED", 4, "FLOAT32"), ("FULLY_CONNECTED", 2, "INT8"), ("CONV_2D", 4, "INT8")],
+)
+def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -> None:
+    """They compute as the same integers of 8 bits in the reference kernels, and otherwise in LiteRT's others."""
+    path, random = saved(tmp_path, narrow(kind, bits, dtype)), np.random.default_rng(0)
+    drawn = random.integers(-128, 128, NARROW_SHAPES[kind][0])
+    x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
+    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
+    assert_equal(
+        qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(x), whole(path, x, kernels="AUTO")
+    )
+    with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of 8 bits with profile .*, but got {bits}"):
+        qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+
+
+def test_weights_of_few_bits_beside_16_bits(tmp_path: Path) -> None:
+    path = saved(tmp_path, narrow("FULLY_CONNECTED", 4, "INT16"))
+    with pytest.raises(qdialect.ImportModelError, match="'w' must be of 8 bits beside i16, but got 4"):
+        qdialect.compile(path, profile="tflite", fallback="none")
 
 
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from qdialect.arithmetic.choices import Coordinates, Nearest, Ratio
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
+    BlockDenseOp,
+    BlockGatherOp,
     BroadcastOp,
     CumSumOp,
     DynamicGatherOp,
@@ -150,6 +153,20 @@ def test_contractions_of_floats() -> None:
             return build(F32Conv2DOp, x, constant(whole(8, 3, 2, depth)), element="f32", **how).output
 
         check_export(graph([tensor((2, 8, 7, 4), "f32")], body), [whole(2, 8, 7, 4)])
+
+
+@pytest.mark.parametrize("has_points", [False, True])
+def test_packed_weights_become_floats(has_points: bool) -> None:
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, 256, (6, 16)).astype(np.uint8), np.ldexp(np.ones((6, 2), np.float32), [1, 0])]
+    parts += [rng.integers(0, 256, (6, 1)).astype(np.uint8)] if has_points else []
+
+    def read(op_class: Any, x: ir.Value) -> ir.Value:
+        return build(op_class, x, *map(constant, parts), element="f32", bits=4, block=16).output
+
+    product, rows = (partial(read, op_class) for op_class in (BlockDenseOp, BlockGatherOp))
+    check_export(graph([tensor((2, 3, 32), "f32")], product), [whole(2, 3, 32)])
+    check_export(graph([tensor((2, 2), "i32")], rows), [np.array([[0, -1], [9, -20]], np.int32)])
 
 
 FLOAT_OPS = """

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends import frameworks
 from qdialect.frontends.building.checks import Array, Interface, Shape
@@ -37,11 +38,16 @@ class OnnxDivision(PlannedDivision):
     framework = frameworks.ONNX_RUNTIME.name
 
     def __init__(
-        self, source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+        self,
+        source: str | Path | bytes,
+        *,
+        profile: str = ORT.name,
+        batch: int = 1,
+        dims: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
         read = read_model(source, batch=batch, dims=dims)
-        self.name, self._size = read.name, read.size
+        self.name, self._size, self._profile = read.name, read.size, profile or ORT.name
         self._models = SubModels(read.proto, read.graph.inputs)
         self._graph = self._with_types(read.graph)
         self.judged = self._judged(self._graph)
@@ -61,7 +67,7 @@ class OnnxDivision(PlannedDivision):
         read = {name for node in nodes for name in node.inputs}
         constants = {name: self.known[name] for name in read if name in self.known}
         inputs = tuple(tensor for name in part.inputs if (tensor := self.interface(name)) is not None)
-        planner = OnnxPlanner(Graph(nodes, inputs, part.outputs, constants, {}), self.name, self._size)
+        planner = OnnxPlanner(Graph(nodes, inputs, part.outputs, constants, {}), self.name, self._size, self._profile)
         planned = planner.judge()
         return self.module_of(part, planner, planned)
 
@@ -71,7 +77,7 @@ class OnnxDivision(PlannedDivision):
         return frameworks.load_onnx_runtime(content, part.inputs, part.outputs, threads)
 
     def _judged(self, graph: Graph) -> OnnxPlanner:
-        planner = OnnxPlanner(graph, self.name, self._size)
+        planner = OnnxPlanner(graph, self.name, self._size, self._profile)
         planner.judge()
         return planner
 

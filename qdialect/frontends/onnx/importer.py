@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdialect.arithmetic.profiles import ONNX_PROFILES, ORT
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import (
     Array,
@@ -17,6 +18,7 @@ from qdialect.frontends.building.checks import (
     GraphNode,
     Interface,
     UnsupportedError,
+    check_profile,
     content_of,
     refuse,
     require,
@@ -51,10 +53,15 @@ def import_onnx(
     source: str | Path | bytes,
     context: ir.Context | None = None,
     *,
+    profile: str = ORT.name,
     batch: int = 1,
     dims: Mapping[str, int] = MappingProxyType({}),
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
+
+    `profile` says how f32 values are multiplied by packed weights: as the accuracy level of each MatMulNBits says and
+    else in f32 (``ort``), in f32 everywhere (``ort-accuracy-0``), or everywhere rounded to 8 bits in blocks
+    (``ort-accuracy-4``), as ONNX Runtime's default optimization does it behind a DequantizeLinear.
 
     Arguments and results keep the model's order, shapes and types; their attribute is `qnn.name`.  Extents that the
     model leaves open are looked up in `dims`, by their name or as ``INPUT:AXIS``; a first one that is not there is
@@ -67,7 +74,8 @@ def import_onnx(
     """
     extents = Extents(batch, dims)
     read = _read(source, extents)
-    planner = OnnxPlanner(read.graph, read.name, read.size)
+    check_profile(profile, tuple(ONNX_PROFILES))
+    planner = OnnxPlanner(read.graph, read.name, read.size, profile)
     try:
         return module_of(planner.run(extents.hints()), read.name, context)
     finally:
@@ -128,8 +136,9 @@ class OnnxPlanner(Planner[Node]):
 
     takes_empty = True
 
-    def __init__(self, graph: Graph, name: str, size: int) -> None:
-        super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
+    def __init__(self, graph: Graph, name: str, size: int, profile: str = ORT.name) -> None:
+        plan = Plan(budget=Budget.of_file(size), activations=ONNX_PROFILES[profile])
+        super().__init__(name, _ELEMENTS, plan)
         self._graph = graph
         self._kernels: Mapping[int, GroupKernel] = {}
         self._constants: ContractionConstants | None = None

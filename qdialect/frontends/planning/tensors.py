@@ -23,6 +23,7 @@ from qdialect.arithmetic import (
     same_scale,
     table_values,
 )
+from qdialect.arithmetic.choices import BlockActivations
 from qdialect.arithmetic.profiles import Profile
 from qdialect.dialect import ClipOp, DequantizeOp, F32MatmulOp, LutOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_NAMES, ELEMENT_RANGES, NUMPY_DTYPES
@@ -50,6 +51,8 @@ class Plan:
     limit: int | None = None
     """How many values and evaluations the plan may take in all; None: any number."""
     counted: int = 0
+    activations: BlockActivations | None = None
+    """In which form data are multiplied by packed weights; None: as each node of the model says."""
 
     def __post_init__(self) -> None:
         self._demands = Demands(self.values)

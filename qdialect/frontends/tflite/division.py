@@ -189,7 +189,7 @@ class TfliteDivision(Division):
     def _reason(self, operator: Operator) -> str:
         try:
             with converting():
-                plan(self._fresh(operator))
+                plan(self._fresh(operator), is_delegated=self._profile == TFLITE_XNNPACK.name)
         except UnsupportedError as error:
             return str(error)
         return ""

@@ -76,13 +76,14 @@ def import_tflite(
 def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_tflite`; `name` is what messages call it."""
     check_profile(profile, PROFILES)
-    emissions = _plan_all(graph, name)
+    is_delegated = profile == TFLITE_XNNPACK.name
+    emissions = _plan_all(graph, name, is_delegated)
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
         try:
             module = _build(graph, emissions, name, profile)
             verify(module)
-            if profile == TFLITE_XNNPACK.name:
+            if is_delegated:
                 with LATE_IMPORTS:
                     from qdialect.frontends.tflite.xnnpack import use_xnnpack
 
@@ -121,13 +122,13 @@ def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> 
         raise type(error)(f"'{name}': {error.message}") from error
 
 
-def _plan_all(graph: Graph, name: str) -> list[Emission]:
+def _plan_all(graph: Graph, name: str, is_delegated: bool) -> list[Emission]:
     emissions: list[Emission] = []
     unsupported: list[str] = []
     for operator in graph.operators:
         try:
             with converting():
-                emissions.append(plan(operator))
+                emissions.append(plan(operator, is_delegated=is_delegated))
         except UnsupportedError as error:
             unsupported.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):

@@ -6,8 +6,20 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, F32Conv2DOp, F32MatmulOp, MatMulOp
+from qdialect.arithmetic.block_weights import BlockWeights
+from qdialect.arithmetic.choices import BlockActivations
+from qdialect.dialect import (
+    BlockDenseOp,
+    BlockGatherOp,
+    Conv2DOp,
+    ConvTranspose2DOp,
+    DenseOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    MatMulOp,
+)
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
@@ -202,6 +214,24 @@ def _f32_matmul(export: Export, op: F32MatmulOp) -> ir.Value:
     operands = [left, builder.reshape(matrix, (batches, shape[-1], columns)), entry(0.0, "f32"), entry(0.0, "f32")]
     product = create("matmul", operands, (batches, shape[-2], columns), "f32")
     return builder.reshape(product, shape_of_result(op))
+
+
+@exports(BlockDenseOp)
+def _block_dense(export: Export, op: BlockDenseOp) -> ir.Value:
+    """By weights that are f32 constants, as TOSA has them."""
+    found = f"activations must be f32, but got {op.activations}"
+    require(op.activations is BlockActivations.F32, found)
+    matrix, rows = f32_weights(export, op).T, math.prod(shape_of(op.data.type)[:-1])
+    left, right = builder.reshape(export.value(op.data), (1, rows, len(matrix))), const(matrix[np.newaxis].copy())
+    operands = [left, right, entry(0.0, "f32"), entry(0.0, "f32")]
+    return builder.reshape(create("matmul", operands, (1, rows, matrix.shape[1]), "f32"), shape_of_result(op))
+
+
+def f32_weights(export: Export, op: BlockDenseOp | BlockGatherOp) -> NDArray[np.float32]:
+    """The f32 values of packed weights."""
+    weight, scales = export.constant(op.weight, "weight"), export.constant(op.scales, "scales")
+    points = None if op.zero_points is None else export.constant(op.zero_points, "zero_points")
+    return BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth).values()
 
 
 @exports(F32Conv2DOp)

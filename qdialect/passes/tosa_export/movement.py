@@ -9,6 +9,7 @@ import numpy as np
 from qdialect.arithmetic import QuantParams, elementwise
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import (
+    BlockGatherOp,
     BroadcastOp,
     ClipOp,
     ConcatOp,
@@ -26,6 +27,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array, apply, clamp, const, create, filled, select
+from qdialect.passes.tosa_export.contraction import f32_weights
 from qdialect.passes.tosa_export.export import Export, exports, exports_each, shape_of_result, sign_of, signed
 
 # The parts of a concatenation at the parameters of its result.
@@ -150,6 +152,13 @@ def _inside(indices: Array, extent: int) -> Array:
 def _dynamic_gather(export: Export, op: DynamicGatherOp) -> ir.Value:
     positions = _positions(export, op.indices, shape_of(op.data.type)[op.axis])
     return builder.reshape(gathered_rows(export.value(op.data), op.axis, positions), shape_of_result(op))
+
+
+@exports(BlockGatherOp)
+def _block_gather(export: Export, op: BlockGatherOp) -> ir.Value:
+    table = f32_weights(export, op)
+    rows = gathered_rows(const(table), 0, _positions(export, op.indices, len(table)))
+    return builder.reshape(rows, shape_of_result(op))
 
 
 @exports(DynamicScatterOp)

@@ -33,7 +33,7 @@ func.func @block_dense_c7(%data: tensor<2x64xf32>, %weight: tensor<5x32xui8>, %s
 // -----
 
 func.func @block_dense_c7_size(%data: tensor<2x65552xf32>, %weight: tensor<5x16388xui8>, %scales: tensor<5x1xf32>) {
-  // expected-error @+1 {{'qnn.block_dense' op a block must have at most 65536 weights, but got 65552}}
+  // expected-error @+1 {{'qnn.block_dense' op a block of data must have at most 65536 weights, but got 65552}}
   %y = "qnn.block_dense"(%data, %weight, %scales) {bits = 2 : i64, block = 65552 : i64, activations = "i8_block"} : (tensor<2x65552xf32>, tensor<5x16388xui8>, tensor<5x1xf32>) -> tensor<2x5xf32>
   return
 }

@@ -1,4 +1,5 @@
 // RUN: %qopt %s --qnn-from-quant-types | filecheck %s
+// RUN: %qopt %s --qnn-from-quant-types --qnn-fuse-block-weights | filecheck %s --check-prefix=PACKED
 
 // Casts become ops, the types of the interface attributes.
 
@@ -29,4 +30,19 @@ func.func @storage(%x: tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4xi8> {
   %2 = quant.scast %1 : tensor<4xi8> to tensor<4x!quant.uniform<i8:f32, 0.25>>
   %3 = quant.scast %2 : tensor<4x!quant.uniform<i8:f32, 0.25>> to tensor<4xi8>
   return %3 : tensor<4xi8>
+}
+
+// Blocks of columns: each is a row of a dequantization, and a block of packed weights.
+// CHECK-LABEL: func.func @blocks(
+// CHECK: "qnn.transpose"(%{{.*}}) {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK: "qnn.dequantize"(%{{.*}}) {scales = array<f64: 5.000000e-01, 2.000000e+00, 2.500000e-01, 4.000000e+00>, zero_points = array<i64: 0, 1, 0, 0>} : (tensor<4x16xi8>)
+// PACKED-LABEL: func.func @blocks(
+// PACKED: dense<{{\[}}[5.000000e-01, 2.500000e-01], [2.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
+// PACKED: {bits = 4 : i64, block = 16 : i64}
+func.func @blocks(%x: tensor<3x32xf32>) -> tensor<3x2xf32> {
+  %w = "qnn.constant"() {value = dense<7> : tensor<32x2xi8>} : () -> tensor<32x2xi8>
+  %s = quant.scast %w : tensor<32x2xi8> to tensor<32x2x!quant.uniform<i8:f32:{0:16, 1:1}, {{0.5, 2.0:1}, {0.25, 4.0}}>>
+  %d = quant.dcast %s : tensor<32x2x!quant.uniform<i8:f32:{0:16, 1:1}, {{0.5, 2.0:1}, {0.25, 4.0}}>> to tensor<32x2xf32>
+  %y = "qnn.f32_matmul"(%x, %d) : (tensor<3x32xf32>, tensor<32x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
 }

@@ -51,8 +51,8 @@ def _product(call: Call) -> Tensor:
         result = _product_of_groups(call, source, weights)
     else:
         can_round = (points is None or points.dtype == np.uint8) and (bits > 2 or size in _BLOCKS_OF_2_BITS)
-        is_rounded = level == _INTEGERS and can_round
-        result = _multiplied(source, weights, BlockActivations.I8_BLOCK if is_rounded else BlockActivations.F32)
+        own = BlockActivations.I8_BLOCK if level == _INTEGERS else BlockActivations.F32
+        result = _multiplied(source, weights, (call.plan.activations or own) if can_round else BlockActivations.F32)
     return result if call.optional(5) is None else binary_tensor("Add", result, call.f32(5))
 
 

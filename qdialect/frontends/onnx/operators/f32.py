@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from qdialect.arithmetic.block_weights import PackedWeights
+from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect import F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, UnsupportedError, axes_in, axis_in, require
@@ -16,7 +21,7 @@ from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, redu
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.attention import softmax
-from qdialect.frontends.planning.block_weights import block_product, packed_matrix
+from qdialect.frontends.planning.block_weights import BlockQuantized, block_product, packed_matrix
 from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.reduction import over_axes, reduced_shape
@@ -112,19 +117,36 @@ def _matmul(call: Call) -> Computed:
             for value, turn, shape in zip(values, turns, shapes, strict=False)
         )
         data = emitter.broadcast(emitter.reshape(data, lhs), (*leading, *lhs[-2:]))
-        product = block_product(emitter, data, weights) if weights else _multiplied(emitter, data, matrices[0], rhs)
+        product = _multiplied(call, weights, emitter, [data, *matrices], rhs)
         scaled = product if alpha == 1 else F32Builder(emitter, whole)("mulf", product, alpha)
         return emitter.reshape(scaled, after)
 
     return computed(call, after, (0,) if weights else (0, 1), build)
 
 
-def _multiplied(emitter: Emitter, data: ir.Value, matrix: ir.Value, shape: Shape) -> ir.Value:
-    """With a matrix of `shape`, or as many as `data` has matrices."""
-    matrix = emitter.reshape(matrix, shape)
+_CHANNEL_BLOCK = 32
+"""Of data beside weights with one scale a channel, where ONNX Runtime makes a MatMulNBits of them."""
+
+
+def _multiplied(
+    call: Call, weights: PackedWeights | None, emitter: Emitter, operands: Sequence[ir.Value], shape: Shape
+) -> ir.Value:
+    """Data times packed weights, or times a matrix of `shape`, or as many as the data has matrices."""
+    if weights is not None:
+        return block_product(emitter, operands[0], weights, **_activations(call, weights))
+    data, matrix = operands[0], emitter.reshape(operands[1], shape)
     if len(shape) > 2:
         matrix = emitter.broadcast(matrix, (*shape_of(data.type)[:-2], *shape[-2:]))
     return emitter.build(F32MatmulOp, data, matrix, element="f32")
+
+
+def _activations(call: Call, weights: PackedWeights) -> dict[str, Any]:
+    """How the profile multiplies data by packed weights."""
+    has_integers = weights.zero_points is None or weights.zero_points.dtype == np.uint8
+    if call.plan.activations is not BlockActivations.I8_BLOCK or not has_integers:
+        return {}
+    size = 0 if isinstance(call.tensor(1), BlockQuantized) else _CHANNEL_BLOCK
+    return {"activations": call.plan.activations, "activation_block": size}
 
 
 def _exchanged(entries: Shape) -> Shape:
@@ -151,7 +173,7 @@ def _gemm(call: Call) -> Computed:
             emitter.transpose(value, (1, 0)) if index < 2 and transposed[index] else value
             for index, value in zip(read, values, strict=True)
         )
-        total = block_product(emitter, data, weights) if weights else _multiplied(emitter, data, matrices[0], rhs)
+        total = _multiplied(call, weights, emitter, [data, *matrices], rhs)
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:
             return total

@@ -20,6 +20,7 @@ import tflite
 from flatbuffers import Table
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.block_weights import packed_bytes, unpack
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.building.checks import Budget, is_shape, require
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, OptionsTable, Tensor
@@ -62,6 +63,8 @@ _ELEMENTS = {
     tflite.TensorType.INT32: "i32",
     tflite.TensorType.INT64: "i64",
 }
+_NARROW = {tflite.TensorType.INT4: 4, 19: 2}
+"""Bits of integers that are packed, the first of a byte in its lowest bits; the package does not name those of 2."""
 _DTYPES = {"i1": "?", "f16": "<f2", "f32": "<f4", "i8": "i1", "ui8": "u1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
 
 
@@ -326,13 +329,27 @@ class _Reader:
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
         content = None if buffers is None else _content(buffers, tensor, name)
-        block = self._block(tensor)
+        block, bits = self._block(tensor), _NARROW.get(tensor.Type(), 0)
+        if content is None or block or tensor.Sparsity() is not None:
+            bits = 0
+        if content is not None and bits:
+            content, element = self._widened(content, name, shape, bits), "i8"
         # What no operator of ours reads, LiteRT may.
         element = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}{element}"
         data = None if content is None else _constant(content, name, element, shape)
         scales, zero_points, axis = self._quantization(tensor, name, shape) if not block else ((), (), 0)
         signature = self._integers(tensor.ShapeSignatureAsNumpy())
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature, block)
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature, block, bits)
+
+    def _widened(self, packed: NDArray[np.uint8], name: str, shape: tuple[int, ...], bits: int) -> NDArray[np.uint8]:
+        """The bytes of integers of 8 bits that are equal to those of a constant of fewer."""
+        count = math.prod(shape)
+        wanted = packed_bytes(count, bits)
+        found = f"constant '{name}' must have {wanted} bytes, but got {packed.size}"
+        _require(packed.size == wanted, f"file is damaged: {found}")
+        self._spend(count)
+        high = unpack(packed, bits, count) << (8 - bits)
+        return (high.view(np.int8) >> (8 - bits)).view(np.uint8)
 
     def _block(self, tensor: tflite.Tensor) -> int:
         """How many elements share a scale where these lie in a tensor of their own, else 0."""

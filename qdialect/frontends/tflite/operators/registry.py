@@ -11,7 +11,7 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import ClipOp, QnnOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.frontends.building.checks import Budget, UnsupportedError
+from qdialect.frontends.building.checks import Budget, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.ir._mlir import ir
@@ -139,15 +139,40 @@ def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
     return _HYBRID_PLANNERS.register(*kinds)
 
 
-def plan(operator: Operator) -> Emission:
-    """The emission of a node.
+_WIDENING = {
+    "CONV_2D": ("i8",),
+    "DEPTHWISE_CONV_2D": ("i8",),
+    "DEQUANTIZE": (),
+    "EMBEDDING_LOOKUP": (),
+    "FULLY_CONNECTED": ("i8", "f32"),
+}
+"""Operators whose reference kernels compute with constants of few bits as with the same integers of 8 bits.
+
+Where that depends on the data, of which types; then faster kernels round otherwise, and XNNPACK takes some shapes.
+"""
+
+
+def plan(operator: Operator, *, is_delegated: bool = False) -> Emission:
+    """The emission of a node; `is_delegated` where its arithmetic is to be that of XNNPACK's delegate.
 
     Raises `UnsupportedError` where the node cannot be expressed and `ImportModelError` where its bytes are damaged.
     """
     planner = _planners_of(operator).get(operator.kind)
     if planner is None:
         raise UnsupportedError(f"operator is not supported{_reason(operator)}")
+    narrow = next((tensor for tensor in operator.inputs if tensor is not None and tensor.bits), None)
+    if narrow is not None:
+        _check_narrow(operator, narrow, is_delegated=is_delegated)
     return planner(operator)
+
+
+def _check_narrow(operator: Operator, narrow: Tensor, *, is_delegated: bool) -> None:
+    data, known = operator.inputs[0], _WIDENING.get(operator.kind)
+    element = None if data is None else data.element
+    holds = known is not None and (not known or element in known)
+    require(holds, f"'{narrow.name}' must be of 8 bits beside {element}, but got {narrow.bits}")
+    holds = not known or not is_delegated
+    require(holds, f"'{narrow.name}' must be of 8 bits with profile 'tflite-xnnpack', but got {narrow.bits}")
 
 
 def _reason(operator: Operator) -> str:
