@@ -30,7 +30,7 @@ The verifier, the lowering and the front ends of each op; `qdialect.reference` r
 """
 _FRONTENDS = "qdialect.frontends."
 # Operands that a kernel needs at compile time.
-_WEIGHTS = re.compile(r"(?:,\s*)?%(weight|bias|recurrence|scales): (tensor<[^>]*>)")
+_WEIGHTS = re.compile(r"(?:,\s*)?%(weight|bias|recurrence|scales|zero_points): (tensor<[^>]*>)")
 _SIGNATURE = re.compile(r"func\.func @\w+\((?P<arguments>[^)]*)\)[^{]*\{\n")
 
 

@@ -191,6 +191,35 @@ class PairArithmetic(StrEnum):
     """On f32 values in float32, whose result is divided by the output scale to even: ONNX Runtime."""
 
 
+class BlockActivations(StrEnum):
+    """In which form data are multiplied by weights in blocks."""
+
+    F32 = "f32"
+    """As they are."""
+    I8_BLOCK = "i8_block"
+    """As signed 8-bit integers, with a scale for each block of a row."""
+
+
+class ActivationScale(StrEnum):
+    """The precision of the scales of data that are quantized when they are multiplied."""
+
+    F32 = "f32"
+    """float32: ONNX Runtime, OpenVINO."""
+    F16 = "f16"
+    """Rounded to float16: llama.cpp."""
+
+
+class SumOrder(StrEnum):
+    """Where the scales of weights in blocks enter a sum of products."""
+
+    TERMS = "terms"
+    """Each weight is multiplied by its scale: ONNX Runtime."""
+    BLOCKS = "blocks"
+    """The sum of each block is."""
+    SCALE_LAST = "scale_last"
+    """The whole sum is, of channels with one scale: PyTorch's packed 8-bit product."""
+
+
 class Division(StrEnum):
     """How the sum of a pooling window is divided by the number of its elements."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,11 +17,28 @@ from qdialect.ir.context import captured_diagnostics, make_context
 from qdialect.ir.context import parse as parse_module
 from qdialect.ir.module_text import bytecode
 from qdialect.passes import observers
-from qdialect.passes.pattern import explain_matches
-from qdialect.support.diagnostics import Diagnostic, QDialectError
+from qdialect.passes.pattern import counted_rewrites, explain_matches
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import Diagnostic, InputError, QDialectError
 from qdialect.support.threads import using_jobs
 
 _STDIN = "<stdin>"
+_SHOWN = 160
+"""Characters of a line that a diagnostic shows at most."""
+_REPRODUCER_KEY = "'mlir_reproducer'"
+"""In the parser's warning that it ignores the passes of a reproducer."""
+_REPRODUCER = """\
+{{-#
+  external_resources: {{
+    mlir_reproducer: {{
+      pipeline: "{}",
+      disable_threading: true,
+      verify_each: true
+    }}
+  }}
+#-}}
+"""
+_PIPELINE = re.compile(r'mlir_reproducer: \{\s*pipeline: "([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -44,21 +62,25 @@ def _run(arguments: Arguments) -> int:
     if arguments.dump_pipeline:
         terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
-    with observers.observing(_printer(arguments), timer), using_jobs(arguments.jobs):
-        contents, is_good = _process(arguments)
+    with counted_rewrites() as counts, using_jobs(arguments.jobs):
+        statistics = observers.Statistics(counts)
+        with observers.observing(_printer(arguments), timer, statistics):
+            contents, is_good = _process(arguments)
     if arguments.timing:
         terminal.say(timer.report())
+    if arguments.statistics:
+        terminal.say(statistics.report())
     # A comparison is shown however it ends.
     if is_good or (arguments.compare_phases and contents):
-        terminal.write_output(arguments.output, _joined(contents))
+        terminal.write_output(arguments.output, _joined(contents, arguments.output_marker))
     return 0 if is_good else 1
 
 
-def _joined(contents: Sequence[str | bytes]) -> str | bytes:
+def _joined(contents: Sequence[str | bytes], marker: str) -> str | bytes:
     """The one module of bytecode, or all texts with a marker between them."""
     if contents and isinstance(contents[0], bytes):
         return contents[0]
-    return f"{opt_arguments.MARKER}\n".join(content for content in contents if isinstance(content, str))
+    return f"{marker}\n".join(content for content in contents if isinstance(content, str))
 
 
 def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
@@ -77,7 +99,8 @@ def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
             good &= not said
         else:
             good &= outcome.is_good
-        terminal.say("\n".join(map(str, said)))
+        lines = part.split("\n") if isinstance(part, str) else []
+        terminal.say("\n".join(text for one in said for text in _shown(one, name, lines)))
         contents += [outcome.content] if outcome.content is not None else []
     return contents, good
 
@@ -92,7 +115,7 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
             module = _parsed(source, name, context, arguments)
             if arguments.verify_roundtrip:
                 module_text.check_round_trip(module)
-            arguments.passes.run(module)
+            _run_passes(module, source, name, arguments)
             if arguments.tune:
                 module = _tuned(module, arguments)
             if arguments.phase:
@@ -101,8 +124,42 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
         except QDialectError as error:
             failure = error.diagnostics
             is_good = False
-    said = (*emitted, *(remarks if arguments.explain_matches else ()), *failure)
+    said = (
+        *(one for one in emitted if _REPRODUCER_KEY not in one.message),
+        *(remarks if arguments.explain_matches else ()),
+        *failure,
+    )
     return Outcome(content, tuple(_named(diagnostic, name) for diagnostic in said), is_good)
+
+
+def _shown(diagnostic: Diagnostic, name: str, lines: Sequence[str]) -> Iterator[str]:
+    """A diagnostic and its notes, each with the line of the input `name` that it is about, and where in it."""
+    yield str(replace(diagnostic, notes=()))
+    if diagnostic.file == name and 0 < diagnostic.line <= len(lines) and diagnostic.column:
+        line, before = lines[diagnostic.line - 1], lines[diagnostic.line - 1][: diagnostic.column - 1].expandtabs()
+        # A constant may have megabytes.
+        start = max(len(before) - _SHOWN // 2, 0)
+        yield line.expandtabs()[start : start + _SHOWN]
+        yield f"{' ' * (len(before) - start)}^"
+    for note in diagnostic.notes:
+        yield from _shown(note, name, lines)
+
+
+def _run_passes(module: ir.Module, source: str | bytes, name: str, arguments: Arguments) -> None:
+    """Run the passes of the command line, or those of a reproducer; the reproducer is there until they have ended."""
+    passes = arguments.passes
+    if arguments.run_reproducer:
+        found = _PIPELINE.search(source) if isinstance(source, str) else None
+        if found is None:
+            raise InputError(f"'{name}' must be a crash reproducer, but names no pipeline")
+        passes = PassManager.parse(found[1], verify=arguments.verify_each)
+    path = arguments.crash_reproducer
+    if path is not None:
+        text = f"{arguments.printing.text(module, name)}\n{_REPRODUCER.format(passes)}"
+        terminal.write_file(path, text.encode(errors="surrogateescape"))
+    passes.run(module)
+    if path is not None:
+        Path(path).unlink()
 
 
 def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | bytes, bool]:
@@ -136,7 +193,7 @@ def _tuned(module: ir.Module, arguments: Arguments) -> ir.Module:
     from qdialect.driver.tuning import tuned
 
     found, report = tuned(module, target_name(arguments), store=open_store(), progress=terminal.progress)
-    terminal.say(network_tables.tuning_text(report))
+    terminal.note(network_tables.tuning_text(report))
     return found
 
 
@@ -159,6 +216,7 @@ def _printer(arguments: Arguments) -> observers.IRPrinter:
         module_scope=arguments.print_module_scope,
         printing=arguments.printing,
         source=name,
+        folder=Path(arguments.tree_dir) if arguments.tree_dir else None,
     )
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from textwrap import fill
 from typing import NoReturn
 
 import qdialect
 from qdialect.cli.arguments import (
     add_jobs_argument,
+    add_quiet_argument,
     add_target_arguments,
     add_threads_argument,
     target_list,
     target_name,
 )
+from qdialect.cli.plugins import add_plugin_argument
+from qdialect.frontends.model_files import FORMATS
 from qdialect.ir.context import available_dialects
 from qdialect.ir.module_text import Printing
-from qdialect.ir.suggestions import did_you_mean
+from qdialect.ir.suggestions import UPSTREAM_PASSES, did_you_mean
 from qdialect.passes.options import TRUTH
 from qdialect.passes.pipeline import PassManager, is_known, pass_names
 from qdialect.passes.registry import all_passes
@@ -153,8 +155,8 @@ class Arguments(PrintingArguments):
     output: str
     passes: PassManager
     pass_pipeline: str | None
-    plugins: list[str]
     split_marker: str | None
+    output_marker: str
     verify_diagnostics: bool
     verify_roundtrip: bool
     explain_matches: bool
@@ -165,7 +167,11 @@ class Arguments(PrintingArguments):
     print_after_change: bool
     print_after_failure: bool
     print_module_scope: bool
+    tree_dir: str | None
     timing: bool
+    statistics: bool
+    crash_reproducer: str | None
+    run_reproducer: bool
     dump_pipeline: bool
     compare_phases: bool
     compared_inputs: list[str]
@@ -178,6 +184,7 @@ class Arguments(PrintingArguments):
     tune: bool
     threads: int
     jobs: int | None
+    disables_threading: bool
     answer: Callable[[], str] | None
     """The text to print instead of doing anything else, if the command line asks for one."""
 
@@ -185,8 +192,6 @@ class Arguments(PrintingArguments):
 def parse(argv: Sequence[str]) -> Arguments:
     """Take `argv` apart; raises `UsageError` and `PipelineError`."""
     found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
-    for path in found.plugins:
-        _load(path)
     if found.explain_strategy:
         found.answer = lambda: _explanation(found)
     if found.answer:
@@ -199,14 +204,33 @@ def parse(argv: Sequence[str]) -> Arguments:
     if found.compare_phases and (found.phase or found.emit_bytecode):
         raise UsageError("--compare-phases must be given without --compile-to and --emit-bytecode")
     _check_lowering(found)
+    found.input, flags = _input_and_flags(rest)
+    found.passes = _passes(found, flags)
+    if found.run_reproducer and found.passes:
+        raise UsageError("--run-reproducer must be given without passes: the file has its own")
+    is_compiled = found.phase or found.compare_phases or found.tune or found.passes
+    if found.jobs is not None and not is_compiled:
+        raise UsageError("--jobs must be given with passes, --compile-to, --compare-phases or --tune")
+    _check_input(found.input)
+    if found.disables_threading:
+        found.jobs = 1
+    return found
+
+
+def _input_and_flags(rest: Sequence[str]) -> tuple[str, list[str]]:
+    """The input file, and the flags that are passes; raises `UsageError` for several files."""
     inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
-    found.input = inputs[0] if inputs else "-"
-    found.passes = _passes(found, [argument for argument in rest if argument not in inputs])
-    if found.jobs is not None and not (found.phase or found.compare_phases or found.tune or found.passes):
-        raise UsageError("--jobs must be given with passes, --compile-to, --compare-phases or --tune")
-    return found
+    return inputs[0] if inputs else "-", [argument for argument in rest if argument not in inputs]
+
+
+def _check_input(name: str) -> None:
+    """Raise `UsageError` for a model file of a kind that another command reads."""
+    suffix = Path(name).suffix
+    if suffix in FORMATS and suffix != ".mlir":
+        how = f"'qdialect-import {name} | {PROGRAM} --fuse-qnn'"
+        raise UsageError(f"expected MLIR, but got a {suffix} file, which qdialect-import reads: {how}")
 
 
 def _check_lowering(arguments: Arguments) -> None:
@@ -270,17 +294,6 @@ def _suggestion(flag: str) -> str:
     return did_you_mean(flag.partition("=")[0], [*_parser().flags(), *(f"--{name}" for name in pass_names())])
 
 
-def _load(path: str) -> None:
-    """Run a Python file, which registers passes."""
-    spec = spec_from_file_location(Path(path).stem, path, loader=SourceFileLoader(Path(path).stem, path))
-    if spec is None or spec.loader is None:
-        raise UsageError(f"cannot load '{path}'")
-    try:
-        spec.loader.exec_module(module_from_spec(spec))
-    except Exception as error:
-        raise UsageError(f"cannot load '{path}': {type(error).__name__}: {error}") from error
-
-
 def _normalised(argv: Sequence[str]) -> list[str]:
     """`argv` with two dashes before every long flag, and a value for each of those that may stand without."""
     double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
@@ -305,7 +318,8 @@ def _versions() -> str:
 def _pass_list() -> str:
     rows = [(str(pass_class()), pass_class.summary()) for pass_class in all_passes().values()]
     width = max(len(text) for text, _ in rows)
-    return "".join(f"{text:{width}}  {summary}\n" for text, summary in rows)
+    own = "".join(f"{text:{width}}  {summary}\n" for text, summary in rows)
+    return f"{own}\npasses of MLIR:\n{fill(' '.join(UPSTREAM_PASSES), 120, break_on_hyphens=False)}\n"
 
 
 def _dialect_list() -> str:
@@ -341,7 +355,7 @@ def _parser() -> _Parser:
     for names, answer, text in (
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
-        (("--list-passes",), _pass_list, "list our passes and those of plugins, with their options"),
+        (("--list-passes",), _pass_list, "list the passes: ours and those of plugins with their options, and MLIR's"),
         (("--print-targets",), target_list, "list the CPUs that code can be made for, and the kind that each gets"),
         (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
@@ -359,6 +373,13 @@ def _add_input_flags(add: Callable[..., object]) -> None:
         dest="split_marker",
         metavar="[=MARKER]",
         help=f"treat the parts between lines '{MARKER}' (or MARKER) as modules of their own",
+    )
+    add(
+        "--output-split-marker",
+        dest="output_marker",
+        default=MARKER,
+        metavar="TEXT",
+        help=f"what is printed between the modules of --split-input-file (default: '{MARKER}')",
     )
     add(
         "--verify-diagnostics",
@@ -381,14 +402,7 @@ def _add_input_flags(add: Callable[..., object]) -> None:
 
 def _add_pass_flags(add: Callable[..., object]) -> None:
     add("--pass-pipeline", metavar="TEXT", help="the passes as text: builtin.module(...)")
-    add(
-        "--load-pass-plugin",
-        dest="plugins",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="run a Python file that registers passes of your own",
-    )
+    add_plugin_argument(add)
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
     add_target_arguments(add)
     add(
@@ -439,8 +453,24 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         action="store_true",
         help="print the whole module around passes on functions, rather than each function",
     )
+    add(
+        "--mlir-print-ir-tree-dir",
+        dest="tree_dir",
+        metavar="DIR",
+        help="write what is printed around passes into files of this folder",
+    )
+    add_quiet_argument(add)
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
+    add("--mlir-pass-statistics", dest="statistics", action="store_true", help="report how often patterns were applied")
+    add(
+        "--mlir-pass-pipeline-crash-reproducer",
+        dest="crash_reproducer",
+        metavar="FILE",
+        help="if a pass fails, or the process ends in one, write the module and the passes here",
+    )
+    add("--run-reproducer", action="store_true", help="run the passes that a crash reproducer names")
+    add("--mlir-disable-threading", dest="disables_threading", action="store_true", help="use one thread, as --jobs=1")
     add(
         "--compare-phases",
         dest="compare_phases",

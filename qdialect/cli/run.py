@@ -111,6 +111,7 @@ def _executable(options: Arguments) -> Executable:
         signature=options.signature,
         # The parts that the framework runs are reported below.
         fallback=options.fallback or "framework",
+        externals=dict(options.externals),
         cache=not options.no_cache,
         tune=options.tune,
     )
@@ -119,7 +120,7 @@ def _executable(options: Arguments) -> Executable:
     if isinstance(executable, PartitionedExecutable):
         _tell_parts(executable, options)
     if executable.tuning:
-        terminal.say(tuning_text(executable.tuning))
+        terminal.note(tuning_text(executable.tuning))
     return executable
 
 
@@ -132,7 +133,7 @@ def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
         with LATE_IMPORTS:
             from qdialect.driver.fallback import summary
 
-        terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
+        terminal.note(f"{PROGRAM}: warning: {summary(executable)}")
 
 
 def _random_inputs(executable: Executable, seed: int) -> list[Array]:

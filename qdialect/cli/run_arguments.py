@@ -66,6 +66,7 @@ class Arguments(argparse.Namespace):
     threads: int
     jobs: int | None
     fallback: Fallback | None
+    externals: list[tuple[str, str]]
     no_cache: bool
     tune: bool
     batch: int | str
@@ -128,6 +129,14 @@ def parser() -> CommandParser:
     add_target_arguments(made.add_argument)
     add_threads_argument(made.add_argument)
     add_jobs_argument(made.add_argument)
+    made.add_argument(
+        "--externals",
+        action="append",
+        default=[],
+        type=_external,
+        metavar="TARGET=FILE",
+        help="the library with the functions that qnn-outline-fused has handed to a target; may be given again",
+    )
     add_fallback_argument(made, "the framework, where it is installed; a line on stderr says what it runs")
     made.add_argument(
         "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
@@ -138,6 +147,13 @@ def parser() -> CommandParser:
         help="measure kernels in several variants, take the fastest of each, and print what it won on stderr",
     )
     return made
+
+
+def _external(text: str) -> tuple[str, str]:
+    target, _, library = text.partition("=")
+    if not target or not library:
+        raise argparse.ArgumentTypeError(f"must be TARGET=FILE, but got '{text}'")
+    return target, library
 
 
 def _seed(text: str) -> int:
@@ -158,6 +174,8 @@ def check(options: Arguments) -> None:
             raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
+    if options.profile_ops and options.externals:
+        raise InputError("--profile-ops measures kernels of the compiler, and must be given without --externals")
     if options.profile_ops and options.threads > 1:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
     if options.compare_layers:
@@ -202,6 +220,7 @@ def _check_library(options: Arguments) -> None:
         "--signature": options.signature,
         "--trust-pt2": options.trust_pt2,
         "--fallback": options.fallback is not None,
+        "--externals": options.externals,
     }
     for option, is_given in given.items():
         if is_given:

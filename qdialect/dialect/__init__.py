@@ -3,6 +3,7 @@
 import sys
 from typing import cast
 
+from qdialect.dialect.block_ops import BlockDenseOp, BlockGatherOp, BlockWeightOp
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.dynamic_ops import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.elementwise_ops import (
@@ -128,6 +129,9 @@ __all__ = [
     "ArgMaxOp",
     "ArgMinOp",
     "AvgPool2DOp",
+    "BlockDenseOp",
+    "BlockGatherOp",
+    "BlockWeightOp",
     "BroadcastOp",
     "ClipOp",
     "ConcatOp",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -18,6 +18,7 @@ from qdialect.dialect.fields import (
 )
 from qdialect.dialect.type_constraints import MAX_ELEMENTS, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
+from qdialect.support.registry import note_foreign
 
 # The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
 #
@@ -136,6 +137,10 @@ class QnnOp(Qnn.Operation):
         # Once for all contexts: the bindings keep classes for the process.
         register_operation(Qnn, replace=True)(cls)
         register_op_adaptor(cls, replace=True)(cls.Adaptor)
+        note_foreign(cls)
+        for bases, follow in _FOLLOWERS:
+            if issubclass(cls, bases):
+                follow(cls)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
@@ -213,6 +218,21 @@ class QnnOp(Qnn.Operation):
     def _typed_operands(self) -> Iterator[tuple[AnyOperandField, ir.Value]]:
         for index, value in enumerate(self.operation.operands):
             yield self.operand_fields[min(index, len(self.operand_fields) - 1)], value
+
+
+_FOLLOWERS: list[tuple[tuple[type[QnnOp], ...], Callable[[type[Any]], object]]] = []
+
+
+def for_each_op(*bases: type[QnnOp]) -> Callable[[Callable[[type[Any]], object]], None]:
+    """Call the decorated function with every op of these classes, and with those that are defined later, by plugins."""
+
+    def call(follow: Callable[[type[Any]], object]) -> None:
+        for op in cast("list[type[QnnOp]]", Qnn.operations):
+            if issubclass(op, bases):
+                follow(op)
+        _FOLLOWERS.append((bases, follow))
+
+    return call
 
 
 class _LateValues(Mapping[str, Any]):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -14,6 +15,7 @@ from typing import TextIO
 
 from qdialect.ir._mlir import ir
 from qdialect.ir.module_text import Printing
+from qdialect.support.log import LOG
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Observer:
 
 # The anchor that stands for any op.
 _ANY = "any"
+PATIENCE = 1.0
+"""Seconds after which progress is shown."""
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
 
@@ -167,7 +171,72 @@ class Timer(Observer):
         total = sum(seconds for _, seconds in self.seconds)
         rows = [*self.seconds, ("Total", total)]
         lines = (f"  {s:9.4f} ({100 * s / total if total else 100.0:5.1f}%)  {name}" for name, s in rows)
-        rule = f"==={'-' * 73}==="
-        title = "... Execution time report ...".center(79).rstrip()
-        heading = f"{rule}\n{title}\n{rule}\n  Total Execution Time: {total:.4f} seconds\n"
+        heading = f"{_heading('Execution time report')}\n  Total Execution Time: {total:.4f} seconds\n"
         return "\n".join([heading, "  ----Wall Time----  ----Name----", *lines])
+
+
+@dataclass
+class Statistics(Observer):
+    """Notes how often each pass applied each of its patterns, which `counts` says of all passes."""
+
+    counts: Counter[str]
+    passes: list[tuple[str, Counter[str]]] = field(default_factory=list[tuple[str, Counter[str]]])
+
+    def after(self, observed: Observed, module: ir.Module) -> None:
+        if not observed.is_composite:
+            self.passes.append((observed.name, self.counts.copy()))
+            self.counts.clear()
+
+    def report(self) -> str:
+        """A list as MLIR prints it: each pass in the order of running, and its patterns."""
+        lines = [_heading("Pass statistics report")]
+        for name, counts in self.passes:
+            lines += [name, *(f"  (S) {count} {pattern} - rewrites" for pattern, count in counts.items())]
+        return "\n".join(lines)
+
+
+class Progress(Observer):
+    """Shows on a terminal which pass runs, once all take longer than a second, and logs how long each took."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._start, self._began = what, time.perf_counter(), 0.0
+        self._shown = 0
+        """Characters on the line of the terminal."""
+
+    def before(self, observed: Observed, module: ir.Module) -> None:
+        self._began = time.perf_counter()
+        seconds = self._began - self._start
+        if seconds > PATIENCE and not observed.is_composite and sys.stderr and sys.stderr.isatty():
+            self._show(f"qdialect: {self._what}, {seconds:.0f} s: {observed.name}")
+
+    def after(self, observed: Observed, module: ir.Module) -> None:
+        if not observed.is_composite:
+            LOG.debug("pass %s took %.3f s", observed.name, time.perf_counter() - self._began)
+
+    def _show(self, text: str) -> None:
+        with suppress(OSError):
+            print(f"\r{text:{self._shown}}", end="", file=sys.stderr, flush=True)
+        self._shown = len(text)
+
+    def end(self) -> None:
+        """Remove the line, and log how long all took."""
+        if self._shown:
+            self._show("")
+            self._show("\r")
+        LOG.debug("%s took %.1f s", self._what, time.perf_counter() - self._start)
+
+
+@contextmanager
+def progress_of(what: str) -> Generator[None]:
+    """Show and log the progress of the passes that run inside."""
+    progress = Progress(what)
+    try:
+        with observing(progress):
+            yield
+    finally:
+        progress.end()
+
+
+def _heading(title: str) -> str:
+    rule = f"==={'-' * 73}==="
+    return f"{rule}\n{f'... {title} ...'.center(79).rstrip()}\n{rule}"

@@ -8,13 +8,15 @@ returns a match, a `MatchFailure` with its reason, or None where the op is not a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.dialect.op_base import Qnn, QnnOp
 from qdialect.ir._mlir import ir, rewrite, walk
 from qdialect.ir.context import location_of
 from qdialect.ir.locations import joined, names_of
@@ -97,7 +99,8 @@ class Pattern(ABC, Generic[M]):
     """
 
     name: ClassVar[str]
-    roots: ClassVar[tuple[str, ...]]
+    roots: ClassVar[tuple[str | type[QnnOp], ...]]
+    """Names of ops, and classes, which stand for all their ops: those of plugins too."""
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
@@ -131,6 +134,20 @@ class PatternPass(Pass):
     def run(self, module: ir.Module) -> None:
         with module.context:
             apply_patterns(module, self.patterns())
+
+
+_rewrites: ContextVar[Counter[str] | None] = ContextVar("rewrites", default=None)
+
+
+@contextmanager
+def counted_rewrites() -> Generator[Counter[str]]:
+    """How often each pattern rewrites an op, by its name, in the passes that run inside."""
+    counts = Counter[str]()
+    token = _rewrites.set(counts)
+    try:
+        yield counts
+    finally:
+        _rewrites.reset(token)
 
 
 _explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", default=None)
@@ -217,7 +234,7 @@ def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: 
 def reasons(op: ir.Operation, patterns: Sequence[Pattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
     """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
     for pattern in patterns:
-        found = pattern.match(op.opview) if op.name in pattern.roots else None
+        found = pattern.match(op.opview) if _has_root(pattern, op) else None
         if isinstance(found, MatchFailure):
             yield pattern.name, found
 
@@ -232,9 +249,20 @@ def explain_left(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> None:
 def _by_root(patterns: Sequence[Pattern[Any]]) -> dict[str, list[Pattern[Any]]]:
     found: dict[str, list[Pattern[Any]]] = {}
     for pattern in patterns:
-        for root in pattern.roots:
-            found.setdefault(root, []).append(pattern)
+        for name in dict.fromkeys(name for root in pattern.roots for name in names_of_root(root)):
+            found.setdefault(name, []).append(pattern)
     return found
+
+
+def names_of_root(root: str | type[QnnOp]) -> Sequence[str]:
+    """The names of the ops that are a root."""
+    if isinstance(root, str):
+        return (root,)
+    return [op.OPERATION_NAME for op in cast("list[type[QnnOp]]", Qnn.operations) if issubclass(op, root)]
+
+
+def _has_root(pattern: Pattern[Any], op: ir.Operation) -> bool:
+    return any(op.name == root if isinstance(root, str) else isinstance(op.opview, root) for root in pattern.roots)
 
 
 def _configuration(*, folds: bool) -> rewrite.GreedyRewriteConfig:
@@ -255,6 +283,9 @@ def _apply_first(op: ir.OpView, patterns: Sequence[Pattern[Any]], driver: rewrit
             rewriter = Rewriter(driver)
             pattern.rewrite(op, match, rewriter)
             rewriter.flush()
+            counts = _rewrites.get()
+            if counts is not None:
+                counts[pattern.name] += 1
             return True
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.dialect import UNARY_OPS, AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, RequantizeOp, ReshapeOp, build
+from qdialect.dialect import AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, RequantizeOp, ReshapeOp, UnaryOp, build
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeReshapes
@@ -14,7 +14,7 @@ from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
-_SUNK_THROUGH = tuple(op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, LutOp, RequantizeOp))
+_SUNK_THROUGH = (UnaryOp, ClipOp, LutOp, RequantizeOp)
 
 
 class SinkReshape(Pattern[ReshapeOp]):
@@ -24,7 +24,7 @@ class SinkReshape(Pattern[ReshapeOp]):
     """
 
     name: ClassVar[str] = "sink-reshape"
-    roots: ClassVar[tuple[str, ...]] = _SUNK_THROUGH
+    roots = _SUNK_THROUGH
 
     def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
         reshape = produced_by(op.operation.operands[0], ReshapeOp)
@@ -46,7 +46,7 @@ class SinkReshape(Pattern[ReshapeOp]):
 def _is_contracted(value: ir.Value) -> bool:
     """Whether `value` comes from a contraction, through ops that a reshape sinks through."""
     op = producer(value)
-    while op is not None and op.operation.name in _SUNK_THROUGH:
+    while isinstance(op, _SUNK_THROUGH):
         op = producer(op.operation.operands[0])
     return isinstance(op, AnyContraction | AnyFused)
 

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import IntArray, QuantizedArray
 from qdialect.arithmetic.activations import ACTIVATIONS
+from qdialect.arithmetic.block_weights import BlockWeights, ordered_product, product_by_blocks, quantized_product
+from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.arithmetic.requantization import i16_requantize
 from qdialect.dialect import (
     CONTRACTION_CLASSES,
     AnyContraction,
     AnyFused,
+    BlockDenseOp,
+    BlockGatherOp,
     Conv2DOp,
     ConvTranspose2DOp,
     DenseOp,
@@ -32,7 +36,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.reference import stages
-from qdialect.reference.evaluators import Array, Arrays, evaluates
+from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
 # Exact products of matrices of 8-bit quantized values into int32 accumulators.
@@ -249,3 +253,31 @@ def _i16_requantize(op: I16RequantizeOp, operands: Arrays) -> Array:
 def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
     """The interpreter's conversion to the result's type keeps the low bits."""
     return total + bias[0].astype(np.int64) if bias else total
+
+
+# Evaluators of products with weights in blocks, and of rows of such weights.
+
+
+@evaluates(BlockDenseOp)
+def _block_dense(op: BlockDenseOp, operands: Arrays) -> Array:
+    data, weights = operands[0], _block_weights(op, *operands[1:])
+    if op.activations is BlockActivations.I8_BLOCK:
+        return quantized_product(data, weights, op.data_block, op.activation_scale is ActivationScale.F16)
+    if op.order is SumOrder.BLOCKS:
+        return product_by_blocks(data, weights)
+    if op.order is SumOrder.TERMS:
+        return ordered_product(data, weights.values())
+    with np.errstate(all="ignore"):
+        return ordered_product(data, weights.differences()) * weights.scales[:, 0]
+
+
+@evaluates(BlockGatherOp)
+def _block_gather(op: BlockGatherOp, operands: Arrays) -> Array:
+    values = _block_weights(op, *operands[1:]).values()
+    return values[nearest_rows(operands[0], len(values))]
+
+
+def _block_weights(
+    op: BlockDenseOp | BlockGatherOp, weight: Array, scales: Array, points: Array | None = None
+) -> BlockWeights:
+    return BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth)

@@ -38,3 +38,9 @@ def evaluates(*op_classes: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]]
 def last_axis(array: Array, axis: int, function: Callable[[Array], Array]) -> Array:
     """`function`, which works along the last axis, along `axis`."""
     return np.moveaxis(function(np.moveaxis(array, axis, -1)), -1, axis)
+
+
+def nearest_rows(indices: Array, extent: int) -> Array:
+    """Negative indices counted from the end, those outside the nearest inside."""
+    wide = indices.astype(np.int64)
+    return np.clip(np.where(wide < 0, wide + extent, wide), 0, extent - 1)

@@ -12,7 +12,7 @@ from qdialect.arithmetic import QuantizedArray
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction
 from qdialect.arithmetic.resize import Taps
 from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.reference.evaluators import Array, Arrays, evaluates
+from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 
 # Ops that move quantized values without looking at them; the dtype stays.
 
@@ -55,7 +55,7 @@ def broadcast(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
 @evaluates(DynamicGatherOp)
 def _gather(op: DynamicGatherOp, operands: Arrays) -> Array:
     data, indices = operands
-    return np.take(data, _rows(indices, data.shape[op.axis]), axis=op.axis)
+    return np.take(data, nearest_rows(indices, data.shape[op.axis]), axis=op.axis)
 
 
 @evaluates(DynamicScatterOp)
@@ -64,7 +64,7 @@ def _scatter(op: DynamicScatterOp, operands: Arrays) -> Array:
     result, reduce = data.copy(), _REDUCTIONS[op.reduction]
     # One after another: of equal indices the last one stands.
     with np.errstate(all="ignore"):
-        for row, update in zip(_rows(indices, len(data)), updates, strict=True):
+        for row, update in zip(nearest_rows(indices, len(data)), updates, strict=True):
             result[row] = reduce(result[row], update)
     return result
 
@@ -76,12 +76,6 @@ _REDUCTIONS: Mapping[ScatterReduction, Callable[[Array, Array], Array]] = {
     ScatterReduction.MIN: np.minimum,
     ScatterReduction.MAX: np.maximum,
 }
-
-
-def _rows(indices: Array, extent: int) -> Array:
-    """Negative indices counted from the end, those outside the nearest inside."""
-    wide = indices.astype(np.int64)
-    return np.clip(np.where(wide < 0, wide + extent, wide), 0, extent - 1)
 
 
 # Resized images.

@@ -31,7 +31,6 @@ from qdialect.arithmetic.machine import NUMPY
 from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal, share, share_shift
 from qdialect.dialect import (
-    UNARY_OPS,
     AddOp,
     AvgPool2DOp,
     BroadcastOp,
@@ -51,8 +50,10 @@ from qdialect.dialect import (
     SliceOp,
     SoftmaxOp,
     TransposeOp,
+    UnaryOp,
 )
 from qdialect.dialect.constants import elements_array
+from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.reference import movement
@@ -309,4 +310,6 @@ def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
 
 
 evaluates(LutOp)(lambda op, x: look_up(op.table, x[0], dtype_of(op.output.type)))
-evaluates(*UNARY_OPS)(lambda op, x: look_up(op.to_table(), x[0], dtype_of(op.output.type)))
+for_each_op(UnaryOp)(
+    lambda op_class: evaluates(op_class)(lambda op, x: look_up(op.to_table(), x[0], dtype_of(op.output.type)))
+)

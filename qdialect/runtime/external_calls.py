@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any, cast
@@ -15,7 +17,8 @@ from qdialect.externals.function import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTE
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.library import opened
 from qdialect.runtime.native import BoundCall
-from qdialect.support.diagnostics import CompileError, Diagnostic, ExternalCallError, InputError, Severity
+from qdialect.support.diagnostics import CompileError, Diagnostic, ExternalCallError, InputError, LoadError, Severity
+from qdialect.support.files import read_bytes
 from qdialect.support.interface import Port
 
 # Calls of extern functions while a network runs, and the errors if one fails.
@@ -121,7 +124,18 @@ class ExternalBindings(ExternalCalls):
         except AttributeError as error:
             library = externals[function.target]
             text = f"needs '{function.symbol}' of target '{function.target}', which '{library}' does not export"
+            text += f"; of {function.target}_* it exports {', '.join(self._exported(function.target, library))}"
             raise _error(function.call, text) from error
+
+    def _exported(self, target: str, library: External) -> list[str]:
+        """The names that begin with that of a target and that its library exports."""
+        content = read_bytes(Path(cast("str | Path", library)), LoadError)
+        found: list[str] = []
+        for name in sorted(set(re.findall(rf"\b{re.escape(target)}_\w+".encode(), content))):
+            with suppress(AttributeError):
+                self._libraries[target].address(name.decode())
+                found.append(name.decode())
+        return found or ["nothing"]
 
     def _trampoline(self, compute: Any) -> Callable[[int, int, int], int]:
         def call(record: int, inputs: int, outputs: int) -> int:
@@ -146,7 +160,9 @@ class ExternalBindings(ExternalCalls):
 def _check_targets(functions: Sequence[ExternalFunction], externals: Mapping[str, External]) -> None:
     for function in functions:
         if function.target not in externals:
+            given = ", ".join(map(repr, externals)) or "none"
             text = f"goes to target '{function.target}', for which externals must have a library or a function"
+            text += f", but got {given}"
             raise _error(function.call, text)
     targets = {function.target for function in functions}
     for target, external in externals.items():

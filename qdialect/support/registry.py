@@ -44,8 +44,7 @@ class Registry(Mapping[str, V], Generic[V]):
         `importlib.reload` executes a module twice.
         """
         names = tuple(names)
-        module = str(getattr(entry, "__module__", ""))
-        is_foreign = module.partition(".")[0] != _PROJECT
+        is_foreign = _module(entry).partition(".")[0] != _PROJECT
         entries = self._filled() if is_foreign else self._entries
         for name in names:
             known = entries.get(name)
@@ -53,8 +52,7 @@ class Registry(Mapping[str, V], Generic[V]):
                 found = f"{_title(known)} and {_title(entry)}"
                 raise RegistrationError(f"{self.subject} of '{name}' must be registered once, but got {found}")
         entries.update(dict.fromkeys(names, entry))
-        if is_foreign:
-            _FOREIGN.add(module)
+        note_foreign(entry)
 
     def register(self, *names: str) -> Callable[[V], V]:
         """A decorator that adds what it decorates under each of `names`, as `add` does, and returns it."""
@@ -93,6 +91,12 @@ class Registry(Mapping[str, V], Generic[V]):
         return len(self._filled())
 
 
+def note_foreign(entry: object) -> None:
+    """Record the module of a definition, if it is from outside of the project."""
+    if _module(entry).partition(".")[0] != _PROJECT:
+        _FOREIGN.add(_module(entry))
+
+
 def foreign_modules() -> frozenset[str]:
     """The modules from outside of the project that have registered something, as those of a plugin do."""
     return frozenset(_FOREIGN)
@@ -114,5 +118,9 @@ def _is_same_definition(one: object, other: object) -> bool:
     return one is other or (_title(one) == _title(other) and "<" not in _title(one))
 
 
+def _module(entry: object) -> str:
+    return str(getattr(entry, "__module__", ""))
+
+
 def _title(entry: object) -> str:
-    return f"{getattr(entry, '__module__', '')}.{getattr(entry, '__qualname__', repr(entry))}"
+    return f"{_module(entry)}.{getattr(entry, '__qualname__', repr(entry))}"

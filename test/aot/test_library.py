@@ -89,15 +89,6 @@ def test_only_the_interface_is_visible(folder: Path, name: str) -> None:
     assert {line.split()[2] for line in lines} == {*public, "qdialect_network_of_file"}
 
 
-@pytest.mark.parametrize("name", ["a,b.so", "a b.so", "-a.so", "@a.so", "'a\".so", "ä$(b).so"])
-def test_a_library_knows_its_name_whatever_that_is(tmp_path: Path, name: str) -> None:
-    executable = qdialect.compile(parse(CONVOLUTION), target="x86-64")
-    executable.save(tmp_path / name)
-    dynamic = ran(tool("readelf"), "--dynamic", "--wide", f"./{name}", folder=tmp_path)
-    assert f"Library soname: [{name}]" in dynamic
-    assert qdialect.load(tmp_path / name).outputs == executable.outputs
-
-
 def test_an_object_file_is_as_a_compiler_makes_it(tmp_path: Path) -> None:
     compiled(tmp_path, CONVOLUTION, "--emit", "obj", "--targets", "host,x86-64", output="model.o")
     symbols = ran(tool("nm"), "--extern-only", "model.o", folder=tmp_path).splitlines()
@@ -289,12 +280,6 @@ def test_text_of_c_has_nothing_that_ends_it() -> None:
 )
 def test_a_file_gives_its_network_a_name(file: str, name: str) -> None:
     assert name_of_file(Path(file)) == checked_name(name)
-
-
-@pytest.mark.parametrize("name", ["", "1x", "_x", "a-b", "a.b", "größe", "a b", "x" * 201, "a\n"])
-def test_what_c_does_not_allow_is_no_name(name: str) -> None:
-    with pytest.raises(InputError, match="name of a network must be a C identifier of at most 200 characters that"):
-        checked_name(name)
 
 
 def test_a_name_that_the_header_uses_is_refused() -> None:

@@ -19,7 +19,6 @@ from qdialect.aot.cpu_dispatch import BITS, choose, masks_of, symbol_part, targe
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.runtime.jit import MachineCode
-from qdialect.support.diagnostics import CompileError
 from qdialect.targets import TARGETS
 from qdialect.targets.cpus import NEEDS
 
@@ -72,17 +71,6 @@ def test_an_object_file_is_linked_into_a_program(tmp_path: Path) -> None:
     for options in ([], ["-static"], ["-no-pie"], ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]):
         build_c(tmp_path, *options, "-lm", library="./model.o")
         check_c(tmp_path, DIVISIBLE)
-
-
-def test_two_networks_in_one_program(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        compiled(tmp_path, PICTURES, "--emit", "obj", output=f"{name}.o")
-    (tmp_path / "both.c").write_text(
-        '#include "first.h"\n#include "second.h"\n'
-        "int main(void) { return first_run(0, 0, 0) != QDIALECT_ERROR_NULL || first_network() == second_network(); }\n"
-    )
-    ran(tool("cc"), *STRICT, "both.c", "first.o", "second.o", "-o", "both", folder=tmp_path)
-    ran("./both", folder=tmp_path)
 
 
 @pytest.mark.parametrize("text", [DIVISIBLE, tiled()], ids=["divisible", "tiled"])
@@ -351,10 +339,6 @@ def test_versions_of_all_kinds_are_told_apart() -> None:
         assert chosen(names, answers(one.code_features), state=TILE_STATE) == index
 
 
-def test_host_is_the_machine_that_compiles() -> None:
-    assert target_of_cpu("host") == targets.host()
-
-
 def test_a_version_has_the_tiles_of_the_core_that_tune_names() -> None:
     (found,) = versions_of(["avx512vbmi,tune=graniterapids"])
     assert found == targets.resolve("avx512vbmi,tune=graniterapids")
@@ -368,19 +352,6 @@ def test_a_cpu_that_lacks_a_feature_of_its_kind_gets_code_without_it() -> None:
     assert "fma" not in found.code_features
     assert target_of_cpu("x86-64,+avx2").code_features < TARGETS["avx2"].code_features
     assert target_of_cpu("haswell,-fma,+fma") is TARGETS["avx2"]
-
-
-def test_portable_code_stays_portable() -> None:
-    assert target_of_cpu("avx2,portable").is_portable
-
-
-def test_this_machine_has_two_names() -> None:
-    assert target_of_cpu("native") == target_of_cpu("host") == targets.host()
-
-
-def test_an_unknown_cpu_is_an_error() -> None:
-    with pytest.raises(CompileError, match=r"lists, but got 'znver44', did you mean 'znver4'\?"):
-        target_of_cpu("znver44")
 
 
 def test_functions_of_opposite_targets_have_different_names() -> None:

@@ -31,7 +31,7 @@ from qdialect.arithmetic import (
     scale_factors,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import add, concat, mul
+from qdialect.arithmetic.elementwise import add, concat, div_fixed, mul
 from qdialect.arithmetic.expressions import Alpha, Expression, Input, Number, fold
 
 AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
@@ -160,6 +160,12 @@ def test_products_round_once(
     for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         f32 = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
         assert abs(quantized - min(max(f32, -128), 127)) <= Fraction(51, 100)
+
+
+def test_quotients_by_zero_are_the_end_on_the_side_of_the_dividend() -> None:
+    quantization = BinaryQuantization(QuantParams(0.05, 3), QuantParams(0.02, 7), QuantParams(0.25, 9), (-100, 90))
+    found = div_fixed(np.array([-128, 2, 3, 4, 127], np.int8), np.array([7], np.int8), quantization)
+    assert found.tolist() == [-100, -100, 9, 90, 90]
 
 
 def test_concat_rescales_what_differs_and_clamps() -> None:

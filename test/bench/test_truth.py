@@ -32,7 +32,6 @@ from tools.zoo.tensors import tensors
 
 BY = (0.05, 7)
 # An attribute is a float32; its default is 1e-5.
-_EPSILON = float(np.float32(1e-5))
 
 
 def _truth(builder: ModelBuilder, output: str, *inputs: Any, dtype: type[np.generic] = np.float32) -> Any:
@@ -72,53 +71,6 @@ def test_a_quantized_convolution_has_no_rounding_but_its_last() -> None:
     np.testing.assert_allclose(_truth(builder, sums, quantized), wanted, rtol=1e-14)
 
 
-def test_quantize_rounds_the_float64_quotient_to_even() -> None:
-    builder = ModelBuilder()
-    found = builder.quantize(builder.input("x", (5,)), (0.5, 3))
-    values = np.array([0.25, 0.75, -0.25, 200.0, -9.0], np.float32)
-    assert _truth(builder, found, values, dtype=np.uint8).tolist() == [3, 5, 3, 255, 0]
-
-
-def test_f32_constants_and_casts_to_f32_stay_in_float64() -> None:
-    builder = ModelBuilder()
-    third = builder.node("Div", builder.constant(1.0), builder.constant(3.0))
-    cast = builder.node("Cast", builder.input("x", (1,), np.int32), to=1)
-    found = _truth(builder, builder.node("Mul", cast, third), np.array([1], np.int32))
-    assert found.tolist() == [1 / 3]
-
-
-def _functions(x: Any) -> dict[str, Any]:
-    (values,) = tensors([x])
-    return {
-        "Softmax": values.softmax(-1),
-        "Erf": values.erf(),
-        "Gelu": functional.gelu(values),
-        "LayerNormalization": functional.layer_norm(values, (6,), torch.full((6,), 2.0).double(), None, _EPSILON),
-    }
-
-
-@pytest.mark.parametrize("kind", ["Softmax", "Erf", "Gelu", "LayerNormalization"])
-def test_functions_are_those_of_float64(kind: str) -> None:
-    values = np.random.default_rng(0).standard_normal((3, 6)).astype(np.float32)
-    builder = ModelBuilder()
-    gamma = [builder.constant(np.full(6, 2, np.float32))] if kind == "LayerNormalization" else []
-    found = _truth(builder, builder.node(kind, builder.input("x", (3, 6)), *gamma), values)
-    np.testing.assert_allclose(found, _functions(values.astype(np.float64))[kind].numpy(), rtol=1e-13, atol=1e-15)
-
-
-def test_dynamic_quantization_has_the_range_of_the_data_and_zero() -> None:
-    builder = ModelBuilder()
-    names = ["q", "scale", "zero"]
-    builder.node_of_many("DynamicQuantizeLinear", [builder.input("x", (3,))], names)
-    weights = drawn((3, 2), np.int8)
-    sums = builder.node("MatMulInteger", "q", builder.constant(weights), "zero")
-    scaled = builder.node("Mul", builder.node("Cast", sums, to=1), "scale")
-    values = np.array([-1.0, 0.5, 3.0], np.float32)
-    scale = 4 / 255
-    shifted = np.rint(values.astype(np.float64) / scale)
-    assert _truth(builder, scaled, values) == pytest.approx((shifted @ weights) * scale, rel=1e-12)
-
-
 def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     builder = ModelBuilder()
     parameters = [*builder.parameters((0.1, 10), np.uint8), "y", *builder.parameters((0.2, 20), np.uint8)]
@@ -154,13 +106,6 @@ def test_negative_pads_remove_elements(
     (wanted,) = frameworks.load("onnx_runtime", str(path))([data])
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_an_operator_without_an_evaluator_is_named() -> None:
-    builder = ModelBuilder()
-    found = builder.node(f"{CONTRIB}.FusedMystery", builder.input("x", (2,)))
-    with pytest.raises(truth.NoTruthError, match="FusedMystery"):
-        _truth(builder, found, np.zeros(2, np.float32))
 
 
 @pytest.mark.parametrize("quantizer", ["x86", "xnnpack"])

@@ -22,7 +22,6 @@ from torch_models import dequantized, quantized
 
 import qdialect
 from qdialect.bench import frameworks
-from qdialect.bench.frameworks import litert_kernels
 from qdialect.bench.frameworks.onnx_runtime import load
 from qdialect.bench.frameworks.runner import Runner
 from qdialect.bench.truth.tracing import Exact
@@ -31,7 +30,6 @@ from qdialect.bench.units.agreement import Agreement, Ties, ties
 from qdialect.bench.units.onnx_units import OnnxNetwork, cut, exposed, quantized_tensors
 from qdialect.bench.units.torch_units import load as load_torch
 from qdialect.cli.run import main as run_command
-from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.zoo.tensors import tensors
 
@@ -199,27 +197,6 @@ def tflite_network(path: Path, *, activation: int = KIND.RELU) -> Path:
     writer.operator(KIND.ADD, [e, s], y, OPTIONS.AddOptions, options())
     path.write_bytes(writer.finish([x], [y]))
     return path
-
-
-def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = tflite_network(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
-    whole, load_ = frameworks.load("litert", str(path)), litert_kernels.load
-
-    def noted(content: bytes, *, is_reference: bool) -> Runner:
-        runner = load_(content, is_reference=is_reference)
-        run.append((is_reference, operators_of(content)))
-        return runner
-
-    monkeypatch.setattr(litert_kernels, "load", noted)
-    (found,) = frameworks.load("litert", str(path))(QUANTIZED_SAMPLES[0])
-    np.testing.assert_array_equal(found, whole(QUANTIZED_SAMPLES[0])[0])
-    # The last of them are the segments, those before say which kernels there are.
-    assert run[-3:] == [(True, ("ADD", "DEQUANTIZE", "TANH", "QUANTIZE")), (False, ("ELU",)), (True, ("ADD",))]
-
-
-def operators_of(content: bytes) -> tuple[str, ...]:
-    """The operators of a model."""
-    return tuple(operator.kind for operator in read_graph(content).operators)
 
 
 @pytest.mark.parametrize("activation", [KIND.RELU, KIND.ELU])

@@ -69,22 +69,6 @@ def test_what_was_there_is_replaced(model: str) -> None:
     qdialect.load("out.so")
 
 
-def test_text_is_written_to_stdout(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for emit, wanted in {
-        "mlir": "llvm.func @net_run(",
-        "llvm": "define i32 @net_run(",
-        "asm": "<net_run>:",
-    }.items():
-        assert command.main([model, "-o", "-", "--emit", emit, "--mcpu", "x86-64", "--name", "net"]) == 0
-        assert wanted in capsys.readouterr().out
-    assert [path.name for path in Path().iterdir()] == ["net.mlir"]
-
-
-def test_mlir_is_a_module(model: str) -> None:
-    assert command.main([model, "-o", "out.mlir", "--emit", "mlir"]) == 0
-    parse(Path("out.mlir"))
-
-
 @pytest.mark.parametrize("phase", ["fused", "linalg", "vector", "llvm"])
 def test_a_module_of_any_phase_is_compiled(model: str, phase: str, capsys: pytest.CaptureFixture[str]) -> None:
     from qdialect.cli import opt
@@ -157,21 +141,6 @@ def test_unsupported_nodes_are_named(
 @pytest.mark.usefixtures("model")
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in failed(capsys, *arguments)
-
-
-def test_a_link_to_the_model_is_the_model(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("link.so").symlink_to(model)
-    assert "error: --output must not name the model, but got 'link.so'\n" in failed(capsys, model, "-o", "link.so")
-    assert Path(model).read_text() == CONVOLUTION
-
-
-def test_text_may_go_to_a_device(model: str) -> None:
-    assert command.main([model, "-o", "/dev/null", "--emit", "mlir", "--mcpu", "x86-64"]) == 0
-
-
-def test_a_folder_is_no_file(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("out.so").mkdir()
-    assert "error: cannot write 'out.so': Is a directory\n" in failed(capsys, model, "-o", "out.so")
 
 
 def test_assembly_needs_binutils(
@@ -316,17 +285,6 @@ def test_scores_and_values_and_scalars(tmp_path: Path, capsys: pytest.CaptureFix
         "res1 2x5 float32 0 4.5 0 0.5 1 1.5 2 2.5 ...",
         "res2 scalar float32 4.5 4.5 4.5",
     ]
-
-
-def test_nothing_is_said_on_stderr_that_is_no_terminal(layer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main([layer, "--benchmark", "--reference"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_an_archive_is_no_input(layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(tmp_path / "x.npz", x=np.zeros(3))
-    assert run.main([layer, "--input", str(tmp_path / "x.npz")]) == 1
-    assert "must be a .npy file, but got an archive of arrays" in capsys.readouterr().err
 
 
 def test_tables_are_aligned() -> None:

@@ -26,7 +26,6 @@ import qdialect
 from qdialect.cli import bench, cache, compile, import_model, opt, run
 from qdialect.cli.expected import MalformedCommentError, expectations, problems
 from qdialect.cli.opt import main
-from qdialect.cli.opt_arguments import split
 from qdialect.support.diagnostics import Diagnostic, Severity
 
 GOOD = "func.func @f() {\n  return\n}\n"
@@ -213,63 +212,10 @@ def test_a_text_is_literal_and_a_regular_expression_is_not() -> None:
     assert len(complaints(pattern, diagnostic(1, "f(x) ab"))) == 2
 
 
-def test_each_comment_stands_for_one_diagnostic() -> None:
-    text = "op // expected-error {{wrong}}"
-    assert complaints(text, diagnostic(1), diagnostic(1)) == ["x.mlir:1:1: error: unexpected error: it is wrong"]
-
-
-def test_notes_need_comments_of_their_own() -> None:
-    note = diagnostic(2, "used here", Severity.NOTE)
-    whole = Diagnostic(Severity.ERROR, "it is wrong", "x.mlir", 1, 1, (note,))
-    text = "op // expected-error {{wrong}}\n"
-    assert complaints(text, whole) == ["x.mlir:2:1: error: unexpected note: used here"]
-    assert complaints(text + "op // expected-note {{used}}", whole) == []
-
-
-def test_what_differs_is_told_in_the_order_of_lines() -> None:
-    text = "\n// expected-error @+9 {{never}}\n\nop"
-    assert complaints(text, diagnostic(4), diagnostic(1)) == [
-        "x.mlir:1:1: error: unexpected error: it is wrong",
-        'x.mlir:2:4: error: expected error "never" was not produced',
-        "x.mlir:4:1: error: unexpected error: it is wrong",
-    ]
-
-
-def test_an_error_of_another_file_is_not_one_of_this_line() -> None:
-    other = Diagnostic(Severity.ERROR, "it is wrong", "y.mlir", 1, 1)
-    assert complaints("op // expected-error {{wrong}}", other) == [
-        "y.mlir:1:1: error: unexpected error: it is wrong",
-        'x.mlir:1:7: error: expected error "wrong" was not produced',
-    ]
-
-
 def test_a_bad_regular_expression_is_an_error() -> None:
     found = complaints("op // expected-error-re {{{{(}}}}")
     assert found
     assert found[0].startswith("x.mlir:1:7: error: invalid regular expression in '{{(}}': ")
-
-
-def test_parts_keep_the_line_numbers_of_the_file() -> None:
-    parts = split("a\n// -----\nb\n// -----  \n\nc\n")
-    assert parts == ["a\n", "\n\nb\n", "\n\n\n\n\nc\n"]
-
-
-@pytest.mark.parametrize("text", ["", "a", "a\n", "// ----\na", "x // -----\na", " // -----\na"])
-def test_what_is_no_marker_splits_nothing(text: str) -> None:
-    assert split(text) == [text]
-
-
-def test_a_marker_of_ones_own_splits() -> None:
-    assert split("a\n----\nb\n// -----\n", "----") == ["a\n", "\n\nb\n// -----\n"]
-
-
-@pytest.mark.parametrize(
-    "line", ["expected-error{}", "expected-error{}}}}}", "expected-error {{{{{}", "expected-error {{{{x{}y"]
-)
-@pytest.mark.parametrize("row", [" " * 4, "{{", "}} ", "expected-error {{", "+1"])
-def test_the_time_of_long_comments_is_linear(line: str, row: str) -> None:
-    with deadline():
-        expectations(line.format(row * 200_000))
 
 
 @pytest.mark.parametrize("row", [" ", "{{", "}} "])

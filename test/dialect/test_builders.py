@@ -225,6 +225,7 @@ BARE.allow_unregistered_dialects = True
 # Of these parameters every arithmetic and, where it is `onnx_float`, every way to count takes each.
 RESIZED = {"size": "array<i64: 8, 12>", "coordinates": '"half_pixel"', "arithmetic": '"onnx_float"'}
 STARTS = {
+    "qnn.block_dense": Change({"scales": "tensor<5x1xf32>"}, attributes={"block": "64 : i64"}),
     "qnn.i16_requantize": Change({"input": "tensor<2x3xi32>"}),
     "qnn.resize_bilinear": Change({"input": "tensor<1x4x6x3xui8>"}, "tensor<1x8x12x3xui8>", RESIZED),
 }

@@ -251,7 +251,12 @@ OWN_SHAPES = {
         "scales": (op_class.gate_count * 4,),
     }
     for op_class in (DynamicLstmOp, F32GruOp, F32LstmOp, F32RnnOp)
-} | {"qnn.i16_matmul": {"weight": (4, 3)}, "qnn.i16_layer_norm": {"weight": (4,)}}
+} | {
+    "qnn.i16_matmul": {"weight": (4, 3)},
+    "qnn.i16_layer_norm": {"weight": (4,)},
+    "qnn.block_dense": {"data": (2, 32), "weight": (4, 16), "scales": (4, 2), "zero_points": (4, 1)},
+    "qnn.block_gather": {"weight": (4, 16), "scales": (4, 2), "zero_points": (4, 1)},
+}
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 
 
@@ -314,6 +319,8 @@ class Case:
             return (1,)
         if name == "count":
             return (1, 4)
+        if name in ("bits", "block", "activation_block"):
+            return {"bits": (4,), "block": (16,), "activation_block": (0, 16)}[name]
         if name.endswith(("min", "max")):
             return (self.low,) if name.endswith("min") else (self.high,)
         return (self.low, self.high)

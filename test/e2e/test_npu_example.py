@@ -16,6 +16,7 @@ from drawn_networks import CONVOLUTION, branched
 
 import qdialect
 from qdialect.aot.headers import external_header
+from qdialect.cli import run
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
@@ -93,7 +94,9 @@ def test_what_its_predicate_lets_through_by_mistake_is_an_error_of_the_call(libr
 def test_a_missing_symbol_is_named(tmp_path: Path) -> None:
     (tmp_path / "other.c").write_text("int npu_other(void);\nint npu_other(void) { return 0; }\n")
     other = built(tmp_path, source=tmp_path / "other.c")
-    message = r"needs 'npu_fused_conv2d' of target 'npu', which '.*libnpu.so' does not export"
+    message = (
+        r"needs 'npu_fused_conv2d' of target 'npu', which '.*libnpu.so' does not export; of npu_\* it exports npu_other"
+    )
     with pytest.raises(qdialect.CompileError, match=message):
         qdialect.compile(with_externs(qdialect.parse(TWO)), externals={"npu": other})
     with pytest.raises(qdialect.LoadError, match=r"cannot load .*: no such file"):
@@ -107,6 +110,7 @@ def test_a_file_with_extern_functions_is_a_model(library: Path, tmp_path: Path) 
     module = qdialect.parse(TWO)
     (tmp_path / "model.mlir").write_text(str(with_externs(module)))
     executable = qdialect.compile(tmp_path / "model.mlir", externals={"npu": library})
+    assert run.main([str(tmp_path / "model.mlir"), f"--externals=npu={library}"]) == 0
     inputs = random_inputs(module)
     np.testing.assert_array_equal(executable(*inputs), interpreter.run(module, inputs)[0])
 

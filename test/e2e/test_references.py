@@ -23,7 +23,6 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.phase_comparison import compare_phases
 
 Array = NDArray[Any]
 
@@ -154,16 +153,6 @@ def test_products_stay_in_integers(content: bytes) -> None:
     assert text.count("tensor<50x32xi8>, tensor<1x9xi64>") == 1
 
 
-def test_ids_outside_the_vocabulary_end_in_a_number(content: bytes) -> None:
-    given = inputs(0)
-    given["input_ids"] = given["input_ids"].copy()
-    given["input_ids"][0, 0] = 2**40
-    nearest = {**given, "input_ids": np.minimum(given["input_ids"], VOCABULARY - 1)}
-    compiled = qdialect.compile(import_onnx(content, dims={"seq": LENGTH}))
-    for one, other in zip(compiled(*given.values()), compiled(*nearest.values()), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 # A whole network of 16-bit activations and 8-bit weights (N5): compiled, it is LiteRT's reference, bit for bit.
 
 
@@ -178,12 +167,6 @@ def test_a_network_equals_the_reference_kernels(seed: int) -> None:
     for name in dict.fromkeys((targets.host().name, "generic")):
         np.testing.assert_array_equal(compile_module(module, target=name)(image), wanted)
     np.testing.assert_array_equal(compile_module(module, threads=2)(image), wanted)
-
-
-def test_all_phases_of_the_network_agree() -> None:
-    image = np.random.default_rng(0).normal(size=(1, 33, 31, 3)).astype(np.float32)
-    results = compare_phases(import_tflite(classifier(0)), [image])
-    assert not any(result.differing for result in results)
 
 
 # Real networks: the interpreter on the imported module gives the numbers of the reference kernels, bit for bit.

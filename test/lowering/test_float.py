@@ -41,6 +41,7 @@ from qdialect.dialect import (
     FusedDenseOp,
     FusedOp,
     QuantizeOp,
+    ReshapeOp,
     build,
 )
 from qdialect.dialect.constants import constant
@@ -71,6 +72,11 @@ REDUCTIONS = [
     ((2, 5, 7, 19), (0, 3)),
     ((2, 5, 7, 19), (1,)),
     ((2, 3, 5), (0, 1, 2)),
+    # Over and beside dimensions of extent 1.
+    ((5, 7, 1), (2,)),
+    ((3, 40, 1), (1, 2)),
+    ((5, 1, 33, 1), (1, 2)),
+    ((5, 7, 19, 1), (0,)),
     # Along rows of 32 and more, in partial sums.
     ((17, 32), (1,)),
     ((3, 4, 85), (0, 2)),
@@ -94,6 +100,23 @@ def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 @pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
 def test_sums_in_order(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_op(F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=True)
+
+
+def test_normalizations_of_unit_extents() -> None:
+    """Minus zero is added to zero, and NaN stays."""
+    shape, numbers = (1, 5, 7, 9, 1), [-0.0, np.nan, np.inf, 1e-40, 3.0]
+    data = np.resize(np.array(numbers, np.float32), shape)
+    data[:, :, :, 5:] = np.random.default_rng(0).normal(size=(1, 5, 7, 4, 1))
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        inner = build(F32SumOp, x, element="f32", axes=(4,), keep_dims=True).output
+        total = build(F32SumOp, inner, element="f32", axes=(1, 2), keep_dims=True).output
+        spread = build(BroadcastOp, total, element="f32", shape=shape).output
+        centred = arith.subf(x, arith.divf(spread, constant(np.broadcast_to(np.float32(35), shape))))
+        quantized = build(QuantizeOp, centred, element="ui8", scales=(0.1,), zero_points=(7,)).output
+        return [inner, centred, build(ReshapeOp, quantized, element="ui8", shape=(5, 7, 9)).output]
+
+    check(graph([tensor(shape, "f32")], body), [data])
 
 
 TRANSCENDENTAL = ("erf", "exp", "exp2", "expm1", "log", "log1p", "tanh")
@@ -251,7 +274,7 @@ def test_sums_of_several_steps_are_one_chain_of_products(target: str) -> None:
     assert lower(module, resolve(target), Phase.LINALG).labels == ("input 0", "qnn.f32_matmul")
     (wanted,) = interpreter.run(module, [x])
     for threads in (1, 2):
-        found = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
+        found: Any = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
         np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 

@@ -125,74 +125,12 @@ def test_a_convolution_and_its_rescale_are_one_kernel(mode: str, channels: int, 
     assert "qnn.requantize" not in fused
 
 
-@variants_together
-@pytest.mark.parametrize("multiplier", [1, 2])
-def test_depthwise_convolution(multiplier: int) -> None:
-    text = TosaText("tensor<1x5x5x6xi8>")
-    window = "pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
-    result, weights = f"tensor<1x5x5x{6 * multiplier}xi32>", random_values((3, 3, 6, multiplier))
-    sums = convolution(text, "depthwise_conv2d", "%x0", weights, result, window, [77])
-    values = text.rescale(sums, result.replace("i32", "i8"), random_pairs(6 * multiplier), (0, 4), "DOUBLE_ROUND")
-    assert "qnn.fused_conv2d" in str(check(text.render(values)))
-
-
-@variants_together
-@pytest.mark.parametrize("out_pad", [(0, 0, 0, 0), (-1, -1, 0, -1)])
-def test_transposed_convolution(out_pad: tuple[int, ...]) -> None:
-    text = TosaText("tensor<1x4x3x2xi8>")
-    height, width = 3 * 2 + 3 + sum(out_pad[:2]), 2 * 2 + 3 + sum(out_pad[2:])
-    window = f"out_pad = array<i64: {', '.join(map(str, out_pad))}>, stride = array<i64: 2, 2>"
-    result = f"tensor<1x{height}x{width}x3xi32>"
-    check(
-        text.render(
-            convolution(text, "transpose_conv2d", "%x0", random_values((3, 3, 3, 2)), result, window, [1, 2, 3])
-        )
-    )
-
-
 def test_accumulators_with_two_readers_keep_their_own_multipliers() -> None:
     text = TosaText("tensor<1x4x4x3xi8>")
     window = "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
     sums = convolution(text, "conv2d", "%x0", random_values((2, 1, 1, 3)), "tensor<1x4x4x2xi32>", window, [1])
     both = [text.rescale(sums, "tensor<1x4x4x2xi8>", random_pairs(n), (0, n), "DOUBLE_ROUND") for n in (1, 2)]
     check(text.render(*both))
-
-
-def test_matmul_with_a_constant() -> None:
-    text = TosaText("tensor<1x3x7xi8>")
-    right = text.constant(random_values((1, 7, 5)), "int8")
-    points = [text.constant(point, "int8") for point in (5, -3)]
-    sums = text.op("matmul", ["%x0", right, *points], "", "tensor<1x3x5xi32>")
-    check(text.render(text.rescale(sums, "tensor<1x3x5xi8>", [(2**30, 38)], (0, 1))))
-
-
-@variants_together
-@pytest.mark.parametrize("constant", [False, True])
-def test_matmul_of_batches(constant: bool) -> None:
-    right = "tensor<2x7x5xi8>"
-    text = TosaText("tensor<2x3x7xi8>", *([] if constant else [right]))
-    other = text.constant(random_values((2, 7, 5)), "int8") if constant else "%x1"
-    points = [text.constant(point, "int8") for point in (5, -3)]
-    sums = text.op("matmul", ["%x0", other, *points], "", "tensor<2x3x5xi32>")
-    module = check(text.render(text.rescale(sums, "tensor<2x3x5xi8>", [(2**30, 38)], (0, 1), "DOUBLE_ROUND")))
-    assert "qnn.fused_matmul" in str(module)
-
-
-@variants_together
-@pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 127), (-7, 30)])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_average_pool(points: tuple[int, int], stride: int) -> None:
-    text = TosaText("tensor<1x7x5x3xi8>")
-    result = f"tensor<1x{(7 + 2 - 3) // stride + 1}x{(5 + 2 - 3) // stride + 1}x3xi8>"
-    operands = ["%x0", *(text.constant(point, "int8") for point in points)]
-    window = f"kernel = array<i64: 3, 3>, stride = array<i64: {stride}, {stride}>, pad = array<i64: 1, 1, 1, 1>"
-    check(text.render(text.op("avg_pool2d", operands, f"acc_type = i32, {window}", result)))
-
-
-def test_max_pool() -> None:
-    text = TosaText("tensor<2x7x5x3xi8>")
-    window = "kernel = array<i64: 3, 2>, stride = array<i64: 2, 1>, pad = array<i64: 1, 1, 0, 1>"
-    check(text.render(text.op("max_pool2d", ["%x0"], window, "tensor<2x4x5x3xi8>")))
 
 
 def test_tables_negation_and_identity() -> None:
@@ -205,40 +143,12 @@ def test_tables_negation_and_identity() -> None:
     check(text.render(same, negated), [np.arange(-128, 128).astype(np.int8)])
 
 
-def test_data_movement() -> None:
-    image = "tensor<1x4x5x3xi8>"
-    text = TosaText(image, image)
-    padded = text.op(
-        "pad", ["%x0", text.shape(0, 0, 1, 2, 0, 1, 0, 0), text.constant(7, "int8")], "", "tensor<1x7x6x3xi8>"
-    )
-    flat = text.op("reshape", [padded, text.shape(1, 126)], "", "tensor<1x126xi8>")
-    moved = text.op("transpose", ["%x0"], "perms = array<i32: 0, 3, 1, 2>", "tensor<1x3x4x5xi8>")
-    joined = text.op("concat", ["%x0", "%x1"], "axis = 2 : i32", "tensor<1x4x10x3xi8>")
-    cut = text.op("slice", [joined, text.shape(0, 1, 3, 0), text.shape(1, 2, 4, 3)], "", "tensor<1x2x4x3xi8>")
-    turned = text.op("reverse", ["%x1"], "axis = 1 : i32", image)
-    tiled = text.op("tile", ["%x1", text.shape(2, 1, 3, 1)], "", "tensor<2x4x15x3xi8>")
-    check(text.render(flat, moved, cut, turned, tiled))
-
-
-@variants_together
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum", "minimum"])
-def test_integers_of_32_bits(name: str) -> None:
-    text = TosaText("tensor<3x5xi32>", "tensor<1x5xi32>")
-    shift = [text.constant(0, "int8")] if name == "mul" else []
-    check(text.render(text.op(name, ["%x0", "%x1", *shift], "", "tensor<3x5xi32>")), bits=15)
-
-
 def test_a_sum_that_no_op_has_stays_one_of_integers() -> None:
     text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
     operands = [operand(text, "%x0", (2**30, 20), -128), operand(text, "%x1", (1518500250, 20), 7)]
     total = text.op("add", operands, "", "tensor<3x70xi32>")
     module = check(text.render(text.rescale(total, "tensor<3x70xi8>", [(1400000000, 42)], (0, 3))))
     assert "arith.addi" in str(module)
-
-
-def test_the_largest_value_of_a_row() -> None:
-    text = TosaText("tensor<3x11xi8>")
-    check(text.render(text.op("argmax", ["%x0"], "axis = 1 : i32", "tensor<3xi32>")))
 
 
 @variants_together

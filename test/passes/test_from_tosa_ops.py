@@ -98,11 +98,6 @@ def test_comparisons_choose(name: str, element: str) -> None:
     check_spec(text.render(holds, chosen), bits=4)
 
 
-def test_a_choice_of_bytes_whose_condition_is_broadcast() -> None:
-    text = TosaText("tensor<3x1xi1>", "tensor<3x70xi8>", "tensor<1x70xi8>")
-    check_spec(text.render(text.op("select", ["%x0", "%x1", "%x2"], "", "tensor<3x70xi8>")))
-
-
 @variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
 @pytest.mark.parametrize("name", ["logical_left_shift", "logical_right_shift"])
@@ -301,11 +296,6 @@ def test_padding_with_a_value_of_run_time() -> None:
     check_spec(text.render(text.op("pad", ["%x0", text.shape(1, 0, 2, 0), "%x1"], "", "tensor<3x5xi8>")))
 
 
-def test_many_tensors_beside_each_other() -> None:
-    text = TosaText("tensor<2x3xi8>", "tensor<2x4xi8>")
-    check_spec(text.render(text.op("concat", ["%x0", "%x1"] * 20, "axis = 1 : i32", "tensor<2x140xi8>")))
-
-
 def test_shapes_that_ops_compute() -> None:
     text = TosaText("tensor<2x6xi8>")
     both = text.shape_op("mul_shape", [text.shape_dim("%x0", 0), text.shape(3)], 1)
@@ -349,13 +339,6 @@ def test_resized_images(
     # Sums of floats of different signs have no bound in units of the last place.
     x = np.random.default_rng(1).uniform(0.5, 2, (2, *size, 3)).astype(np.float32) if element == "f32" else None
     check_spec(text.render(resized), None if x is None else [x], ulps=4)
-
-
-def test_an_interpolated_image_is_rescaled() -> None:
-    text = TosaText("tensor<1x4x5x3xi8>")
-    operands = ["%x0", text.shape(4, 2, 4, 2), text.shape(-1, -1), text.shape(1, 1)]
-    wide = text.op("resize", operands, "mode = BILINEAR", "tensor<1x8x10x3xi32>")
-    check_spec(text.render(text.rescale(wide, "tensor<1x8x10x3xi8>", [(2**30, 34)])))
 
 
 @variants_together

@@ -53,13 +53,6 @@ def test_calls_run_where_the_ops_ran() -> None:
     np.testing.assert_array_equal(qdialect.compile(module)(ARRAY), wanted)
 
 
-def test_inlining_is_the_way_back() -> None:
-    module = network()
-    before = str(module)
-    qdialect.PassManager.parse("qnn-outline-fused,qnn-inline-outlined").run(module)
-    assert str(module) == before
-
-
 def test_outlined_ops_stay_outlined() -> None:
     module = network()
     qdialect.PassManager.parse("qnn-outline-fused").run(module)
@@ -85,12 +78,6 @@ def test_a_predicate_says_why_an_op_stays(limit: int, count: int) -> None:
     wanted = f"[outline-fused] 'qnn.fused_dense' has a weight zero point above {limit}"
     assert reasons == [wanted] * (2 - count)
     np.testing.assert_array_equal(interpreter.run(module, [ARRAY])[0], interpreter.run(network(), [ARRAY])[0])
-
-
-def test_the_text_names_the_option() -> None:
-    module = network()
-    qdialect.PassManager.parse("qnn-outline-fused{symmetric-weights-only=true}").run(module)
-    assert outlined_names(module) == ["main_fused_dense_0"]
 
 
 def test_a_call_of_what_calls_has_no_reference_meaning() -> None:

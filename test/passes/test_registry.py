@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect import Pass, PassManager, PipelineError, register_pass
+from qdialect import Pass, PipelineError, register_pass
 from qdialect.ir._mlir import ir
 from qdialect.passes import options
 from qdialect.passes.registry import all_passes, lookup
@@ -31,13 +31,6 @@ class WithOptions(Pass):
     factor: float = 1.5
     label: str = ""
     sizes: tuple[int, ...] = ()
-
-    def run(self, module: ir.Module) -> None: ...
-
-
-@dataclass(frozen=True)
-class Undocumented(Pass):
-    name: ClassVar[str] = "test-undocumented"
 
     def run(self, module: ir.Module) -> None: ...
 
@@ -115,12 +108,6 @@ def test_a_value_of_another_kind_is_refused(given_: dict[str, str], message: str
     assert str(error.value) == message
 
 
-def test_the_docstring_is_what_users_read() -> None:
-    assert WithOptions.summary() == "Do nothing, with options."
-    assert WithOptions.description() == "Do nothing, with options.\n\nMore words."
-    assert Undocumented.description() == ""
-
-
 def test_every_pass_of_ours_has_a_summary_and_is_found_by_its_name() -> None:
     found = all_passes()
     assert "fuse-qnn" in found
@@ -128,12 +115,6 @@ def test_every_pass_of_ours_has_a_summary_and_is_found_by_its_name() -> None:
         assert lookup(name) is pass_class
         assert pass_class.summary(), name
         assert list(found) == sorted(found)
-
-
-def test_what_is_not_ours_is_not_found() -> None:
-    assert lookup("cse") is None
-    assert lookup("registry") is None
-    assert lookup("no.module") is None
 
 
 def test_using_one_pass_imports_no_other() -> None:
@@ -176,9 +157,3 @@ def test_a_pass_that_texts_cannot_name_is_refused(declare: Callable[[], type[Pas
     with pytest.raises(PipelineError) as error:
         declare()
     assert str(error.value).startswith(message)
-
-
-def test_a_notebook_may_declare_a_pass_again() -> None:
-    first, second = (_declared("test-again", size=size)() for size in (1, 2))
-    assert first is not second
-    assert str(PassManager.parse("test-again")) == "builtin.module(test-again{size=2})"

@@ -19,14 +19,11 @@ from qdialect.bench.frameworks.runner import Runner
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured
 from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
-from qdialect.support.interface import Port
 from tools.zoo.__main__ import forget, main
 from tools.zoo.campaign import Campaign
 from tools.zoo.child import Ended, Limits, run
 from tools.zoo.flows.registry import FLOWS
-from tools.zoo.flows.samples import CALIBRATION_SEEDS, TEST_SEEDS, load, save
-from tools.zoo.flows.samples import drawn as drawn_samples
-from tools.zoo.measuring import fitting, measured
+from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features, images, tokens
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
 from tools.zoo.networks.legacy_keras_networks import LEGACY_KERAS_NETWORKS
@@ -34,7 +31,7 @@ from tools.zoo.networks.network import Draw
 from tools.zoo.networks.torch_networks import TORCH_NETWORKS
 from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
-from tools.zoo.speed import factor, lead, times
+from tools.zoo.speed import lead, times
 from tools.zoo.table import Entry, chosen, entries
 
 ENTRY = Entry("mlp", "qdq_u8s8")
@@ -129,15 +126,6 @@ def test_the_exit_status_tells_whether_every_model_runs(
     assert capsys.readouterr().out == f"mlp qdq_u8s8: {status}\n"
 
 
-def test_the_report_alone_has_what_has_a_result(tmp_path: Path) -> None:
-    network = tmp_path / "zoo" / "small" / "mlp"
-    network.mkdir(parents=True)
-    MEASURED.write(network / "mlp.qdq_u8s8.json")
-    assert main(["--small", "--report-only", "--folder", str(tmp_path / "zoo"), "--output-dir", str(tmp_path)]) == 0
-    data = json.loads((tmp_path / "zoo.json").read_text())
-    assert [(one["network"], one["flow"]) for one in data["results"]] == [("mlp", "qdq_u8s8")]
-
-
 @pytest.mark.parametrize(("times", "started"), [({}, ["time"]), ({"qdialect": 0.5}, [])])
 def test_the_command_times_what_has_no_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: dict[str, float], started: list[str]
@@ -228,10 +216,6 @@ def test_the_failure_of_a_child_is_the_last_line_of_its_traceback() -> None:
     assert _python("raise ValueError('why')")[1] == "ended with status 1: ValueError: why"
 
 
-def test_a_crash_is_told_by_its_signal() -> None:
-    assert _python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")[1] == "ended by SIGSEGV"
-
-
 def test_a_child_that_takes_too_long_ends_with_all_that_it_started() -> None:
     start = time.monotonic()
     # The grandchild keeps the pipe open, so that a kill of the child alone would wait for it.
@@ -294,14 +278,6 @@ def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkey
     assert found.times == {}
 
 
-def test_a_framework_that_fails_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _frameworks(monkeypatch, ValueError("not\nthere"))
-    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES)
-    assert found.difference is None
-    assert found.framework is None
-    assert found.notes == tuple(f"{name}: ValueError: not there" for name in ("onnx_runtime", "without optimizations"))
-
-
 def _wrong_bias(path: Path) -> Path:
     """A QGemm whose bias is ui8, where the operator wants i32."""
     b = ModelBuilder()
@@ -319,13 +295,6 @@ def test_a_model_that_its_framework_refuses_too_was_not_made(tmp_path: Path) -> 
     assert "QGemm" in found.reasons[0]
     assert str(tmp_path) not in found.reasons[0]
     assert found.reasons[1].startswith("error: 'qgemm.onnx' has 1 unsupported operation")
-
-
-def test_samples_are_quantized_for_integer_inputs() -> None:
-    port = Port("x", (3,), np.dtype(np.int8), 0.5, 4)
-    (found,) = fitting((np.array([0.0, 1.0, 99.0], np.float32),), [port])
-    assert found.dtype == np.int8
-    assert found.tolist() == [4, 6, 127]
 
 
 # tools/zoo: inputs are the same whenever they are drawn, and files keep them.
@@ -347,19 +316,6 @@ def test_a_seed_always_gives_the_same_inputs_and_another_seed_others(name: str) 
     assert not np.array_equal(one[0], other[0])
 
 
-def test_tests_see_what_calibration_did_not() -> None:
-    assert not set(CALIBRATION_SEEDS) & set(TEST_SEEDS)
-
-
-def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
-    samples = drawn_samples(tokens(50, 12, masked=True), range(12))
-    save(tmp_path / "inputs.npz", samples)
-    found = load(tmp_path / "inputs.npz")
-    assert len(found) == 12
-    for one, other in zip(found, samples, strict=True):
-        assert all(map(np.array_equal, one, other))
-
-
 # tools/zoo/table.py: the table names networks and flows that exist, and leaves none out.
 
 NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_NETWORKS}}
@@ -368,11 +324,6 @@ NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_
 def test_every_entry_can_be_made() -> None:
     for entry in entries():
         assert entry.network in NETWORKS[FLOWS[entry.flow].framework], entry
-
-
-def test_every_network_and_every_flow_is_in_the_table() -> None:
-    assert {entry.network for entry in entries()} == {name for networks in NETWORKS.values() for name in networks}
-    assert {entry.flow for entry in entries()} == set(FLOWS)
 
 
 def test_networks_and_flows_are_chosen_by_name() -> None:
@@ -392,14 +343,6 @@ def test_the_factor_is_to_the_fastest_other_engine() -> None:
     found = lead(_timed("mlp", qdialect=0.5, onnx_runtime=2.0, open_vino=1.5))
     assert found
     assert (found.engine, found.factor) == ("open_vino", 3.0)
-
-
-@pytest.mark.parametrize("seconds", [{}, {"qdialect": 0.5}, {"onnx_runtime": 0.5}])
-def test_a_factor_needs_both_times(seconds: dict[str, float]) -> None:
-    result = _timed("mlp", **seconds)
-    assert lead(result) is None
-    assert factor(result) == "-"
-    assert list(times([result])) == []
 
 
 def test_each_flow_is_summed_up_and_the_models_behind_are_named() -> None:

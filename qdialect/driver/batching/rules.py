@@ -11,7 +11,7 @@ from qdialect.dialect import QnnOp
 from qdialect.dialect.elementwise_ops import BinaryOp, ClipOp
 from qdialect.dialect.fields import INTEGERS
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16RequantizeOp, InterpolatedLutOp
-from qdialect.dialect.op_base import Qnn
+from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RangeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.dialect.unary_ops import EightBitFunction
@@ -92,12 +92,17 @@ def resized(shape: tuple[int, ...], axis: int, batch: int, wanted: int) -> tuple
 # Functions of one element each, whose operands broadcast as in NumPy where their op allows it.
 
 
-def _names(*bases: type[QnnOp]) -> list[str]:
-    """The ops that are of one of these classes."""
-    return [op.OPERATION_NAME for op in Qnn.operations if issubclass(op, bases)]
+def _of_ops(*bases: type[QnnOp]) -> Callable[[Rule], Rule]:
+    """Make the decorated function the rule of the ops of these classes."""
+
+    def register(rule: Rule) -> Rule:
+        for_each_op(*bases)(lambda op_class: RULES.add([op_class.OPERATION_NAME], rule))
+        return rule
+
+    return register
 
 
-@RULES.register(*_names(BinaryOp, ClipOp, EightBitFunction, FixedPointFunctionOp, InterpolatedLutOp))
+@_of_ops(BinaryOp, ClipOp, EightBitFunction, FixedPointFunctionOp, InterpolatedLutOp)
 def broadcasting(site: Site) -> int:
     """Operands are aligned at the last dimension; those of extent 1 are repeated."""
     rank = len(site.result)
@@ -115,7 +120,8 @@ def broadcasting(site: Site) -> int:
     return axis
 
 
-@RULES.register(*SCALAR_OPS, *_names(RangeOp))
+@RULES.register(*SCALAR_OPS)
+@_of_ops(RangeOp)
 def of_one_shape(site: Site) -> int:
     """All operands have the shape of the result."""
     axis = next(axis for axis in site.axes if axis is not None)
@@ -127,7 +133,7 @@ def of_one_shape(site: Site) -> int:
     return axis
 
 
-@RULES.register(*_names(QuantizeOp, DequantizeOp, RequantizeOp))
+@_of_ops(QuantizeOp, DequantizeOp, RequantizeOp)
 def of_channels(site: Site) -> int:
     """Parameters may differ along a dimension."""
     axis, values = site.first(), site.view.attribute_values()
@@ -137,7 +143,7 @@ def of_channels(site: Site) -> int:
     return axis
 
 
-@RULES.register(*_names(I16RequantizeOp))
+@_of_ops(I16RequantizeOp)
 def of_last_channels(site: Site) -> int:
     """Parameters may differ along the last dimension."""
     axis = site.first()
@@ -170,7 +176,7 @@ def of_images_with_residual(site: Site) -> int:
     return _with_residual(site, _image(site, _data(site)))
 
 
-@RULES.register(*_qnn("dense", "i16_dense"))
+@RULES.register(*_qnn("dense", "i16_dense", "block_dense"))
 def of_rows(site: Site) -> int:
     """The last dimension is summed up."""
     return _row(site, site.first())
@@ -335,6 +341,12 @@ def dynamic_gather(site: Site) -> int:
     assert data is not None, "an operand has the batch"
     site.refuse_axis(data, along, "it takes elements of")
     return data if data < along else data + len(site.shapes[1]) - 1
+
+
+@RULES.register("qnn.block_gather")
+def block_gather(site: Site) -> int:
+    """Rows of weights at indices, whose dimensions come first."""
+    return site.first()
 
 
 @RULES.register("qnn.dynamic_scatter")

@@ -14,6 +14,7 @@ from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_shape, require
 from qdialect.frontends.building.slices import Slice, framed, gather, take_slices
+from qdialect.frontends.planning.block_weights import BlockQuantized, gathered_rows
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
@@ -239,7 +240,10 @@ class Moved(F32Tensor):
         return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        return move_value(plan, name, self.source.f32(plan, name), self.movement, None)
+        rows = None
+        if isinstance(self.movement, DynamicGathering):
+            rows = gathered_rows(plan, name, self.source, self.movement.indices, self.movement.along)
+        return rows or move_value(plan, name, self.source.f32(plan, name), self.movement, None)
 
 
 def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
@@ -249,7 +253,9 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         return _moved_constant(plan, name, source, movement)
     if isinstance(source, Value):
         return move_value(plan, name, source, movement, None)
-    if not isinstance(source, Quantized):
+    if isinstance(source, BlockQuantized) and isinstance(movement, Transposition):
+        return source.transposed(movement.order)
+    if not isinstance(source, Quantized | BlockQuantized):
         return Moved(movement.shape, source, movement)
     try:
         return _moved_quantized(plan, name, source, movement)
@@ -260,8 +266,10 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         return Constant(_moved(plan, values, movement))
 
 
-def _moved_quantized(plan: Plan, name: str, source: Quantized, movement: Movement) -> Quantized:
+def _moved_quantized(plan: Plan, name: str, source: F32Tensor, movement: Movement) -> Quantized:
     """Raises `UnsupportedError` where the scales cannot follow, or the filling is no quantized value."""
+    if not isinstance(source, Quantized):
+        raise UnsupportedError("tensor in blocks must not be moved")
     if isinstance(movement, Padding):
         require(movement.is_exact_in(source), "filling must be the f32 value of a quantized value")
     per_tensor = len(source.scales) == 1

@@ -123,6 +123,15 @@ class F32Tensor:
         """Themselves as an f32 value, once for all readers; raises `UnsupportedError` as `quantized`."""
         return plan.ask((self, None), lambda: self._f32(plan, self.name or name))
 
+    @property
+    def is_known(self) -> bool:
+        """Whether `f32_values` gives them."""
+        return False
+
+    def f32_values(self) -> Array | None:
+        """Themselves, where they are known when the model is read; they are made anew by each call."""
+        return None
+
     def table(self) -> Table | None:
         """Themselves as a function of one 8-bit tensor, where they are one."""
         return self._known_table
@@ -171,8 +180,11 @@ class Quantized(F32Tensor):
         """Equal for tensors that hold the same numbers: a graph may dequantize a tensor once for each reader."""
         return self.values, self.scales, self.zero_points
 
+    @property
+    def is_known(self) -> bool:
+        return self.values.data is not None
+
     def f32_values(self) -> Array | None:
-        """The f32 values, where the quantized values are constant."""
         if self.values.data is None:
             return None
         return dequantize_array(self.values.data, self.scales, self.zero_points, self.axis)
@@ -261,14 +273,14 @@ class Table(F32Tensor):
 
 def is_known(tensor: Tensor | None) -> bool:
     """Whether `known_array` gives an array, without making it."""
-    return isinstance(tensor, Constant) or (isinstance(tensor, Quantized) and tensor.values.data is not None)
+    return isinstance(tensor, Constant) or (isinstance(tensor, F32Tensor) and tensor.is_known)
 
 
 def known_array(tensor: Tensor | None) -> Array | None:
     """The known content of a tensor: a constant, or the f32 values of constant quantized values."""
     if isinstance(tensor, Constant):
         return tensor.array
-    return tensor.f32_values() if isinstance(tensor, Quantized) else None
+    return tensor.f32_values() if isinstance(tensor, F32Tensor) else None
 
 
 def known(name: str, array: Array) -> Value:

@@ -122,6 +122,8 @@ class Strategy:
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
     requantizer_forms: RequantizerForms = NO_FORMS
     """Requantization: what the target is fast at."""
+    converts_halves: bool = False
+    """Whether one instruction converts float16 numbers to float32."""
     f32_lanes: int = 16
     """Products of f32 numbers: columns of a register tile of eight rows."""
     function_lanes: int = 16
@@ -324,6 +326,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
         requantizer_forms=RequantizerForms("fma" in target.cpu_features, instructions.adds_words),
+        converts_halves="f16c" in target.code_features,
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import (
-    UNARY_OPS,
     AvgPool2DOp,
     ClipOp,
     Conv2DOp,
@@ -21,6 +20,7 @@ from qdialect.dialect import (
     LutOp,
     MaxPool2DOp,
     MeanOp,
+    UnaryOp,
 )
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.elementwise_ops import BinaryOp
@@ -115,7 +115,7 @@ def _replace(op: Contraction, name: str, array: NDArray[Any]) -> None:
 # of a function, the order is given.
 
 Contraction = Conv2DOp | DenseOp | FusedConv2DOp | FusedDenseOp
-_FUNCTIONS = (*UNARY_OPS, LutOp, ClipOp, MaxPool2DOp, AvgPool2DOp)
+_FUNCTIONS = (UnaryOp, LutOp, ClipOp, MaxPool2DOp, AvgPool2DOp)
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,16 @@ from qdialect.targets.machine import Machine
 # In each 32-bit lane, the instructions add four products of bytes, or two of s16 words, to the accumulator, exactly.
 # A factor that has the loop over lanes is loaded as it lies in memory, with the taps of a lane adjacent; one that does
 # not is broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; if both factors have
-# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.
+# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.  Unsigned bytes may be fields
+# of the bits that are loaded.
 #
 # The rows of a tile are many short streams: they are prefetched into L1 while the previous tile computes, a little at
 # each step.  Weights are one stream, which the hardware prefetches, though not far enough ahead for data from memory; a
 # one-row tile is already bandwidth-bound, and prefetches would only add instructions.
 
 _PAIR = 2
+_LARGEST_OF_PAIRS = 127
+"""Unsigned bytes up to it: two products with any signed ones fit 16 bits together."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -73,7 +76,7 @@ class DotProduct(InstructionPattern[_Dots]):
     def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
         if factors_of(op) is WIDENED:
             return None
-        found = narrow_contraction(op)
+        found = narrow_contraction(op, has_fields=True)
         if found is None or isinstance(found, MatchFailure):
             return found
         loops = found.loops
@@ -112,7 +115,8 @@ class DotProduct(InstructionPattern[_Dots]):
 
 def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
     """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
-    if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
+    fits = found.data.largest <= _LARGEST_OF_PAIRS or _pair_sums_fit(found.weights.read)
+    if instructions.pair_dots and found.factors is BYTES and fits:
         return instructions.pair_dots
     return found.factors.dots(instructions)
 
@@ -166,7 +170,7 @@ def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], di
         fetch = _load_lanes if has_lanes else _broadcast
         for point in match.found.loops.points(outer):
             position = at(point, outer)
-            k_groups[position] = fetch(side.read, source, position, match.lanes, taps)
+            k_groups[position] = side.taken(fetch(side.read, source, position, match.lanes, taps))
     return outer, k_groups
 
 
@@ -239,7 +243,7 @@ class WidenedDot(InstructionPattern[_Widened]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     name: ClassVar[str] = "widened-dot"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots

@@ -21,6 +21,7 @@ from qdialect.passes.pattern import MatchFailure
 # Contractions of integers narrower than their accumulators, which the dot-product instructions compute.
 
 _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
+_SHIFT, _MASK = "arith.shrui", "arith.andi"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,22 @@ class Side:
 
     read: Read
     loops: tuple[int, ...]
+    fields: tuple[tuple[str, int], ...] = ()
+    """Ops with a constant between the read and the extension, first one first: fields of bits are taken out so."""
+
+    def taken(self, loaded: ir.Value) -> ir.Value:
+        """The fields of what was loaded."""
+        for name, constant in self.fields:
+            loaded = b.binary(name, loaded, b.splat(ir.VectorType(loaded.type), constant))
+        return loaded
+
+    @property
+    def largest(self) -> int:
+        """A bound of unsigned bytes."""
+        bound = 255
+        for name, constant in self.fields:
+            bound = bound >> constant if name == _SHIFT else min(bound, constant % 256)
+        return bound
 
 
 @dataclass(frozen=True)
@@ -85,8 +102,11 @@ def factors_of(op: ir.Operation) -> Factors | None:
     return next((kind for kind in (BYTES, SIGNED_BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
 
 
-def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | None:
-    """The contraction of `op`; None if its operands are not narrow, a reason if they cannot be loaded so."""
+def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowContraction | MatchFailure | None:
+    """The contraction of `op`; None if its operands are not narrow, a reason if they cannot be loaded so.
+
+    With `has_fields` the unsigned factor may be fields of the bits that are read.
+    """
     kind = factors_of(op)
     if kind is None:
         return None
@@ -97,13 +117,25 @@ def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | N
     if _extension(factors[0][0]) != (kind.data, kind.bits):
         factors.reverse()
     (first, data_loops), (second, weight_loops) = factors
-    data = integer_read(b.looked_through(first, kind.data), "data", kind.bits)
+    source = b.looked_through(first, kind.data)
+    source, fields = _behind_fields(source) if has_fields and kind is BYTES else (source, ())
+    data = integer_read(source, "data", kind.bits)
     weights = integer_read(b.looked_through(second, _SIGNED), "weights", kind.weight_bits)
     if isinstance(data, MatchFailure):
         return data
     if isinstance(weights, MatchFailure):
         return weights
-    return NarrowContraction(kind, loops, Side(data, data_loops), Side(weights, weight_loops), op.operands[2])
+    return NarrowContraction(kind, loops, Side(data, data_loops, fields), Side(weights, weight_loops), op.operands[2])
+
+
+def _behind_fields(value: ir.Value) -> tuple[ir.Value, tuple[tuple[str, int], ...]]:
+    """What shifts and masks by constants make `value` of, and these."""
+    op = b.defining(value, _SHIFT) or b.defining(value, _MASK)
+    constant = b.splat_value(op.operands[1]) if op else None
+    if op is None or constant is None:
+        return value, ()
+    source, fields = _behind_fields(op.operands[0])
+    return source, (*fields, (op.name, constant))
 
 
 def _fits(found: Sequence[tuple[str, int] | None], kind: Factors) -> bool:
@@ -130,7 +162,7 @@ class UnitContraction(InstructionPattern[Contraction]):
     """A contraction of i32 with one term for each element of the result."""
 
     name: ClassVar[str] = "unit-contraction"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
     benefit: ClassVar[int] = 3
 
     def check(self, op: ir.Operation) -> Contraction | MatchFailure | None:
@@ -173,7 +205,7 @@ class HighWord(InstructionPattern[_Product]):
     """The truncation of a product of extended 32-bit vectors, shifted right."""
 
     name: ClassVar[str] = "high-word"
-    roots: ClassVar[tuple[str, ...]] = ("arith.trunci",)
+    roots = ("arith.trunci",)
 
     def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):

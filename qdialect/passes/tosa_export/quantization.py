@@ -9,7 +9,8 @@ import numpy as np
 from qdialect.arithmetic import Rounding, Scaling, real_multiplier, requantize_parameters
 from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters
 from qdialect.arithmetic.quantization import nan_value, scale_factors
-from qdialect.dialect import UNARY_OPS, DequantizeOp, LutOp, QnnOp, QuantizeOp, RequantizeOp
+from qdialect.dialect import DequantizeOp, LutOp, QnnOp, QuantizeOp, RequantizeOp, UnaryOp
+from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
@@ -56,7 +57,7 @@ def look_up(export: Export, op: QnnOp) -> ir.Value:
     return create("table", [export.value(source), const(entries)], shape_of(source.type), "i8")
 
 
-exports(LutOp, *UNARY_OPS)(lambda export, op: look_up(export, op))
+for_each_op(LutOp, UnaryOp)(lambda op_class: exports(op_class)(look_up))
 
 
 # Requantization, and between quantized values and f32 values.

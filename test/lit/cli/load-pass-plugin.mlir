@@ -11,11 +11,11 @@
 // LIST: rename-functions{suffix=_renamed} {{ *}}Append a suffix to the name of every function.
 // CHECK: func.func @f_new
 // RAISE: load-pass-plugin.mlir:19:1: error: raise: ZeroDivisionError: {{.*}}division
-// RAISE-NEXT: Inputs/plugin.py:{{[0-9]+}}:15: note: raised here, in 'run'
+// RAISE: Inputs/plugin.py:{{[0-9]+}}:15: note: raised here, in 'run'
 // RAISE-NOT: Traceback
 // UNKNOWN: error: unknown argument '--rename-functions'
-// MISSING: error: cannot load '{{.*}}.missing.py': FileNotFoundError
-// NOT-PYTHON: error: cannot load '{{.*}}load-pass-plugin.mlir': SyntaxError
+// MISSING: error: argument --load-pass-plugin: cannot load '{{.*}}.missing.py': FileNotFoundError
+// NOT-PYTHON: error: argument --load-pass-plugin: cannot load '{{.*}}load-pass-plugin.mlir': SyntaxError
 module {
   func.func @f() {
     return

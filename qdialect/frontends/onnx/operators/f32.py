@@ -16,6 +16,7 @@ from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, redu
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.attention import softmax
+from qdialect.frontends.planning.block_weights import block_product, packed_matrix
 from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.reduction import over_axes, reduced_shape
@@ -103,21 +104,27 @@ def _matmul(call: Call) -> Computed:
     leading = broadcast_shape(lhs[:-2], rhs[:-2])
     whole = (*leading, *lhs[-2:-1], *rhs[-1:])
     after = (*leading, *(() if is_vector[0] else lhs[-2:-1]), *(() if is_vector[1] else rhs[-1:]))
+    weights = packed_matrix(call.tensor(1), is_transposed=turns[1])
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        data, matrix = (
+        data, *matrices = (
             emitter.transpose(value, _exchanged(tuple(range(len(shape))))) if turn and len(shape) > 1 else value
-            for value, turn, shape in zip(values, turns, shapes, strict=True)
+            for value, turn, shape in zip(values, turns, shapes, strict=False)
         )
-        data, matrix = emitter.reshape(data, lhs), emitter.reshape(matrix, rhs)
-        data = emitter.broadcast(data, (*leading, *lhs[-2:]))
-        if len(rhs) > 2:
-            matrix = emitter.broadcast(matrix, (*leading, *rhs[-2:]))
-        product = emitter.build(F32MatmulOp, data, matrix, element="f32")
+        data = emitter.broadcast(emitter.reshape(data, lhs), (*leading, *lhs[-2:]))
+        product = block_product(emitter, data, weights) if weights else _multiplied(emitter, data, matrices[0], rhs)
         scaled = product if alpha == 1 else F32Builder(emitter, whole)("mulf", product, alpha)
         return emitter.reshape(scaled, after)
 
-    return computed(call, after, (0, 1), build)
+    return computed(call, after, (0,) if weights else (0, 1), build)
+
+
+def _multiplied(emitter: Emitter, data: ir.Value, matrix: ir.Value, shape: Shape) -> ir.Value:
+    """With a matrix of `shape`, or as many as `data` has matrices."""
+    matrix = emitter.reshape(matrix, shape)
+    if len(shape) > 2:
+        matrix = emitter.broadcast(matrix, (*shape_of(data.type)[:-2], *shape[-2:]))
+    return emitter.build(F32MatmulOp, data, matrix, element="f32")
 
 
 def _exchanged(entries: Shape) -> Shape:
@@ -135,14 +142,19 @@ def _gemm(call: Call) -> Computed:
     lhs, rhs = (shape[::-1] if swap else shape for shape, swap in zip(shapes, transposed, strict=True))
     require(lhs[1] == rhs[0], f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
     after, has_bias = (lhs[0], rhs[1]), call.optional(2) is not None
+    weights = packed_matrix(call.tensor(1), is_transposed=transposed[1])
+    read = [0, *([] if weights else [1]), *([2] if has_bias else [])]
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         s = F32Builder(emitter, after)
-        sides = [emitter.transpose(v, (1, 0)) if t else v for v, t in zip(values[:2], transposed, strict=True)]
-        total = emitter.build(F32MatmulOp, *sides, element="f32")
+        data, *matrices = (
+            emitter.transpose(value, (1, 0)) if index < 2 and transposed[index] else value
+            for index, value in zip(read, values, strict=True)
+        )
+        total = block_product(emitter, data, weights) if weights else _multiplied(emitter, data, matrices[0], rhs)
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:
             return total
-        return s("addf", total, values[2] if beta == 1 else s("mulf", values[2], beta))
+        return s("addf", total, values[-1] if beta == 1 else s("mulf", values[-1], beta))
 
-    return computed(call, after, (0, 1, 2) if has_bias else (0, 1), build)
+    return computed(call, after, read, build)

@@ -9,9 +9,10 @@ import numpy as np
 from qdialect.arithmetic import quantize_array
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scales, require
+from qdialect.frontends.building.checks import Shape, axis_in, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
+from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import (
     Arithmetic,
     PlainlyDequantized,
@@ -30,6 +31,7 @@ from qdialect.frontends.planning.tensors import (
     F32Tensor,
     QuantizedTensorType,
     Tensor,
+    is_known,
     known,
     known_array,
     quantize_along,
@@ -120,8 +122,9 @@ def _dequantize_linear(call: Call) -> Tensor:
     output: int = call.attribute("output_dtype", 0)
     require(output in (0, F32), f"output must be f32, but got {element_name(output)}")
     call = widened(call, (0, 2))
-    if call.attribute("block_size", 0) != 0:
-        return Constant(dequantized_blocks(call))
+    size: int = call.attribute("block_size", 0)
+    if size != 0:
+        return dequantized_blocks(call, (0, 1, 2), call.attribute("axis", 1), size)
     if has_run_time_parameters(call):
         return dequantized_at_run_time(call)
     wide = unbounded_scale_of(call.tensor(1))
@@ -250,15 +253,15 @@ def _f32(call: Call, value: Value) -> Value:
     return unary(call, value, "f32", lambda s, x: converted(s, x, value.element, "f32"))
 
 
-# Weights of 4 bits, and weights that are quantized in blocks: what is constant is widened when the model is read.
+# Weights of few bits, and weights that are quantized in blocks.
 #
-# Integers of 4 bits are the same integers in 8.  Blocks have scales along two dimensions, so their numbers become f32.
+# Integers of 2 and 4 bits are the same integers in 8.
 
-_WIDER = {"int4": np.int8, "uint4": np.uint8}
+_WIDER = {"int2": np.int8, "uint2": np.uint8, "int4": np.int8, "uint4": np.uint8}
 
 
 def widened(call: Call, indices: Sequence[int]) -> Call:
-    """The call with 8 bits in constant inputs of 4 bits among those of `indices`."""
+    """The call with 8 bits in constant inputs of fewer among those of `indices`."""
     for index in indices:
         tensor = call.optional(index)
         if isinstance(tensor, Constant) and tensor.array.dtype.name in _WIDER:
@@ -267,37 +270,25 @@ def widened(call: Call, indices: Sequence[int]) -> Call:
     return call
 
 
-def dequantized_blocks(call: Call) -> Array:
-    """``scale * (quantized value - zero point)`` of constants, in float32, as ONNX Runtime computes it.
+def dequantized_blocks(call: Call, inputs: Sequence[int], axis: int, size: int) -> BlockQuantized:
+    """``scale * (quantized value - zero point)`` in float32; integers, scales and zero points are known `inputs`.
 
-    Each scale and zero point holds for `block_size` elements along the axis, of which the last block may have fewer.
+    Each scale and zero point holds for `size` elements along the axis, of which the last block may have fewer.
     """
-    values, scales = _array(call, 0), _array(call, 1)
-    points = None if call.optional(2) is None else _array(call, 2)
-    axis, size = call.attribute("axis", 1), call.attribute("block_size", 0)
-    rank = values.ndim
+    given = {index: call.optional(index) for index in inputs}
+    unknown = [index for index, tensor in given.items() if tensor is not None and not is_known(tensor)]
+    require(not unknown, f"input {next(iter(unknown), 0)} must be constant where it is quantized in blocks")
+    values, scales, points = map(known_array, given.values())
+    assert values is not None
+    assert scales is not None
     require(size >= 1, f"block_size must be at least 1, but got {size}")
-    axis = axis_in(axis, rank)
+    axis = axis_in(axis, values.ndim)
+    size = min(size, values.shape[axis])
     wanted = (*values.shape[:axis], -(-values.shape[axis] // size), *values.shape[axis + 1 :])
     for what, array in (("scale", scales), ("zero point", scales if points is None else points)):
         require(array.shape == wanted, f"{what} must have the shape {list(wanted)}, but got {list(array.shape)}")
     require(scales.dtype == np.float32, f"scale must be f32, but got {scales.dtype}")
-    require(values.dtype.kind in "iu", f"input 0 must be integers, but got {values.dtype}")
-    require(points is None or points.dtype == values.dtype, f"zero point must be {values.dtype}")
-    call.plan.budget.spend_constant(values.shape, 4)
-    centred = values.astype(np.int64)
-    if points is not None:
-        centred = centred - spread(points, size, axis, values.shape[axis]).astype(np.int64)
-    return centred.astype(np.float32) * spread(scales, size, axis, values.shape[axis])
-
-
-def _array(call: Call, index: int) -> Array:
-    tensor = call.tensor(index)
-    if not isinstance(tensor, Constant):
-        raise UnsupportedError(f"input {index} must be constant where it is quantized in blocks")
-    return tensor.array
-
-
-def spread(blocks: Array, size: int, axis: int, extent: int) -> Array:
-    """Each entry for `size` elements along `axis`, of which there are `extent`."""
-    return np.take(np.repeat(blocks, size, axis), np.arange(extent), axis)
+    require(values.dtype.kind in "iu", f"input {inputs[0]} must be integers, but got {values.dtype}")
+    is_alike = points is None or points.dtype in (values.dtype, np.float32)
+    require(is_alike, f"zero point must be {values.dtype}")
+    return BlockQuantized(values.shape, values, scales, points, axis, size)

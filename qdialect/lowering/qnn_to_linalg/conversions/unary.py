@@ -9,8 +9,9 @@ import numpy as np
 
 from qdialect.arithmetic import Table, real_multiplier, requantize, requantize_parameters, table_values
 from qdialect.arithmetic.fixed_point_functions import fixed_point_table
-from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.i16_ops import FixedPointFunctionOp
+from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
@@ -42,8 +43,7 @@ def _unary(lowering: GraphLowering, op: UnaryOp) -> None:
     lower_table(lowering, op, op.to_table())
 
 
-for _op_class in UNARY_OPS:
-    lowers(_op_class, takes_arrays=True)(_unary)
+for_each_op(UnaryOp)(lambda op_class: lowers(op_class, takes_arrays=True)(_unary))
 
 
 def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:

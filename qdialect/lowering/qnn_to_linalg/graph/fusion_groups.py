@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import (
+    BlockDenseOp,
     BroadcastOp,
     DequantizeOp,
     DynamicConv2DOp,
@@ -123,7 +124,7 @@ class FusionGroups:
 # They are a fusion group that reads only the product's result and constants, each of them a scalar or one value per
 # channel: a bias, a PReLU with its slopes, clamps.  A reshape that keeps the channels may be in between.
 
-_PRODUCTS = tuple(op.OPERATION_NAME for op in (DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp))
+_PRODUCTS = tuple(op.OPERATION_NAME for op in (BlockDenseOp, DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp))
 _SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
 """Ops that are slower in an epilogue, which has no other work to overlap with them."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -192,7 +192,7 @@ class _Heap:
         kernel = self.kernel
         one, last = kernel.constant(1, "index"), kernel.constant(self.size - 1, "index")
         with kernel.walk(self.size.bit_length() - 1, kernel.constant(0, "index")) as walk:
-            below = kernel.sum(kernel.multiple(walk.value, 2), one)
+            below = kernel.sum(kernel.multiple(walk.values[0], 2), one)
             beside = kernel.sum(below, one)
             left = kernel.binary("arith.minui", below, last)
             right = kernel.select(kernel.compare("ult", beside, size), beside, left)
@@ -202,9 +202,9 @@ class _Heap:
             has_below = kernel.compare("ult", below, size)
             sinks = kernel.binary("arith.andi", has_below, self._is_worse(other, entry))
             # Where it stays, it stays in all further rounds.
-            self._put(walk.value, self._select(sinks, other, entry))
-            walk.value = kernel.select(sinks, kernel.select(is_right, right, left), walk.value)
-        self._put(walk.value, entry)
+            self._put(walk.values[0], self._select(sinks, other, entry))
+            walk.values[0] = kernel.select(sinks, kernel.select(is_right, right, left), walk.values[0])
+        self._put(walk.values[0], entry)
 
     def _is_worse(self, one: _Entry, other: _Entry) -> Value:
         kernel = self.kernel
@@ -310,9 +310,9 @@ class _Sort:
         with kernel.walk(8 * ELEMENT_BYTES[element], lowest) as walk:
             # From the lowest number on the highest bit wraps around to zero.
             bit = kernel.binary("arith.shrui", lowest, kernel.cast(walk.index, element))
-            higher = kernel.binary("arith.addi", walk.value, bit)
+            higher = kernel.binary("arith.addi", walk.values[0], bit)
 
-            def counted(body: Body, total: Value, values: Value) -> Value:
+            def counted(body: Body, total: Value, values: Sequence[Value]) -> Value:
                 return body.add(total, body.select(body.compare("sge", values[0], higher), one, none))
 
             fold = Fold(element, 0, counted, Body.add, lanes=_LANES)
@@ -322,8 +322,8 @@ class _Sort:
                 Reduction((), (values.count // _LANES * _LANES,), inputs, (), target, fold, as_folded, _LANES, 1),
             )
             total = kernel.entry(self.state, kernel.constant(0, "index"))
-            walk.value = kernel.select(kernel.compare("sge", total, wanted), higher, walk.value)
-        return walk.value
+            walk.values[0] = kernel.select(kernel.compare("sge", total, wanted), higher, walk.values[0])
+        return walk.values[0]
 
     def _collect(self, row: _Row, start: Value, count: int | Value, is_taken: Callable[[Value, Value], Value]) -> None:
         """Append elements to those found: each is written behind them, and counts if it is taken."""
@@ -331,9 +331,9 @@ class _Sort:
         with kernel.walk(count, kernel.position(self.state, zero)) as walk:
             position = kernel.sum(start, walk.index)
             key = row.key(position)
-            self._put(self.found, walk.value, self._inverted(key), position)
-            walk.value = kernel.sum(walk.value, kernel.select(is_taken(key, walk.value), one, zero))
-        kernel.put(self.state, 0, kernel.cast(walk.value, self.state.element))
+            self._put(self.found, walk.values[0], self._inverted(key), position)
+            walk.values[0] = kernel.sum(walk.values[0], kernel.select(is_taken(key, walk.values[0]), one, zero))
+        kernel.put(self.state, 0, kernel.cast(walk.values[0], self.state.element))
 
     def _inverted(self, key: Value) -> Value:
         return self.kernel.binary("arith.xori", key, self.kernel.constant(-1 - _lowest(key.type), key.type))
@@ -352,8 +352,8 @@ class _Sort:
             kernel.put(self.digits, digit, kernel.binary("arith.addi", kernel.entry(self.digits, digit), one))
         with kernel.walk(_DIGITS, none) as walk:
             found = kernel.entry(self.digits, walk.index)
-            kernel.put(self.digits, walk.index, walk.value)
-            walk.value = kernel.binary("arith.addi", walk.value, found)
+            kernel.put(self.digits, walk.index, walk.values[0])
+            walk.values[0] = kernel.binary("arith.addi", walk.values[0], found)
         with kernel.loop(count) as index:
             key, place = kernel.entry(source.keys, index), kernel.entry(source.places, index)
             digit = self._digit(key, shift)

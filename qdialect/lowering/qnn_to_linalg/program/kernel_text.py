@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,27 +85,48 @@ class Loops:
         return f"[{', '.join(kinds)}]"
 
 
-@dataclass
-class Walk:
-    """The loop-carried value, and the index; after the loop, the result of the last iteration."""
-
-    value: Value
-    index: Value
-
-
 @dataclass(frozen=True)
 class Tag:
-    """The attributes of an op for the vector step: its micro-kernel, its role there, and its tile sizes."""
+    """The attributes of an op for the vector step: its micro-kernel, its role there, and its tile sizes.
 
-    micro_kernel: int
-    role: str
+    An op of no micro-kernel is a tile already.
+    """
+
+    micro_kernel: int | None
+    role: str = ""
     tiles: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
         """As an attribute dictionary."""
+        if self.micro_kernel is None:
+            return "{}"
         tiles = f", qnn.tiles = array<i64: {', '.join(map(str, self.tiles))}>" if self.tiles else ""
         return f'{{qnn.micro_kernel = {self.micro_kernel} : i64, qnn.role = "{self.role}"{tiles}}}'
+
+
+WHOLE = Tag(None)
+"""Of an op that is a tile by itself."""
+
+Carried = TypeVar("Carried", Value, Tensor)
+"""What a loop carries from round to round."""
+
+
+@dataclass
+class Walk(Generic[Carried]):
+    """A loop's index and the values that it carries; after the loop, those that the last round left."""
+
+    index: Value
+    values: list[Carried]
+
+    @property
+    def value(self) -> Carried:
+        """The only one."""
+        return self.values[0]
+
+    @value.setter
+    def value(self, value: Carried) -> None:
+        self.values = [value]
 
 
 def tensor_type(sizes: Sequence[int], element: str) -> str:
@@ -265,16 +287,18 @@ class KernelText:
         return self._define(f"{name} {value} : {value.type} to {type_}", type_)
 
     @contextmanager
-    def walk(self, count: int | Value, start: Value) -> Generator[Walk]:
-        """A loop of `count` rounds, each of which begins with the value that the one before left, the first `start`."""
+    def walk(self, count: int | Value, *starts: Carried) -> Generator[Walk[Carried]]:
+        """A loop of `count` rounds; each begins with the values that the one before left, the first with `starts`."""
         zero, one, end = self._bounds(count)
-        result, own, index = self.fresh(), Value(self.fresh(), start.type), Value(self.fresh(), "index")
-        head = f"{result} = scf.for {index} = {zero} to {end} step {one} iter_args({own} = {start}) -> ({start.type})"
-        self._lines.append(f"{head} {{")
-        walk = Walk(own, index)
+        results, own = ([replace(start, name=self.fresh()) for start in starts] for _ in range(2))
+        walk = Walk(Value(self.fresh(), "index"), own)
+        pairs = ", ".join(f"{inner.name} = {start.name}" for inner, start in zip(own, starts, strict=True))
+        names, types = ", ".join(result.name for result in results), ", ".join(start.type for start in starts)
+        head = f"scf.for {walk.index} = {zero} to {end} step {one}"
+        self._lines.append(f"{names} = {head} iter_args({pairs}) -> ({types}) {{")
         yield walk
-        self._lines.append(f"scf.yield {walk.value} : {start.type}\n}}")
-        walk.value = Value(result, start.type)
+        self._lines.append(f"scf.yield {', '.join(value.name for value in walk.values)} : {types}\n}}")
+        walk.values = results
 
     @contextmanager
     def when(self, condition: Value) -> Generator[None]:
@@ -375,12 +399,15 @@ class KernelText:
         )
         return found
 
-    def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
+    def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag = WHOLE) -> Tensor:
         """A tensor of one value, the start of an accumulation."""
-        scalar = self.constant(value, element)
-        empty, full = self.empty(sizes, element), Tensor(self.fresh(), sizes, element)
+        return self.fill(self.empty(sizes, element), value, tag)
+
+    def fill(self, output: Tensor, value: float, tag: Tag = WHOLE) -> Tensor:
+        """`output` with one value everywhere."""
+        scalar, full = self.constant(value, output.element), replace(output, name=self.fresh())
         self._lines.append(
-            f"{full.name} = linalg.fill {tag.text} ins({scalar} : {element}) outs({empty.name} : {empty.type}) "
+            f"{full.name} = linalg.fill {tag.text} ins({scalar} : {scalar.type}) outs({output.name} : {output.type}) "
             f"-> {full.type}"
         )
         return full
@@ -391,7 +418,7 @@ class KernelText:
         return Body(self, values, Value("%o", output.tensor.element) if output else None)
 
     def generic(
-        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: Value, tag: Tag
+        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: Value, tag: Tag = WHOLE
     ) -> Tensor:
         """A `linalg.generic` whose body yields `result`; raises `TypeError` where it has not the output's type."""
         element = output.tensor.element

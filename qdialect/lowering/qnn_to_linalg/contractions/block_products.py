@@ -1,0 +1,531 @@
+"""Products of rows with weights in blocks, panel by panel of columns; weights are widened in registers.
+
+A tile is a panel of columns of a few rows. Its sums stay in registers along all terms. Words of the panel are loaded
+once for all rows; of each, f32 data multiply one term after another, and bytes the four terms of a dot product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic.choices import SumOrder
+from qdialect.lowering.cost.strategy import ChannelBlock, rows_for, split
+from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, Numbers, PackedBlocks
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, as_folded
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tensor
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+
+_WIDE = 16
+_ROWS, _NARROW_ROWS = 4, 2
+"""Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
+_MANY_ROWS, _NARROW_MANY_ROWS = 12, 5
+"""Of a tile of two vectors."""
+_FRACTION, _BIAS, _FIELDS = 23, 127, 3
+"""Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
+COLUMNS = ("v", "l")
+Rows = Sequence[Sequence[Value]]
+"""Where each operand of each row of a tile begins."""
+
+
+@dataclass(frozen=True)
+class BlockProducts:
+    """``output[row, c] = finish(sum over k of data[row, k] * weights[c, k])``; see `qnn.block_dense`."""
+
+    weights: PackedBlocks
+    rows: tuple[int, ...]
+    """Extents of the dimensions before the last."""
+    operands: tuple[MapOperand, ...]
+    """Data and output, then what else a row has; each with a stride for each of `rows`."""
+    channels: Sequence[NDArray[np.float32]]
+    """What `finish` reads, by channel."""
+    finish: Finish
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Where the words, the numbers by block and the channels of a panel begin."""
+
+    block: ChannelBlock
+    width: int
+    """Columns of the panel, of which `block` may have fewer vectors."""
+    words: Value
+    numbers: Value
+    channel: Value
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Vectors, and columns of each."""
+        return self.block.vectors, self.block.lanes
+
+
+class BlockKernel(ABC):
+    """Writes the kernel of such products; how a block is summed up is left open."""
+
+    least_rows = _MANY_ROWS
+    """Of a block of rows that meets all panels."""
+
+    def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
+        self.kernel, self.op, self.weights = kernel, op, op.weights
+        self.strategy = kernel.program.strategy
+        self._packed = kernel.data("weights", op.weights.words.view(np.uint8), is_weight=True)
+        self._words = kernel.as_numbers(self._packed, "i32", op.weights.words.size)
+        self._scales = kernel.data("scales", op.weights.scales.values, is_weight=True)
+        points = op.weights.points
+        self._points = kernel.data("points", points.values, is_weight=True) if isinstance(points, Numbers) else None
+        lanes = sum(block.channels for block in op.weights.panels)
+        self._channels = [
+            kernel.data(f"channels{i}", np.pad(values, (0, lanes - len(values))))
+            for i, values in enumerate(op.channels)
+        ]
+        self.buffers = [_declared(kernel, f"operand{i}", operand) for i, operand in enumerate(op.operands)]
+
+    def emit(self) -> None:
+        """Emit all tiles: of each panel, one for some rows after the other."""
+        steps = [Axis(size, tuple(one.strides[i] for one in self.op.operands)) for i, size in enumerate(self.op.rows)]
+        axes = collapse(steps) or [Axis(1, (0,) * len(self.op.operands))]
+        starts = [self.kernel.constant(operand.offset, "index") for operand in self.op.operands]
+        *outer, last = axes
+        for first, extent, rows in split(last.size, self.near_rows(last.size)):
+            with self.kernel.loop(extent // rows) as index:
+                moved = [
+                    self.further(self.further(start, first * step), index, rows * step)
+                    for start, step in zip(starts, last.strides, strict=True)
+                ]
+                self._panels([*outer, Axis(rows, last.strides)], moved)
+
+    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value]) -> None:
+        words = numbers = 0
+        for block in self.weights.panels:
+            width, vectors = block.vectors * block.lanes, self._vectors(block, axes[-1].size)
+            with self.kernel.loop(block.tiles) as index, self.kernel.loop(block.vectors // vectors) as part:
+                lane = self.further(0, part, vectors * block.lanes)
+                panel = Panel(
+                    replace(block, vectors=vectors),
+                    width,
+                    self.further(self.further(words, index, width * self.weights.depth_words), lane),
+                    self.further(self.further(numbers, index, width * self.weights.blocks.count), lane),
+                    self.further(self.further(block.start, index, width), lane),
+                )
+                self.over(axes, starts, panel)
+            words += block.channels * self.weights.depth_words
+            numbers += block.channels * self.weights.blocks.count
+
+    def near_rows(self, rows: int) -> int:
+        """Of a block, which stay near while all panels pass."""
+        most = self._most_rows(rows)
+        return min(rows, max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most))
+
+    def _most_rows(self, rows: int) -> int:
+        """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
+        if not self.strategy.requantizer_forms.multiply_adds:
+            return 1
+        few, many = (_ROWS, _MANY_ROWS) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
+        return few if rows <= few else many
+
+    def _vectors(self, block: ChannelBlock, rows: int) -> int:
+        """Of a tile of the columns of a panel."""
+        few = _ROWS if self.strategy.lanes == _WIDE else _NARROW_ROWS
+        return block.vectors if rows <= few else 2 - block.vectors % 2
+
+    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
+        """Emit the tiles of all rows along `axes`."""
+        axis, *inner = axes
+        if inner:
+            with self.kernel.loop(axis.size) as index:
+                moved = [self.further(start, index, step) for start, step in zip(starts, axis.strides, strict=True)]
+                self.over(inner, moved, panel)
+            return
+        for first, extent, rows in split(axis.size, rows_for(axis.size, self._most_rows(axis.size))):
+            with self.kernel.loop(extent // rows) as index:
+                pairs = list(zip(starts, axis.strides, strict=True))
+                moved = [self.further(start, index, rows * step) for start, step in pairs]
+                tile = [
+                    [self.further(start, (first + row) * step) for start, (_, step) in zip(moved, pairs, strict=True)]
+                    for row in range(rows)
+                ]
+                self._tile(panel, tile)
+
+    def _tile(self, panel: Panel, rows: Rows) -> None:
+        kernel = self.kernel
+        targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
+        # Sums stay in registers, but what is stored must have been its destination all along.
+        totals = [kernel.fill(target, 0) for target, _ in targets]
+        for first, count, length in self.weights.blocks.parts():
+            with kernel.walk(count, *totals) as walk:
+                walk.values = self.block(panel, rows, self.further(first, walk.index), length, walk.values)
+            totals = walk.values
+        for total, (_, where) in zip(totals, targets, strict=True):
+            kernel.store(self._finished(panel, total), where)
+
+    @property
+    @abstractmethod
+    def row_bytes(self) -> int:
+        """Of the data."""
+
+    @abstractmethod
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+        """`totals` with the sums of the block `index`, which has `length` terms."""
+
+    def scaled(self, panel: Panel, total: Tensor) -> Tensor:
+        """The sum of a row."""
+        return total
+
+    def _finished(self, panel: Panel, total: Tensor) -> Tensor:
+        total = self.scaled(panel, total)
+        if self.op.finish is as_folded:
+            return total
+        return self.added(panel, total, self.extras(panel), lambda body: self.op.finish(body, body.output, body.inputs))
+
+    # What the kinds of sums share.
+
+    def extras(self, panel: Panel) -> list[Operand]:
+        """What `finish` reads."""
+        return [self.columns(panel, buffer, panel.channel) for buffer in self._channels]
+
+    def map(self, panel: Panel, element: str, inputs: Sequence[Operand], emit: Callable[[Body], Value]) -> Tensor:
+        """A number of a panel's columns each."""
+        output = Operand(self.kernel.empty(panel.sizes, element), COLUMNS)
+        body = self.kernel.body(inputs)
+        return self.kernel.generic(Loops(COLUMNS), inputs, output, body, emit(body))
+
+    def added(
+        self, panel: Panel, total: Tensor, inputs: Sequence[Tensor | Operand], emit: Callable[[Body], Value]
+    ) -> Tensor:
+        """`total` with what `emit` adds to it."""
+        operands = [Operand(one, COLUMNS) if isinstance(one, Tensor) else one for one in inputs]
+        output = Operand(total, COLUMNS)
+        body = self.kernel.body(operands, output)
+        return self.kernel.generic(Loops(COLUMNS), operands, output, body, emit(body))
+
+    def word(self, panel: Panel, start: Value) -> Operand:
+        """Words of all columns."""
+        return self.columns(panel, self._words, start)
+
+    def columns(self, panel: Panel, buffer: Buffer, start: Value) -> Operand:
+        """An element of each column."""
+        return Operand(self.kernel.read(buffer, columns_of(panel), start), COLUMNS)
+
+    def by_block(self, panel: Panel, index: Value, buffer: Buffer) -> Operand:
+        """Stored numbers of a block."""
+        return self.columns(panel, buffer, self.further(panel.numbers, index, panel.width))
+
+    def number(self, operand: int, start: Value) -> Operand:
+        """One element for all columns."""
+        return Operand(self.kernel.read(self.buffers[operand], View((), ()), start), ())
+
+    def scales(self, panel: Panel, index: Value) -> Tensor:
+        """The scales of a block."""
+        stored = self.by_block(panel, index, self._scales)
+        return self.map(
+            panel, "f32", [stored], lambda body: self.weights.scales.widened(body, body.inputs[0], self.strategy)
+        )
+
+    def points(self, panel: Panel, index: Value) -> Operand | None:
+        """The stored zero points of a block; None if they are one number."""
+        return self.by_block(panel, index, self._points) if self._points else None
+
+    def further(self, start: Value | int, index: Value | int, factor: int = 1) -> Value:
+        """``start + index * factor``."""
+        kernel = self.kernel
+        if isinstance(index, int):
+            index, factor = kernel.constant(index * factor, "index"), 1
+        moved = index if factor == 1 else kernel.multiple(index, factor)
+        if start == 0:
+            return moved
+        return kernel.sum(kernel.constant(start, "index") if isinstance(start, int) else start, moved)
+
+
+def _declared(kernel: Kernel, name: str, operand: MapOperand) -> Buffer:
+    assert isinstance(operand.source, BufferSlot), "operands of rows are stored"
+    return kernel.slot(name, operand.source)
+
+
+def columns_of(panel: Panel) -> View:
+    """The columns of a tile, side by side."""
+    return View(panel.sizes, (panel.block.lanes, 1))
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a term of a word becomes an f32 number: the word is shifted, to the left where `shift` is positive.
+
+    Then its bits are those of a fraction from bit `lowest` on, and a constant exponent makes the number; or it is
+    converted.
+    """
+
+    shift: int
+    lowest: int | None
+
+
+class F32Products(BlockKernel):
+    """Products with f32 data, one term after the other."""
+
+    def __init__(self, kernel: Kernel, op: BlockProducts, order: SumOrder) -> None:
+        super().__init__(kernel, op)
+        self._order = order
+        self._has_fma = self.strategy.requantizer_forms.multiply_adds
+        self._is_scaled = order is SumOrder.TERMS
+        places = [op.weights.places(term) for term in range(op.weights.terms)]
+        # Where an addition of a product takes dozens of instructions, they are written once.
+        self._places = None if self._has_fma else kernel.data("places", np.array(places, np.int32))
+        self._fields = self._planned(places) if self._has_fma else dict.fromkeys(places, Field(0, None))
+        self._lowest = list(dict.fromkeys(field.lowest for field in self._fields.values()))
+
+    @property
+    def row_bytes(self) -> int:
+        return BYTES * self.weights.blocks.depth
+
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+        kernel, weights = self.kernel, self.weights
+        terms, is_apart = weights.terms, self._order is SumOrder.BLOCKS
+        numbers = self.numbers(panel, index)
+        sums = [kernel.filled(panel.sizes, "f32", 0) for _ in rows] if is_apart else list(totals)
+        words = self.further(panel.words, index, weights.blocks.size // terms * panel.width)
+        data = [self.further(row[0], index, weights.blocks.size) for row in rows]
+        whole, rest = divmod(length, terms)
+        if whole:
+            with kernel.walk(whole, *sums) as walk:
+                at = [self.further(start, walk.index, terms) for start in data]
+                word = self.further(words, walk.index, panel.width)
+                walk.values = self._terms(panel, word, at, terms, numbers, walk.values)
+            sums = walk.values
+        if rest:
+            word, at = self.further(words, whole * panel.width), [self.further(start, whole * terms) for start in data]
+            sums = self._terms(panel, word, at, rest, numbers, sums)
+        if not is_apart:
+            return sums
+        scales = self.scales(panel, index)
+        pairs = zip(totals, sums, strict=True)
+        return [self.added(panel, total, [own, scales], add_product) for total, own in pairs]
+
+    def scaled(self, panel: Panel, total: Tensor) -> Tensor:
+        if self._order is not SumOrder.SCALE_LAST:
+            return total
+        scales = self.scales(panel, self.kernel.constant(0, "index"))
+        return self.added(panel, total, [scales], lambda body: body.multiply(body.output, body.inputs[0]))
+
+    def _planned(self, places: Sequence[int]) -> dict[int, Field]:
+        """How each place of a word becomes an f32 number, with as few shifts as possible."""
+        weights = self.weights
+        allowed = [low for low in places if 0 < low <= _FRACTION - weights.bits and weights.is_integer]
+        allowed = [low for low in allowed if self._fits(low)][-_FIELDS:]
+        left, found = set(places), dict[int, Field]()
+        while left and allowed:
+            shifts = sorted({low - place for low in allowed for place in left}, key=lambda shift: (abs(shift), shift))
+            best = max(shifts, key=lambda shift: sum(place + shift in allowed for place in left))
+            own = {place for place in left if place + best in allowed}
+            found |= {place: Field(best, place + best) for place in sorted(own)}
+            left -= own
+        return {place: found.get(place, Field(-place, None)) for place in places}
+
+    def _fits(self, lowest: int) -> bool:
+        """Whether a number of the fraction's bits from the `lowest` on is scaled without another rounding."""
+        return not self._is_scaled or self.weights.is_exact(_base(lowest))
+
+    def numbers(self, panel: Panel, index: Value) -> list[Operand]:
+        """What weights are computed from beside their words: scales, then what is taken off in each kind of field."""
+        points = self.points(panel, index)
+        scales = [Operand(self.scales(panel, index), COLUMNS)] if self._is_scaled else []
+        given = [*scales, *([points] if points else [])]
+        return [
+            *scales,
+            *(
+                Operand(self.map(panel, "f32", given, lambda body, lowest=lowest: self._taken(body, lowest)), COLUMNS)
+                for lowest in self._lowest
+            ),
+        ]
+
+    def _taken(self, body: Body, lowest: int | None) -> Value:
+        """A zero point and what the field has more; times the scale, negated, where a multiply-add takes it off."""
+        points, stored, is_fused = self.weights.points, body.inputs[self._is_scaled :], self._is_fused(lowest)
+        if isinstance(points, Numbers):
+            base = body.constant(_base(lowest), "f32")
+            taken = points.widened(body, stored[0], self.strategy)
+            taken = body.add(taken, base) if lowest is not None else taken
+            taken = body.unary("arith.negf", taken) if is_fused else taken
+        else:
+            taken = body.constant((-1 if is_fused else 1) * (points + _base(lowest)), "f32")
+        return body.multiply(taken, body.inputs[0]) if is_fused else taken
+
+    def _is_fused(self, lowest: int | None) -> bool:
+        return self._has_fma and self._is_scaled and self.weights.is_exact(int(_base(lowest)))
+
+    def _terms(
+        self,
+        panel: Panel,
+        word: Value,
+        data: Sequence[Value],
+        count: int,
+        numbers: Sequence[Operand],
+        sums: Sequence[Tensor],
+    ) -> list[Tensor]:
+        """`sums` with the products of the first `count` terms of the words."""
+        words, kernel = self.word(panel, word), self.kernel
+        if self._places is None:
+            for term in range(count):
+                places = self.weights.places(term)
+                at = [self.further(start, term) for start in data]
+                sums = self._added(panel, [words, *numbers], at, sums, lambda body, places=places: places)
+            return list(sums)
+        with kernel.walk(count, *sums) as walk:
+            at = [self.further(start, walk.index) for start in data]
+            places = Operand(kernel.read(self._places, View((), ()), walk.index), ())
+            walk.values = self._added(panel, [words, *numbers, places], at, walk.values, lambda body: body.inputs[-1])
+        return walk.values
+
+    def _added(
+        self,
+        panel: Panel,
+        given: Sequence[Operand],
+        data: Sequence[Value],
+        sums: Sequence[Tensor],
+        places: Callable[[Body], Value | int],
+    ) -> list[Tensor]:
+        """`sums` with the products of one term."""
+        weights = self.map(panel, "f32", given, lambda body: self.weight(body, places(body)))
+        return [
+            self.added(
+                panel,
+                total,
+                [self.number(0, start), weights],
+                add_product,
+            )
+            for total, start in zip(sums, data, strict=True)
+        ]
+
+    def weight(self, body: Body, places: Value | int) -> Value:
+        """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
+        field = self._fields[places] if isinstance(places, int) else Field(0, None)
+        word, taken = body.inputs[0], body.inputs[1 + self._is_scaled + self._lowest.index(field.lowest)]
+        mask = (1 << self.weights.bits) - 1
+        if isinstance(places, Value):
+            word = body.binary("arith.shrui", word, places)
+        elif field.shift:
+            shift = "arith.shli" if field.shift > 0 else "arith.shrui"
+            word = body.binary(shift, word, body.constant(abs(field.shift), "i32"))
+        if field.lowest is None:
+            value = body.cast("arith.sitofp", body.binary("arith.andi", word, body.constant(mask, "i32")), "f32")
+        else:
+            own = body.binary("arith.andi", word, body.constant(mask << field.lowest, "i32"))
+            exponent = _BIAS + _FRACTION - field.lowest << _FRACTION
+            value = body.cast("arith.bitcast", body.binary("arith.ori", own, body.constant(exponent, "i32")), "f32")
+        if self._is_fused(field.lowest):
+            return body.multiply_add(value, body.inputs[1], taken)
+        value = body.subtract(value, taken)
+        return body.multiply(value, body.inputs[1]) if self._is_scaled else value
+
+
+def add_product(body: Body) -> Value:
+    """The output plus the product of both inputs."""
+    left, right = body.inputs
+    return body.multiply_add(left, right, body.output)
+
+
+def _base(lowest: int | None) -> int:
+    """What a number of the fraction's bits from the `lowest` on is more than these."""
+    return 0 if lowest is None else 1 << (_FRACTION - lowest)
+
+
+class IntegerProducts(BlockKernel):
+    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks."""
+
+    def __init__(self, kernel: Kernel, op: BlockProducts, size: int) -> None:
+        """`size` is that of the data's blocks."""
+        super().__init__(kernel, op)
+        self._size = size
+
+    @property
+    def row_bytes(self) -> int:
+        return self.weights.blocks.depth
+
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+        weights, own = self.weights, Blocks(length, min(self._size, length))
+        scales, points = self.scales(panel, index), self.points(panel, index)
+        words = self.further(panel.words, index, weights.blocks.size // weights.terms * panel.width)
+        data = [self.further(row[0], index, weights.blocks.size) for row in rows]
+        numbers = [self.further(0, index, -(-weights.blocks.size // self._size))] * len(rows)
+        found = list(totals)
+        for first, count, part in own.parts():
+            with self.kernel.walk(count, *found) as walk:
+                at = self.further(first, walk.index)
+                word = self.further(words, at, self._size // weights.terms * panel.width)
+                starts = [self.further(start, at, self._size) for start in data]
+                places = [self.further(start, at) for start in numbers]
+                counts = self._sums(
+                    panel,
+                    word,
+                    starts,
+                    -(-part // weights.terms),
+                    points,
+                    [self.number(3, self.kernel.sum(row[3], place)) for row, place in zip(rows, places, strict=True)],
+                )
+                walk.values = [
+                    self.added(
+                        panel, total, [found_count, self.number(2, self.kernel.sum(row[2], place)), scales], _scaled
+                    )
+                    for total, found_count, row, place in zip(walk.values, counts, rows, places, strict=True)
+                ]
+            found = walk.values
+        return found
+
+    def _sums(
+        self,
+        panel: Panel,
+        words: Value,
+        data: Sequence[Value],
+        count: int,
+        points: Operand | None,
+        sums: Sequence[Operand],
+    ) -> list[Tensor]:
+        """The exact sums of the products of `count` words."""
+        given = [points] if points else []
+        starts = [self.map(panel, "i32", [own, *given], self._start) for own in sums]
+        fields = 8 // self.weights.bits
+        with self.kernel.walk(count, *starts) as walk:
+            start, found = self.further(words, walk.index, panel.width), walk.values
+            view = View((*panel.sizes, BYTES), (panel.block.lanes * BYTES, BYTES, 1))
+            bytes_ = Operand(self.kernel.read(self._packed, view, self.kernel.multiple(start, BYTES)), (*COLUMNS, "k"))
+            for j in range(fields):
+                at = [self.further(self.further(one, walk.index, fields * BYTES), BYTES * j) for one in data]
+                found = [
+                    self._dot(
+                        total, Operand(self.kernel.read(self.buffers[0], View((BYTES,), (1,)), own), ("k",)), bytes_, j
+                    )
+                    for total, own in zip(found, at, strict=True)
+                ]
+            walk.values = found
+        return walk.values
+
+    def _dot(self, total: Tensor, data: Operand, weights: Operand, field: int) -> Tensor:
+        """`total` with the products of four signed bytes and a field of bits of each byte of the weights."""
+        output, bits = Operand(total, COLUMNS), self.weights.bits
+        body = self.kernel.body([data, weights], output)
+        signed, unsigned = body.inputs
+        if field:
+            unsigned = body.binary("arith.shrui", unsigned, body.constant(bits * field, "i8"))
+        if bits * (field + 1) < 8:
+            unsigned = body.binary("arith.andi", unsigned, body.constant((1 << bits) - 1, "i8"))
+        product = body.multiply(body.cast("arith.extui", unsigned, "i32"), body.cast("arith.extsi", signed, "i32"))
+        loops = Loops(COLUMNS, ("k",))
+        return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
+
+    def _start(self, body: Body) -> Value:
+        total, *stored = body.inputs
+        points = self.weights.points
+        if not stored:
+            assert isinstance(points, float), "there is one for all"
+            return body.multiply(total, body.constant(-int(points), "i32"))
+        return body.multiply(total, body.subtract(body.constant(0, "i32"), body.cast("arith.extui", stored[0], "i32")))
+
+
+def _scaled(body: Body) -> Value:
+    count, row, scale = body.inputs
+    return body.multiply_add(body.cast("arith.sitofp", count, "f32"), body.multiply(row, scale), body.output)

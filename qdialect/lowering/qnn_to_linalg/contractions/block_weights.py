@@ -1,0 +1,225 @@
+"""Weights of few bits in blocks, which kernels read as they are packed: a word of 32 bits for some terms of a column.
+
+A word has 32 / bits consecutive terms of a column: byte i of it has term 4 j + i from bit ``bits * j`` on. So a shift
+and a mask make four bytes of the word that a dot product multiplies, or one integer. Words of neighbouring columns lie
+side by side, as many as a panel has, then those of the next terms. Terms beyond the last are 0.
+
+Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, lane_parts
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
+
+BYTES = 4
+"""Of a word."""
+_VECTORS = 4
+"""Of a panel: their sums are independent chains."""
+_CHUNK = 1 << 16
+"""Words that are packed at once, which stay near."""
+_HALF, _SIGN, _MAGNITUDE = 16, 0x8000, 0x7FFF
+_FRACTION, _SIGNIFICANT = 23, 24
+_SMALLEST, _LARGEST = 64, 192
+"""Exponents of scales whose products with integers of 24 bits are normal numbers."""
+_HALF_FRACTION, _HALF_BIAS = 13, 112
+"""Places between the fractions of float16 and float32, and between their exponents."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array of f32 numbers in the narrowest `form` that holds them exactly."""
+
+    form: str
+    """``ui8``, ``f16``, ``bf16`` or ``f32``."""
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.float32]) -> Numbers:
+        """`numbers` in the first form that has them all."""
+        bits = numbers.view(np.int32)
+        with np.errstate(all="ignore"):
+            small, half = numbers.astype(np.uint8), numbers.astype(np.float16)
+        if (small.astype(np.float32).view(np.int32) == bits).all():
+            return cls("ui8", small)
+        if np.isfinite(half).all() and (half.astype(np.float32).view(np.int32) == bits).all():
+            return cls("f16", half.view(np.int16))
+        if not (bits & 0xFFFF).any():
+            return cls("bf16", (bits >> _HALF).astype(np.int16))
+        return cls("f32", numbers)
+
+    def widened(self, body: Body, stored: Value, strategy: Strategy) -> Value:
+        """A stored number as f32."""
+        if self.form == "f32":
+            return stored
+        if self.form == "f16" and strategy.converts_halves:
+            return body.cast("arith.extf", body.cast("arith.bitcast", stored, "f16"), "f32")
+        word = body.cast("arith.extui", stored, "i32")
+        if self.form == "ui8":
+            return body.cast("arith.sitofp", word, "f32")
+        if self.form == "bf16":
+            return body.cast("arith.bitcast", _shifted(body, "arith.shli", word, _HALF), "f32")
+        # The exponent is too small by a constant, of subnormal numbers as well.
+        sign = _shifted(body, "arith.shli", body.binary("arith.andi", word, body.constant(_SIGN, "i32")), _HALF)
+        magnitude = body.binary("arith.andi", word, body.constant(_MAGNITUDE, "i32"))
+        magnitude = body.cast("arith.bitcast", _shifted(body, "arith.shli", magnitude, _HALF_FRACTION), "f32")
+        scaled = body.multiply(magnitude, body.constant(2.0**_HALF_BIAS, "f32"))
+        return body.cast(
+            "arith.bitcast", body.binary("arith.ori", body.cast("arith.bitcast", scaled, "i32"), sign), "f32"
+        )
+
+
+def _shifted(body: Body, shift: str, value: Value, places: int) -> Value:
+    return body.binary(shift, value, body.constant(places, "i32")) if places else value
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The terms of a row: `depth` of them, in blocks of `size`, the last one perhaps shorter."""
+
+    depth: int
+    size: int
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return -(-self.depth // self.size)
+
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """(first, count, length) of the blocks of one length."""
+        whole, rest = divmod(self.depth, self.size)
+        yield from ((0, whole, self.size),) if whole else ()
+        yield from ((whole, 1, rest),) if rest else ()
+
+
+@dataclass(frozen=True)
+class PackedBlocks:
+    """Weights [channels, depth] in panels, for one kind of target."""
+
+    bits: int
+    blocks: Blocks
+    channels: int
+    panels: tuple[ChannelBlock, ...]
+    words: NDArray[np.int32]
+    scales: Numbers
+    points: Numbers | float
+    """One for all, or by block."""
+    scale_bits: int
+    """Significant bits of the scales; more than there are where products with them may not be normal numbers."""
+
+    @property
+    def terms(self) -> int:
+        """Of a word."""
+        return 8 * BYTES // self.bits
+
+    def places(self, term: int) -> int:
+        """The lowest bit of a term of a word."""
+        return 8 * (term % BYTES) + self.bits * (term // BYTES)
+
+    @property
+    def depth_words(self) -> int:
+        """Words of a column."""
+        return -(-self.blocks.depth // self.terms)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether zero points are integers of at most 8 bits."""
+        points = self.points
+        return points.form == "ui8" if isinstance(points, Numbers) else points in range(256)
+
+    def is_exact(self, base: int) -> bool:
+        """Whether the product of each scale and its zero point plus `base`, 0 or a larger power of two, is f32."""
+        if isinstance(self.points, Numbers):
+            bits = (base or 255).bit_length()
+        else:
+            total = base + int(self.points)
+            bits = total.bit_length() - (total & -total).bit_length() + 1
+        return self.is_integer and bits + self.scale_bits <= _SIGNIFICANT
+
+
+def pack_blocks(
+    weight: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    points: NDArray[np.float32],
+    bits: int,
+    blocks: Blocks,
+    strategy: Strategy,
+) -> PackedBlocks:
+    """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks], or one for all."""
+    channels, lanes = len(weight), strategy.lanes
+    panels = tuple(
+        ChannelBlock(start, size // tile, max(1, tile // lanes), min(tile, lanes))
+        for start, size, tile in lane_parts(lanes_for(channels), _VECTORS * lanes, lanes)
+    )
+    first = float(points.flat[0])
+    same = first if (points == first).all() else None
+    return PackedBlocks(
+        bits,
+        blocks,
+        channels,
+        panels,
+        _words(weight, bits, blocks.depth, panels),
+        Numbers.of(_in_panels(scales, panels)),
+        Numbers.of(_in_panels(points, panels)) if same is None else same,
+        _significant_bits(scales),
+    )
+
+
+def _significant_bits(scales: NDArray[np.float32]) -> int:
+    bits = scales[scales != 0].view(np.int32)
+    if not bits.size:
+        return 0
+    exponents, fractions = (bits >> _FRACTION) & 255, int(np.bitwise_or.reduce(bits)) & (1 << _FRACTION) - 1
+    if exponents.min() < _SMALLEST or exponents.max() > _LARGEST:
+        return _SIGNIFICANT + 1
+    return _SIGNIFICANT - min(_FRACTION, (fractions & -fractions).bit_length() - 1 if fractions else _FRACTION)
+
+
+def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[ChannelBlock]) -> NDArray[np.int32]:
+    groups = -(-depth * bits // (8 * BYTES))
+    packed = np.empty(sum(block.channels for block in panels) * groups, np.uint32)
+    done = 0
+    for block in panels:
+        width, end = block.vectors * block.lanes, block.start + block.channels
+        step = max(1, _CHUNK // (width * groups)) * width
+        for start in range(block.start, end, step):
+            rows, count = weight[start : min(start + step, end)], min(step, end - start)
+            bytes_ = np.zeros((count, groups * BYTES), np.uint8)
+            bytes_[: len(rows), : weight.shape[1]] = rows
+            if rest := depth * bits % 8:
+                bytes_[:, weight.shape[1] - 1] &= (1 << rest) - 1
+            words = _by_bytes(bytes_.view("<u4"), bits).reshape(-1, width, groups).transpose(0, 2, 1)
+            packed[done : done + words.size] = words.ravel()
+            done += words.size
+    return packed.view(np.int32)
+
+
+def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    """Words of terms one after the other with each term in its place."""
+    if bits == 8:
+        return words
+    found, mask = np.zeros_like(words), np.uint32((1 << bits) - 1)
+    for term in range(8 * BYTES // bits):
+        places = np.uint32(8 * (term % BYTES) + bits * (term // BYTES))
+        found |= (words >> np.uint32(bits * term) & mask) << places
+    return found
+
+
+def _in_panels(numbers: NDArray[np.float32], panels: Sequence[ChannelBlock]) -> NDArray[np.float32]:
+    """[channels, blocks] as [panel, block, column]; columns beyond the last are 0."""
+    total = sum(block.channels for block in panels)
+    padded = np.pad(numbers, ((0, total - len(numbers)), (0, 0)))
+    parts = [padded[block.start : block.start + block.channels] for block in panels]
+    widths = [block.vectors * block.lanes for block in panels]
+    found = [
+        part.reshape(-1, width, part.shape[1]).transpose(0, 2, 1) for part, width in zip(parts, widths, strict=True)
+    ]
+    return np.concatenate([part.ravel() for part in found])

@@ -1,0 +1,77 @@
+"""Packed weights of few bits, and the products of all forms where each has one right number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from qdialect.arithmetic.block_weights import (
+    BlockWeights,
+    ordered_product,
+    pack,
+    product_by_blocks,
+    quantize_blocks,
+    quantized_product,
+    unpack,
+)
+
+_ZERO_POINTS = ("none", "bytes", "f32")
+
+
+def _drawn(bits: int, block: int, depth: int, points: str) -> tuple[BlockWeights, NDArray[Any]]:
+    """Weights, and their values in float64; scales are powers of two, so that every sum is exact."""
+    rng, blocks = np.random.default_rng(bits * block + depth), -(-depth // block)
+    integers = rng.integers(0, 2**bits, (5, depth))
+    scales = np.ldexp(np.float32(1), rng.integers(-3, 3, (5, blocks))).astype(np.float32)
+    zeros = rng.integers(0, 2**bits, (5, blocks)) if points != "none" else np.full((5, blocks), 2 ** (bits - 1))
+    given = {"none": None, "bytes": pack(zeros, bits), "f32": zeros.astype(np.float32) + np.float32(0.5)}[points]
+    weights = BlockWeights.unpacked(pack(integers, bits), scales, given, bits, block, depth)
+    at = np.arange(depth) // block
+    return weights, (integers - (zeros + (points == "f32") * 0.5)[:, at]) * scales[:, at].astype(np.float64)
+
+
+@pytest.mark.parametrize("points", _ZERO_POINTS)
+@pytest.mark.parametrize(("bits", "block", "depth"), [(2, 16, 37), (4, 32, 64), (4, 9, 9), (8, 16, 40), (8, 64, 33)])
+def test_products_of_every_form(bits: int, block: int, depth: int, points: str) -> None:
+    weights, values = _drawn(bits, block, depth, points)
+    data = np.random.default_rng(0).integers(-127, 128, (2, 3, depth)).astype(np.float32)
+    data[..., :: min(block, 16)] = 127
+    wanted = data.astype(np.float64) @ values.T
+    assert np.array_equal(ordered_product(data, weights.values()), wanted)
+    assert np.array_equal(product_by_blocks(data, weights), wanted)
+    if points != "f32":
+        for size in {block, 16} if depth > 9 else {block}:
+            assert np.array_equal(quantized_product(data, weights, size, f16_scales=False), wanted)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_the_first_number_of_a_byte_is_in_its_lowest_bits(bits: int) -> None:
+    values = np.arange(3) + 1
+    packed = pack(values, bits)
+    assert packed.tolist() == {2: [0b111001], 4: [0x21, 0x03], 8: [1, 2, 3]}[bits]
+    assert unpack(packed, bits, 3).tolist() == values.tolist()
+
+
+def test_numbers_of_a_block_are_multiplied_by_a_reciprocal_and_ties_are_even() -> None:
+    largest = np.float32(3.1234567)
+    # Where x * (127 / m) and x / (m / 127) round apart.
+    apart = np.float32(0.1844561)
+    data = np.array([[127, 0.5, 1.5, 2.5, -0.5, -1.5, largest, apart, 0, 0, 0, 0]], np.float32)
+    integers, scales = quantize_blocks(data, 6, f16_scales=False)
+    assert integers[0, :6].tolist() == [127, 0, 2, 2, 0, -2]
+    assert scales[0].tolist() == [1, largest / np.float32(127)]
+    assert integers[0, 7] == 7 != np.rint(apart / (largest / np.float32(127)))
+    assert quantize_blocks(data, 6, f16_scales=True)[1][0, 1] == np.float32(np.float16(largest / np.float32(127)))
+
+
+@pytest.mark.parametrize(
+    ("number", "integer", "scale"),
+    [(np.inf, 0, np.nan), (-np.inf, 0, np.nan), (np.nan, 0, np.nan), (0.0, 0, 0.0), (2.0**-121, 0, 2.0**-121 / 127)],
+)
+def test_blocks_of_what_is_not_finite_or_is_close_to_zero(number: float, integer: int, scale: float) -> None:
+    integers, scales = quantize_blocks(np.array([[0, number, 1, 1]], np.float32), 2, f16_scales=False)
+    assert integers.tolist() == [[0, integer, 127, 127]]
+    assert np.array_equal(scales[0, :1], np.array([scale], np.float32), equal_nan=True)

@@ -1,0 +1,131 @@
+"""Products with weights in blocks and rows of such weights: compiled for every kind of CPU they are the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import check_compiled, tensor
+from drawn_graphs import graph
+from numpy.typing import NDArray
+
+from qdialect.arithmetic.block_weights import pack
+from qdialect.dialect import BlockDenseOp, BlockGatherOp, BroadcastOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import arith, ir
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.reference import interpreter
+from qdialect.targets import TARGETS, host, host_features, resolve
+
+HOST = host().name
+EXECUTED = [name for name, target in TARGETS.items() if target.features <= host_features()]
+PORTABLE = [f"{name},portable" for name in ("avx512vbmi", "avxvnni", "avx2") if name not in EXECUTED]
+I8: dict[str, Any] = {"activations": "i8_block", "order": "blocks"}
+Case = tuple[int, int, int, str, str, dict[str, Any]]
+CASES: Sequence[Case] = (
+    # Channels, bits, block, scales, zero points, attributes; 100 terms.
+    (72, 4, 32, "f16", "", {}),
+    (3, 8, 100, "f32", "ui8", {"order": "scale_last"}),
+    (45, 2, 16, "bf16", "ui8", {}),
+    (9, 4, 48, "f16", "f32", {"order": "blocks"}),
+    (13, 8, 32, "any", "ui8", {}),
+    (72, 4, 32, "f16", "", I8),
+    (21, 2, 32, "any", "ui8", {**I8, "activation_scale": "f16"}),
+    (45, 8, 64, "f32", "ui8", {**I8, "activation_block": 32}),
+    (5, 4, 100, "f16", "", {**I8, "activation_block": 48}),
+)
+
+
+def scales(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float32]:
+    drawn = rng.normal(size=shape).astype(np.float32) * np.float32(0.01)
+    if kind == "f16":
+        drawn[0, 0] = 3e-7
+        return drawn.astype(np.float16).astype(np.float32)
+    if kind == "bf16":
+        return (drawn.view(np.int32) & -(1 << 16)).view(np.float32)
+    if kind == "any":
+        drawn[0, 0], drawn[-1, -1] = 0, np.inf
+    return drawn
+
+
+def weights(case: Case, depth: int, rng: np.random.Generator) -> list[ir.Value]:
+    channels, bits, block, kind, points, _ = case
+    blocks = -(-depth // block)
+    found = [pack(rng.integers(0, 1 << bits, (channels, depth)), bits), scales(kind, (channels, blocks), rng)]
+    if points == "ui8":
+        found.append(pack(rng.integers(0, 1 << bits, (channels, blocks)), bits))
+    elif points:
+        found.append(rng.normal(size=(channels, blocks)).astype(np.float32) * 3 + 8)
+    return [constant(array) for array in found]
+
+
+def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES) -> ir.Module:
+    rng = np.random.default_rng(5)
+
+    def body(data: ir.Value) -> list[ir.Value]:
+        found: list[ir.Value] = []
+        for case in cases:
+            own, (_, bits, block, *_, attributes) = weights(case, shape[-1], rng), case
+            block = min(block, shape[-1])
+            product = build(BlockDenseOp, data, *own, element="f32", bits=bits, block=block, **attributes).output
+            if case[0] % 2:
+                found.append(product)
+                continue
+            # Bias and bound are computed in the kernel of the product.
+            bias = constant(rng.normal(size=(case[0],)).astype(np.float32))
+            bias = build(BroadcastOp, bias, element="f32", shape=shape_of(product.type)).output
+            zeros = constant(np.broadcast_to(np.float32(0), shape_of(product.type)))
+            found.append(arith.maximumf(arith.addf(product, bias), zeros))
+        return found
+
+    return graph([tensor(shape, "f32")], body)
+
+
+@pytest.fixture(scope="module")
+def cases() -> tuple[ir.Module, NDArray[np.float32], Sequence[NDArray[Any]]]:
+    module, rng = products((3, 1, 100)), np.random.default_rng(1)
+    data = rng.normal(size=(3, 1, 100)).astype(np.float32)
+    data[0, 0, 40], data[0, 0, 70], data[1, 0, :64] = np.inf, np.nan, 0
+    # Ties, and a maximum so small that its reciprocal is infinite.
+    data[2, 0, :32], data[2, 0, 48:64] = np.arange(-127, 129, 8) / 2, 1e-40
+    return module, data, interpreter.run(module, [data])
+
+
+@pytest.mark.parametrize("target", [*EXECUTED, *PORTABLE])
+def test_compiled_products_are_the_reference(target: str, cases: Any) -> None:
+    module, data, wanted = cases
+    check_compiled(module, target, [[data]], [wanted])
+
+
+@pytest.mark.parametrize("shape", [(20,), (1, 37), (9, 16), (1, 256)])
+def test_any_number_of_rows_and_terms(shape: tuple[int, ...]) -> None:
+    module = products(shape, [case for case in CASES if case[2] % 16 == 0 and "activation_block" not in case[-1]])
+    data = np.random.default_rng(2).normal(size=shape).astype(np.float32)
+    check_compiled(module, HOST, [[data]], [interpreter.run(module, [data])])
+
+
+@pytest.mark.parametrize("target", [HOST, "generic"])
+def test_compiled_rows_are_the_reference(target: str) -> None:
+    rng, cases = (
+        np.random.default_rng(6),
+        [(72, 4, 32, "f16", ""), (45, 2, 16, "any", "ui8"), (11, 8, 48, "f32", "f32")],
+    )
+
+    def body(indices: ir.Value) -> list[ir.Value]:
+        return [
+            build(
+                BlockGatherOp, indices, *weights((*case, {}), 100, rng), element="f32", bits=case[1], block=case[2]
+            ).output
+            for case in cases
+        ]
+
+    module, indices = graph([tensor((2, 5), "i64")], body), rng.integers(-80, 80, (2, 5))
+    check_compiled(module, target, [[indices]], [interpreter.run(module, [indices])])
+
+
+def test_weights_stay_packed() -> None:
+    module = products((1, 1024), [(256, 4, 32, "f16", "", {})])
+    assert lower(module, resolve("avx512vbmi")).constants.size <= 1.1 * 256 * 1024 * (0.5 + 2 / 32)
