@@ -78,7 +78,8 @@ def prefetch_float_weights(module: ir.Module, machine: Machine) -> None:
     """
     for op in ops_named(module, "math.fma"):
         data, weights = (_read(value) for value in list(op.operands)[:2])
-        if data and weights and math.prod(data.shape) > _FEW_ROWS:
+        is_tile = data is not None and data.shape[-INNER:] == [1] * INNER and math.prod(data.shape) > _FEW_ROWS
+        if is_tile and weights is not None and weights.shape[-1] == 1:
             with ir.InsertionPoint(op), op.location:
                 fetch_weights(weights, _F32_BYTES, machine)
 
