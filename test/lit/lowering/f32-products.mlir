@@ -32,7 +32,7 @@
 // VECTOR: scf.for {{.*}} = %c0 to %c2{{.*}}
 // VECTOR: scf.for {{.*}} = %c0 to %c384 {{.*}} iter_args({{.*}}vector<12x1x2x16xf32>
 // VECTOR: scf.for {{.*}} = %c0 to %c336 {{.*}} iter_args({{.*}}vector<12x1x2x16xf32>
-// X86: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c1, %c0], read, locality<2>, data
+// X86: memref.prefetch %{{.*}}, %c1, %c0, %c0], read, locality<2>, data
 // X86: math.fma %{{.*}} : vector<12x1x2x16xf32>
 func.func @main(%x: tensor<5x7xf32>, %y: tensor<7x32xf32>, %z: tensor<24x1104xf32>)
     -> (tensor<5x32xf32>, tensor<5x32xf32>, tensor<24x64xf32>) {
