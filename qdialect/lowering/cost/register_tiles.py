@@ -156,8 +156,8 @@ class TileModel:
     machine: Machine
     lanes: int
     layout: Layout = Layout.BYTES
-    most_rows: int = _MAX_ROWS
-    """Of a tile: there are no more."""
+    pixels: int = _ANY
+    """Rows that there are, which tiles of f32 numbers share evenly."""
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -235,9 +235,9 @@ class TileModel:
         if accumulators is not None:
             most = {vectors: min(rows, -(-accumulators // vectors)) for vectors, rows in most.items()}
         found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items() if rows]
-        # Of f32 numbers the tile of most sums is better where all else is equal: it reads weights least often.
-        sums = int(self.layout is Layout.FLOATS)
-        ordered = sorted(found, key=lambda one: (one.cost, one.vectors % 2, -sums * one.rows * one.vectors))
+        # Of f32 numbers the tile of most rows is better where all else is equal: it reads weights least often.
+        tall = int(self.layout is Layout.FLOATS)
+        ordered = sorted(found, key=lambda one: (one.cost, one.vectors % 2, -tall * one.rows))
         return Choice(title, tuple(ordered), taps, size)
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
@@ -275,9 +275,10 @@ class TileModel:
         """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
         if self.layout is Layout.WORDS:
-            return min((registers - _BESIDE) // (vectors + 2), self.most_rows)
+            return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
         beside = registers // _AHEAD if self.layout is Layout.FLOATS else _BESIDE_WEIGHTS[self.layout]
-        return min((registers - vectors - beside) // vectors, self.most_rows)
+        most = min((registers - vectors - beside) // vectors, _MAX_ROWS)
+        return -(-self.pixels // -(-self.pixels // most)) if most else 0
 
 
 @cache

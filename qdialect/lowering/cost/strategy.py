@@ -32,7 +32,7 @@ NO_FORMS = RequantizerForms()
 
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
-_LONG, _ROWS_FOR_WORDS, _MAX_ROWS = 8, 4, 16
+_LONG, _ROWS_FOR_WORDS = 8, 4
 _MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
@@ -169,16 +169,16 @@ class Strategy:
             others.append(self._chosen(lanes_total, taps, Layout.PAIRS).cost * (1 + remainder))
         return self._chosen(lanes_total, taps, Layout.STORED_WORDS).cost + copied < min(others)
 
-    def model_of(self, layout: Layout, rows: int = _MAX_ROWS) -> TileModel | None:
+    def model_of(self, layout: Layout, pixels: int | None = None) -> TileModel | None:
         """What tiles of `layout` for so many rows are chosen by; None where the target is vector code alone."""
         if self.model is None or layout not in self.others:
             return self.model
+        model = replace(self.model, layout=layout)
         # Of f32 numbers: a tile of few rows is wide, so that none waits for the latency of another.
-        most = min(rows, _MAX_ROWS) if layout is Layout.FLOATS else _MAX_ROWS
-        return replace(self.model, layout=layout, most_rows=most)
+        return replace(model, pixels=pixels) if layout is Layout.FLOATS and pixels else model
 
     def _chosen(
-        self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0, pixels: int = _MAX_ROWS
+        self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0, pixels: int | None = None
     ) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
         model = self.model_of(layout, pixels)
@@ -239,7 +239,7 @@ class Strategy:
         depth: int,
         layout: Layout = Layout.BYTES,
         parameters: int = 0,
-        pixels: int = _MAX_ROWS,
+        pixels: int | None = None,
     ) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 

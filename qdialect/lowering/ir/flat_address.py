@@ -188,7 +188,7 @@ _BYTE = 8
 
 @dataclass(frozen=True)
 class Read:
-    """A `vector.transfer_read` of integers: the elements from `indices` on, along the innermost dimensions."""
+    """A `vector.transfer_read`: the elements from `indices` on, along the innermost dimensions."""
 
     op: ir.Operation
     buffer: ir.Value
@@ -224,9 +224,14 @@ def integer_read(value: ir.Value, what: str, bits: int) -> Read | MatchFailure:
     problem = buffer_problem(buffer, bits) or transfer_problem(op, buffer, others=2)
     if problem:
         return MatchFailure(f"{what} {problem}")
-    type_ = ir.MemRefType(buffer.type)
-    strides = static_strides(type_) or ()
-    return Read(op, buffer, list(op.operands)[1 : 1 + type_.rank], b.shape_of(op.results[0]), strides)
+    return read_of(op)
+
+
+def read_of(op: ir.Operation) -> Read:
+    """The `vector.transfer_read` of a memref."""
+    type_ = ir.MemRefType(op.operands[0].type)
+    indices = list(op.operands)[1 : 1 + type_.rank]
+    return Read(op, op.operands[0], indices, b.shape_of(op.results[0]), static_strides(type_) or ())
 
 
 def buffer_problem(buffer: ir.Value, bits: int = 8) -> str | None:

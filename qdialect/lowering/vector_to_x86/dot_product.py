@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,8 +27,10 @@ from qdialect.lowering.vector_to_x86.integer_products import (
     narrow_contraction,
 )
 from qdialect.lowering.vector_to_x86.prefetch import (
+    INNER,
     L1,
-    L2,
+    VECTOR,
+    fetch_weights,
     prefetch,
     prefetch_to_l1,
     tile_axis,
@@ -53,10 +54,6 @@ from qdialect.targets.machine import Machine
 _PAIR = 2
 _LARGEST_OF_PAIRS = 127
 """Unsigned bytes up to it: two products with any signed ones fit 16 bits together."""
-# Dimensions of the data inside its rows: steps of the loop, and taps of a step.
-_INNER = 2
-# The dimension of the weights that counts a step's vectors, before lanes and taps.
-_VECTOR = 3
 
 
 @dataclass(frozen=True)
@@ -199,42 +196,25 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
 
 def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
     """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
-    axis, size = tile_axis(found.data.read, _INNER), found.factors.bits // 8
+    axis, size = tile_axis(found.data.read, INNER), found.factors.bits // 8
     if axis is None:
         return
     if is_loading:
-        prefetch_to_l1(found.weights.read, size, _VECTOR, machine)
+        prefetch_to_l1(found.weights.read, size, VECTOR, machine)
     else:
         _fetch_next_tile(found.data.read, axis, found.factors.taps)
-        _fetch_weights(found.weights.read, size, machine)
+        fetch_weights(found.weights.read, size, machine)
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     """Prefetch the rows of the next tile along `axis`, at the position of this step in the loop."""
-    tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
+    tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-INNER]
     # A step of the loop reads one K group: prefetch only those that the current tile has not read.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
-    indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
+    indices[-INNER] = arith.muli(indices[-INNER], _index(stride))
     prefetch(read.buffer, indices, L1)
-
-
-def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
-    """Prefetch ahead in a stream of weights of `size` bytes each that does not fit in L1."""
-    if (
-        len(weights.shape) < _VECTOR
-        or len(weights.indices) == _VECTOR
-        or size * math.prod(b.shape_of(weights.buffer)) < machine.fetched_stream
-    ):
-        return
-    vectors = weights.shape[-_VECTOR]
-    line = size * math.prod(weights.shape[1 - _VECTOR :])
-    indices = list(weights.indices)
-    indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(machine.fetch_distance // (vectors * line)))
-    for vector_index in range(vectors):
-        indices[-_VECTOR] = _index(vector_index)
-        prefetch(weights.buffer, indices, L2)
 
 
 def _index(value: int) -> ir.Value:

@@ -29,6 +29,7 @@ from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPatte
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
+from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
 from qdialect.lowering.vector_to_x86.transpositions import (
     PixelWrite,
     StridedRead,
@@ -47,9 +48,11 @@ def to_x86(module: ir.Module, target: Target) -> None:
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
+        if instructions := instruction_set_of(target):
+            prefetch_float_weights(module, instructions.machine)
         apply_instructions(module, _contractions(target))
         # Patterns of stores and conversions match vectors that fill registers.
-        if instructions := instruction_set_of(target):
+        if instructions:
             flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
         apply_instructions(module, _functions(target))

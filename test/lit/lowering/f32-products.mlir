@@ -1,5 +1,6 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
+// RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s --check-prefix=X86
 
 // A product of floats is added by a fused multiply-add, one that is rounded by an addition: in tiles as in scalar loops.
 
@@ -22,7 +23,7 @@
 // VECTOR-NEXT: scf.yield %[[TOTAL]]
 // VECTOR-NOT: vector.contract
 // Constant weights are packed: all terms of two vectors of columns, then of the next.  Sums of many terms lie in memory
-// between two steps.
+// between two steps.  Many of them are fetched ahead, for many rows.
 
 // CHECK-LABEL: func.func private @kernel_{{.*}}%{{.*}}: memref<70656xf32>{{.*}}qnn.scratch
 // CHECK: sizes: [2, 1104, 2, 16, 1], strides: [35328, 32, 16, 1, 1]
@@ -31,6 +32,8 @@
 // VECTOR: scf.for {{.*}} = %c0 to %c2{{.*}}
 // VECTOR: scf.for {{.*}} = %c0 to %c384 {{.*}} iter_args({{.*}}vector<12x1x2x16xf32>
 // VECTOR: scf.for {{.*}} = %c0 to %c336 {{.*}} iter_args({{.*}}vector<12x1x2x16xf32>
+// X86: memref.prefetch %{{.*}}, %c1, %c0, %c0], read, locality<2>, data
+// X86: math.fma %{{.*}} : vector<12x1x2x16xf32>
 func.func @main(%x: tensor<5x7xf32>, %y: tensor<7x32xf32>, %z: tensor<24x1104xf32>)
     -> (tensor<5x32xf32>, tensor<5x32xf32>, tensor<24x64xf32>) {
   %0 = "qnn.f32_matmul"(%x, %y) : (tensor<5x7xf32>, tensor<7x32xf32>) -> tensor<5x32xf32>
