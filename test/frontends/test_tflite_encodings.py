@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tflite
 from flatbuffers import Builder
+from recurrent_models import Loop
 from tflite_graphs import Given, Result, one_operator, reference, small_network
 
 from qdialect.frontends import tflite as frontend
@@ -110,6 +111,13 @@ def test_a_buffer_that_ends_behind_the_file() -> None:
     cut = with_buffers_behind(small_network())[:-_FIRST]
     with pytest.raises(ImportModelError, match=r"buffer \d+ must end within \d+ bytes"):
         read_graph(cut)
+
+
+def test_more_subgraphs_than_a_converter_writes_are_refused() -> None:
+    model = opened(Loop().content())
+    model.subgraphs = [*model.subgraphs, *[model.subgraphs[1]] * 70]
+    with pytest.raises(ImportModelError, match="model must have at most 64 subgraphs, but got 73"):
+        import_tflite(packed(model))
 
 
 def test_a_part_for_litert_takes_in_what_lies_behind() -> None:

@@ -194,6 +194,7 @@ def indexed() -> Iterator[Node]:
         values = np.clip(np.random.default_rng(0).normal(size=(2, 3, 20)) * 20 + 60, 0, 255).astype(dtype)
         yield largest(values, 7, HALF if values.itemsize == 1 else None)
     yield largest(np.array([[-0.0, 0.0, -1.0, 0.0, -0.0]], np.float32), 4)
+    yield largest(-np.arange(2**23, 2**23 + 8, dtype=np.float32)[None, ::-1].copy(), 3)
     # Cut towards zero, of sums that 32 bits do not hold.
     for dtype, axes in product((np.int32, np.int64), ([1], [0, 2])):
         values = np.random.default_rng(0).integers(-9, 10, (3, 7, 5)).astype(dtype)

@@ -60,7 +60,8 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.reference import interpreter
-from qdialect.targets import TARGETS
+from qdialect.runtime import compile_module
+from qdialect.targets import TARGETS, host_features, resolve
 from tools.float_errors import TRUTHS
 
 REDUCTIONS = [
@@ -233,6 +234,12 @@ PRODUCTS = [
     ((2, 2, 9, 8), (2, 2, 8, 9), False),
     ((17, 33), (33, 60), False),
     ((9, 20), (20, 91), True),
+    ((5, 1), (1, 33), True),
+    ((14, 3), (3, 1), True),
+    ((15, 1050), (1050, 45), True),
+    ((2, 17, 70), (2, 70, 200), False),
+    ((30, 1050), (1050, 40), False),
+    ((2, 3, 5), (2, 5, 9), True),
 ]
 
 
@@ -247,6 +254,29 @@ def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is
         return build(F32MatmulOp, *operands, element="f32", rounded_products=rounded).output
 
     check(graph([tensor(data, "f32"), *([] if is_known else [tensor(matrix, "f32")])], body))
+
+
+EXECUTED = [name for name in ("sse4.1", "avx2", "avx512bw", "host") if resolve(name).features <= host_features()]
+
+
+@pytest.mark.parametrize("target", EXECUTED)
+def test_sums_of_several_steps_are_one_chain_of_products(target: str) -> None:
+    rng = np.random.default_rng(0)
+    weight, bias = (rng.normal(size=shape).astype(np.float32) for shape in ((1100, 40), (40,)))
+
+    def body(x: ir.Value) -> ir.Value:
+        products = build(F32MatmulOp, x, constant(weight), element="f32").output
+        spread = build(BroadcastOp, constant(bias), element="f32", shape=(29, 40)).output
+        return arith.maximumf(arith.addf(products, spread), constant(np.full((29, 40), -20, np.float32)))
+
+    x = rng.normal(size=(29, 1100)).astype(np.float32)
+    x[3, 1024], x[7] = np.inf, -0.0
+    module = graph([tensor(x.shape, "f32")], body)
+    assert lower(module, resolve(target), Phase.LINALG).labels == ("input 0", "qnn.f32_matmul")
+    (wanted,) = interpreter.run(module, [x])
+    for threads in (1, 2):
+        found: Any = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
+        np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 
 CONVOLUTIONS = [

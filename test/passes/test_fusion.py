@@ -342,10 +342,11 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
     )
 
 
-def test_what_is_fused_and_decomposed_fuses_again() -> None:
+@pytest.mark.parametrize("is_integer", [False, True])
+def test_what_is_fused_and_decomposed_fuses_again(is_integer: bool) -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
-        value = f32(conv(x))
-        value = arith.addf(arith.addf(value, bias(value)), residual_of(r))
+        value = f32(conv(x, bias=bias_of() if is_integer else None))
+        value = arith.addf(value if is_integer else arith.addf(value, bias(value)), residual_of(r))
         return quantized(build_activation(Activation.LEAKY_RELU, value, 0.2))
 
     once = run_both(graph([IMAGE, OUT], body), FuseFloatEpiloguePass())

@@ -330,6 +330,17 @@ def test_dequantize_and_quantize_channels(element: str) -> None:
     check_export(graph([tensor((5, 3, 7), element)], body))
 
 
+def long_rows() -> ir.Module:
+    """A dense layer whose accumulators 32 bits do not hold."""
+    weight = np.full((1, 70_000), -128, np.int8)
+
+    def body(x: ir.Value) -> ir.Value:
+        scales: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}
+        return build(DenseOp, x, constant(weight), None, element="i32", **scales).output
+
+    return graph([tensor((1, 70_000), "ui8")], body)
+
+
 Unsupported = tuple[Callable[[], ir.Module], str]
 UNSUPPORTED: list[Unsupported] = [
     (lambda: pair(AddOp, arithmetic=AddArithmetic.FLOAT_ONCE), "'qnn.add' op arithmetic must be one without fused"),
@@ -357,6 +368,19 @@ UNSUPPORTED: list[Unsupported] = [
         ),
         "'qnn.requantize' op scales must give a multiplier that RESCALE takes",
     ),
+    (
+        lambda: of(
+            MatMulOp,
+            [tensor((2, 3), "i8"), tensor((3, 2), "i8")],
+            "i32",
+            input_scale=0.5,
+            input_zero_point=0,
+            weight_scales=(0.25,),
+            weight_zero_points=(1, 2),
+        ),
+        "'qnn.matmul' op weight_zero_points must be equal, but got [1, 2]",
+    ),
+    (long_rows, "'qnn.dense' op accumulators must have 32 bits, but may reach 2284800000"),
 ]
 
 

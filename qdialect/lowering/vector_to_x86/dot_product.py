@@ -43,7 +43,8 @@ from qdialect.targets.machine import Machine
 # In each 32-bit lane, the instructions add four products of bytes, or two of s16 words, to the accumulator, exactly.
 # A factor that has the loop over lanes is loaded as it lies in memory, with the taps of a lane adjacent; one that does
 # not is broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; if both factors have
-# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.
+# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.  Unsigned bytes may be fields
+# of the bits that are loaded.
 #
 # The rows of a tile are many short streams: they are prefetched into L1 while the previous tile computes, a little at
 # each step.  Weights are one stream, which the hardware prefetches, though not far enough ahead for data from memory; a
@@ -70,7 +71,7 @@ class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -262,7 +263,7 @@ class WidenedDot(InstructionPattern[_Widened]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     name: ClassVar[str] = "widened-dot"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
