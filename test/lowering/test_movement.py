@@ -51,14 +51,14 @@ def test_transpose(order: tuple[int, ...]) -> None:
 
 def test_bytes_are_transposed_in_squares() -> None:
     """Lines of 64 along one side or the other, squares of 16, and what is left of them."""
-    shapes = [(37, 150), (150, 37), (64, 64), (5, 21), (21, 85), (16, 69), (130, 70), (4, 70), (70, 3)]
+    shapes = [(21, 150), (150, 21), (70, 85), (5, 7)]
 
     def body(*arrays: ir.Value) -> list[ir.Value]:
         return [build(TransposeOp, one, element="ui8", permutation=(1, 0)).output for one in arrays]
 
     module = graph([tensor(shape, "ui8") for shape in shapes], body)
     inputs = [np.random.default_rng(i).integers(0, 256, shape).astype(np.uint8) for i, shape in enumerate(shapes)]
-    for target in (targets.host().name, "avx2", "sse4.1"):
+    for target in (targets.host().name, "avx2", "generic"):
         if targets.resolve(target).features <= targets.host_features():
             check_compiled(module, target, [inputs], [[one.T for one in inputs]])
 
