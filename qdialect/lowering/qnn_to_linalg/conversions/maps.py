@@ -135,7 +135,9 @@ def _masked(body: Body, value: Value, mask: Value) -> Value:
 
 def _mask(shape: tuple[int, ...], lanes: int) -> MapOperand:
     """All bits of the elements of a row, and none of its spare lanes."""
-    return MapOperand(np.repeat(np.int32([-1, 0]), [shape[-1], lanes - shape[-1]]), (*(0,) * (len(shape) - 1), 1))
+    return MapOperand(
+        np.repeat(np.array([-1, 0], dtype=np.int32), [shape[-1], lanes - shape[-1]]), (*(0,) * (len(shape) - 1), 1)
+    )
 
 
 def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
