@@ -198,6 +198,20 @@ def test_sums_are_quantized_by_a_wide_scale(result: Quantization) -> None:
     agreed(_sum(result), drawn(SHAPE_WIDE, np.uint8))
 
 
+@pytest.mark.parametrize("parameters", [(MASK, 255), (2.0**33, 7), (3.4e38, 0)])
+def test_numbers_beside_a_mask(parameters: Quantization) -> None:
+    """Those of less than a quarter of the scale are zero before they are divided."""
+    model = ModelBuilder()
+    parts = np.array([0, -0.0, 1e-38, 0.2499999, 0.25, 0.2500001, 0.4999999, 0.5, 0.5000001, 0.75, 1, 1.5, 99, np.inf])
+    with np.errstate(over="ignore"):
+        special = np.concatenate([parts * parameters[0], [1e-40, 1, 17]]).astype(np.float32)
+    values = np.concatenate([special, -special, [np.nan]]).reshape(5, 7).astype(np.float32)
+    node = model.node(
+        "QuantizeLinear", model.input("x", values.shape, np.float32), *model.parameters(parameters, np.uint8)
+    )
+    agreed(model.finish(node, dtype=np.uint8), values)
+
+
 @pytest.mark.parametrize("result", [(2.0**31, 255), (0.5, 128)])
 def test_quotients_that_no_i32_holds_saturate(result: Quantization) -> None:
     """As the standard says; ONNX Runtime gives the smallest quantized value for the largest sums."""

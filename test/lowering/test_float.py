@@ -40,6 +40,7 @@ from qdialect.dialect import (
     FusedConv2DOp,
     FusedDenseOp,
     FusedOp,
+    GatherOp,
     QuantizeOp,
     ReshapeOp,
     build,
@@ -343,6 +344,19 @@ def test_scales_that_are_powers_of_two(scaling: Scaling) -> None:
         for scale, nan in zip(POWERS, [*NanPolicy] * len(POWERS), strict=False)
     ]
     check_variants(QuantizeOp, [tensor(values.shape, "f32")], "ui8", variants, [values])
+
+
+def test_spare_lanes_are_zero() -> None:
+    """Those of rows that a kernel before has written without them."""
+
+    def body(x: ir.Value) -> ir.Value:
+        rows = build(GatherOp, x, element="f32", axis=0, indices=(3, 1, 4, 1, 5, 9, 2, 6)).output
+        quantized = build(QuantizeOp, arith.mulf(rows, rows), element="ui8", scales=(0.03,), zero_points=(3,)).output
+        return build(GatherOp, quantized, element="ui8", axis=0, indices=(2, 0, 1)).output
+
+    module = graph([tensor((10, 19), "f32")], body)
+    check(module)
+    assert "arith.andi" in str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
 
 
 @pytest.mark.parametrize(("scales", "wanted"), [((1.0,), ""), ((0.5, 2.0), "arith.mulf"), ((0.5, 0.7), "arith.divf")])

@@ -11,6 +11,7 @@ from compiled_ops import (
     TABLE,
     Attributes,
     check,
+    check_compiled,
     check_op,
     ends,
     quantization,
@@ -46,6 +47,20 @@ from qdialect.targets import TARGETS
 def test_transpose(order: tuple[int, ...]) -> None:
     shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
     check_op(TransposeOp, [tensor(shape, element)], element, permutation=order)
+
+
+def test_bytes_are_transposed_in_squares() -> None:
+    """Lines of 64 along one side or the other, squares of 16, and what is left of them."""
+    shapes = [(21, 150), (150, 21), (70, 85), (5, 7)]
+
+    def body(*arrays: ir.Value) -> list[ir.Value]:
+        return [build(TransposeOp, one, element="ui8", permutation=(1, 0)).output for one in arrays]
+
+    module = graph([tensor(shape, "ui8") for shape in shapes], body)
+    inputs = [np.random.default_rng(i).integers(0, 256, shape).astype(np.uint8) for i, shape in enumerate(shapes)]
+    for target in (targets.host().name, "avx2", "generic"):
+        if targets.resolve(target).features <= targets.host_features():
+            check_compiled(module, target, [inputs], [[one.T for one in inputs]])
 
 
 @variants_together
@@ -270,6 +285,9 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
     ((2, 5, 7, 19), 3, (18, 1, 7, 7, 0, 2, 1, 5)),
     ((2, 5, 19), 2, (0, 2, 4, 6, 18)),
     ((6, 2, 3, 2, 19), 0, (5, 1, 4, 4, 0, 3, 2, 1)),
+    # Rows and columns mirrored at both ends.
+    ((2, 5, 19), 2, (4, 3, 2, 1, *range(19), 17, 16, 15)),
+    ((2, 11, 7), 1, (4, 3, 2, 1, *range(11), 9, 8, 7)),
 ]
 
 

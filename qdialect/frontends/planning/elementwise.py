@@ -375,6 +375,10 @@ def unbounded_scale_of(tensor: Tensor) -> float | None:
     return None if scale <= 0 or is_scale(scale) else scale
 
 
+# Below it only numbers that are tiny themselves have subnormal ratios, which take some Intel cores a hundred cycles.
+_LARGE_SCALE = 2.0**32
+
+
 def plainly_quantized(
     call: Site, value: Value, element: str, scale: float, zero_point: int, scaling: Scaling = Scaling.DIVIDE
 ) -> Value:
@@ -387,6 +391,9 @@ def plainly_quantized(
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         is_product = scaling is Scaling.RECIPROCAL
+        if _LARGE_SCALE <= scale < math.inf:
+            # Zero as well, without a subnormal ratio: scores beside a mask of -3.4e38 would all have one.
+            x = s.select(s.compare("lt", s.op("math.absf", x), scale / 4), 0.0, x)
         scaled = s.op("arith.mulf", x, 1 / scale) if is_product else s.op("arith.divf", x, scale)
         rounded = s.op("math.roundeven", scaled)
         raised = s.select(s.compare("gt", rounded, low), rounded, float(low))

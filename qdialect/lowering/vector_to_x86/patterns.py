@@ -104,13 +104,17 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 
 
+_FEWEST_LANES = 4
+"""Of 32 bits, of a vector that every CPU has."""
+
+
 def _functions(target: Target) -> list[InstructionPattern[Any]]:
     """The patterns that emulate instructions that the target lacks."""
     instructions = instruction_set_of(target)
     has_roundings = instructions is None or instructions.has_roundings
     roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
-    squares = [TransposedSquare(instructions.lanes)] if instructions else []
+    squares = [TransposedSquare(instructions.lanes if instructions else _FEWEST_LANES)]
     return [*multiply_add, *roundings, *squares]
 
 

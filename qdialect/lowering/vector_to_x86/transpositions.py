@@ -93,12 +93,20 @@ def _zero(type_: ir.Type) -> ir.Attribute:
 # of column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
 # parts of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
 #
+# Of bytes it is up to 16 rows, and 16 columns for each part.  Row i and row i + 8 are unpacked to rows 2 i and 2 i + 1,
+# four times: each time the highest bit of a byte's row number becomes the lowest bit of its place in a part, and the
+# highest bit of its place the lowest of its row number.
+#
 # Lane by lane, LLVM finds instructions for the lanes of each result by themselves, two to three times as many, and
 # keeps most of their indices in memory.
 
 _BITS, _PART = 32, 4
 _FEWEST = 4
 """Rows, and numbers of a row, from which on a square is worth its shuffles."""
+_PLANES = range(2, 5)
+"""Rows of bytes whose transpositions are written as pixels."""
+_BYTES, _MOST_BYTES = 16, 64
+"""Bytes of a part, and the rows of a square of them; the longest row."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +131,18 @@ class TransposedSquare(InstructionPattern[Square]):
     def check(self, op: ir.Operation) -> Square | MatchFailure | None:
         shape, bits = b.shape_of(op.operands[0]), ir.VectorType(op.operands[0].type).element_type
         moved = [axis for axis in b.order_of(op) if shape[axis] != 1]
-        if moved == sorted(moved) or not (isinstance(bits, ir.F32Type) or b.is_integer(bits, _BITS)):
+        are_bytes = b.is_integer(bits, 8)
+        if moved == sorted(moved) or not (isinstance(bits, ir.F32Type) or b.is_integer(bits, _BITS) or are_bytes):
             return None
         if len(moved) != 2:
             return MatchFailure(f"all dimensions but two must be 1, but got {list(shape)}")
         columns, rows = (shape[axis] for axis in moved)
+        if are_bytes:
+            # Fewer planes become pixels by permutes, and fewer columns are read by them.
+            least, most = sorted((rows, columns))
+            fits = max(_PLANES) < least <= _BYTES and most <= _MOST_BYTES
+            problem = f"bytes must be from 5 by 5 to {_BYTES} by {_MOST_BYTES}, but got {rows} rows of {columns}"
+            return Square(rows, columns, _BYTES) if fits else MatchFailure(problem)
         if not (_FEWEST <= rows <= self._lanes and _FEWEST <= columns <= self._lanes):
             return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {columns}")
         size = next(size for size in (4, 8, 16) if size >= max(rows, columns))
@@ -136,10 +151,12 @@ class TransposedSquare(InstructionPattern[Square]):
     def emit(self, op: ir.Operation, match: Square) -> ir.Value:
         element = ir.VectorType(op.results[0].type).element_type
         source = vector.shape_cast(ir.VectorType.get([match.rows, match.columns], element), op.operands[0])
-        rows = [_widened(b.extract(source, [row]), match.size) for row in range(match.rows)]
-        rows += [_poison(rows[0].type)] * (match.size - match.rows)
+        lanes = -(-match.columns // match.size) * match.size
+        rows = [_widened(b.extract(source, [row]), lanes) for row in range(match.rows)]
+        rows += [_poison(rows[0].type)] * (-match.rows % match.size)
         value = _poison(ir.VectorType.get([match.columns, match.rows], element))
-        for column, own in enumerate(_transposed(rows)[: match.columns]):
+        transposed = _transposed_bytes(rows) if b.is_integer(element, 8) else _transposed(rows)
+        for column, own in enumerate(transposed[: match.columns]):
             value = b.insert(_widened(own, match.rows), value, [column])
         return vector.shape_cast(op.results[0].type, value)
 
@@ -163,6 +180,39 @@ def _transposed(rows: list[ir.Value]) -> list[ir.Value]:
         fours += [vector for half in (0, 1) for vector in _unpacked(low[half], high[half], 2)]
     columns = [_transposed_parts(fours[j::_PART]) for j in range(_PART)]
     return [own[part] for part in range(size // _PART) for own in columns]
+
+
+def _transposed_bytes(rows: list[ir.Value]) -> list[ir.Value]:
+    """The columns of squares of bytes, which lie side by side or one below the other."""
+    if len(rows) > _BYTES:
+        return _network([_joined(rows[row::_BYTES]) for row in range(_BYTES)])
+    starts, found = range(0, b.lanes_of(rows[0]), _BYTES), _network(rows)
+    return [b.shuffle(row, row, range(start, start + _BYTES)) for start in starts for row in found]
+
+
+def _network(rows: list[ir.Value]) -> list[ir.Value]:
+    """Part p of vector c of the result is column c of the square of the parts p."""
+    for _ in range(_BYTES.bit_length() - 1):
+        pairs = zip(rows[: _BYTES // 2], rows[_BYTES // 2 :], strict=True)
+        rows = [_interleaved(*pair, half) for pair in pairs for half in (0, _BYTES // 2)]
+    return rows
+
+
+def _joined(parts: list[ir.Value]) -> ir.Value:
+    """One to four vectors side by side."""
+    found = parts[0]
+    for part in parts[1:]:
+        size = b.lanes_of(found) + _BYTES
+        wide = _widened(part, b.lanes_of(found))
+        found = b.shuffle(found, wide, range(size))
+    return found
+
+
+def _interleaved(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
+    """Eight bytes of each part of two vectors in turn, from `start` of the part on."""
+    size = b.lanes_of(first)
+    lanes = [part + start + i for part in range(0, size, _BYTES) for i in range(_BYTES // 2)]
+    return b.shuffle(first, second, [source + lane for lane in lanes for source in (0, size)])
 
 
 def _unpacked(first: ir.Value, second: ir.Value, width: int) -> tuple[ir.Value, ir.Value]:
@@ -248,7 +298,6 @@ def _span(read: Read) -> int:
 # takes r - 1 permutes, each of which adds the bytes of one plane; LLVM would go byte by byte.
 
 _VECTOR = 64
-_PLANES = range(2, 5)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 SQUARE = 16
 """Elements along either side."""
 _WIDE = 64
-"""Elements of a plane of bytes that one permute makes pixels of."""
+"""Elements of a plane of bytes that one permute makes pixels of, and bytes of a row that are transposed together."""
 _PIXEL = 4
 """Bytes of a pixel."""
 
@@ -51,10 +51,31 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
     declared = [declare_operand(kernel, "source", source), declare_operand(kernel, "target", target)]
     buffers = (declared[0].buffer, declared[1].buffer)
     along = axes.index(contiguous[0])
-    width = _WIDE if _are_permuted(kernel, source, axes) else SQUARE
-    for row in split(axes[along].size, min(width, axes[along].size)):
-        for column in split(axes[-1].size, min(SQUARE, axes[-1].size)):
+    rows, columns = axes[along].size, axes[-1].size
+    # A line of bytes along the side whose rows are further apart: of the other side what is left of lines stays in L1.
+    is_of_lines = _is_of_bytes(source) and min(rows, columns) >= SQUARE
+    is_read_in_lines = columns < _WIDE or axes[-1].strides[0] >= axes[along].strides[1]
+    if _are_permuted(kernel, source, axes):
+        parts = split(rows, min(_WIDE, rows)), split(columns, columns)
+    else:
+        parts = (
+            _tiles(rows, is_of_lines and is_read_in_lines),
+            _tiles(columns, is_of_lines and not is_read_in_lines),
+        )
+    for row in parts[0]:
+        for column in parts[1]:
             _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset), stored)
+
+
+def _tiles(size: int, are_lines: bool) -> list[tuple[int, int, int]]:
+    """The parts of an axis: of whole lines, and of squares."""
+    whole = size // _WIDE * _WIDE if are_lines else 0
+    rest = split(size - whole, min(SQUARE, size - whole)) if whole < size else []
+    return [*(split(whole, _WIDE) if whole else []), *((whole + start, extent, tile) for start, extent, tile in rest)]
+
+
+def _is_of_bytes(source: MapOperand) -> bool:
+    return isinstance(source.source, BufferSlot) and source.source.storage.element == "i8"
 
 
 def _stored_as(source: MapOperand, target: MapOperand) -> Emit:
@@ -83,8 +104,7 @@ def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
 
 def _are_permuted(kernel: Kernel, source: MapOperand, axes: Sequence[Axis]) -> bool:
     """Whether permutes of bytes make pixels of planes."""
-    is_bytes = isinstance(source.source, BufferSlot) and source.source.storage.element == "i8"
-    return is_bytes and axes[-1].size <= _PIXEL and kernel.program.strategy.gathers_bytes
+    return _is_of_bytes(source) and axes[-1].size <= _PIXEL and kernel.program.strategy.gathers_bytes
 
 
 def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit) -> None:
