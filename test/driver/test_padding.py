@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import runpy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -25,7 +25,9 @@ from qdialect.runtime import Executable
 from qdialect.runtime.padded import Padding
 from qdialect.support.diagnostics import CompileError
 
+ORT: Any = import_module("onnxruntime")
 Array = NDArray[Any]
+Ports = Mapping[str, tuple[int, Sequence[int | str] | None]]
 HEADS, WIDTH, VOCABULARY = 2, 16, 11
 HIDDEN = HEADS * WIDTH
 PAST, TOKENS, TOTAL = "past_sequence_length", "sequence_length", "total_sequence_length"
@@ -52,7 +54,7 @@ class Graph:
         self.nodes.append(helper.make_node(kind, names, outputs, domain=domain, **attributes))
         return outputs[0]
 
-    def model(self, inputs: dict[str, tuple[int, list[Any]]], outputs: dict[str, tuple[int, list[Any]]]) -> bytes:
+    def model(self, inputs: Ports, outputs: Ports) -> bytes:
         ports = [[helper.make_tensor_value_info(n, *one) for n, one in each.items()] for each in (inputs, outputs)]
         graph = helper.make_graph(self.nodes, "g", *ports, self.constants)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
@@ -95,7 +97,7 @@ def joined_caches() -> bytes:
 
 
 def shared_lengths() -> bytes:
-    """A decoder as onnxruntime-genai writes it: GroupQueryAttention places the tokens by the sum of the mask."""
+    """A decoder as onnxruntime-genai writes it: GroupQueryAttention places tokens by the sum of the mask."""
     g = Graph()
     x = g.node("Gather", numbers(VOCABULARY, HIDDEN), "input_ids")
     last = g.node("Sub", g.node("ReduceSum", "attention_mask", integers(1)), integers(1))
@@ -106,19 +108,25 @@ def shared_lengths() -> bytes:
     how = {"domain": "com.microsoft", "num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
     operands = [*rows, "past_keys", "past_values", *lengths, *angles]
     heads = g.node("GroupQueryAttention", *operands, output="heads keys values", **how)
-    g.node("MatMul", g.node("Add", x, heads), numbers(HIDDEN, VOCABULARY), output="logits")
+    few_bits = np.random.default_rng(3).integers(0, 256, (VOCABULARY, 1, HIDDEN // 2), np.uint8)
+    operands = [g.node("Add", x, heads), few_bits, np.abs(numbers(VOCABULARY))]
+    how = {"domain": "com.microsoft", "K": HIDDEN, "N": VOCABULARY, "bits": 4, "block_size": HIDDEN}
+    g.node("MatMulNBits", *operands, output="logits", **how)
     return _decoder(g)
 
 
 def _decoder(g: Graph) -> bytes:
-    past, present = ["batch", HEADS, PAST, WIDTH], ["batch", HEADS, TOTAL, WIDTH]
-    inputs = {
+    past, present = (["batch", HEADS, extent, WIDTH] for extent in (PAST, TOTAL))
+    inputs: Ports = {
         "input_ids": (TensorProto.INT64, ["batch", TOKENS]),
         "attention_mask": (TensorProto.INT64, ["batch", TOTAL]),
         **dict.fromkeys(("past_keys", "past_values"), (TensorProto.FLOAT, past)),
     }
-    logits = (TensorProto.FLOAT, ["batch", TOKENS, VOCABULARY])
-    return g.model(inputs, {"logits": logits, **dict.fromkeys(("keys", "values"), (TensorProto.FLOAT, present))})
+    outputs: Ports = {
+        "logits": (TensorProto.FLOAT, ["batch", TOKENS, VOCABULARY]),
+        **dict.fromkeys(("keys", "values"), (TensorProto.FLOAT, present)),
+    }
+    return g.model(inputs, outputs)
 
 
 def call_of(tokens: int, past: int) -> list[Array]:
@@ -129,8 +137,8 @@ def call_of(tokens: int, past: int) -> list[Array]:
 
 def check(executable: Executable, content: bytes, calls: Sequence[tuple[int, int]]) -> None:
     """Results are those of ONNX Runtime for (tokens, earlier ones)."""
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names: list[str] = [one.name for one in session.get_inputs()]
     for call in calls:
         arrays = call_of(*call)
         wanted = session.run(None, dict(zip(names, arrays, strict=True)))

@@ -268,6 +268,15 @@ def dynamic_gather(site: Site) -> None:
     site.expect(frozenset(kept | {along + axis for axis in site.axes[1]}))
 
 
+@RULES.register("qnn.block_gather")
+def block_gather(site: Site) -> None:
+    """Rows of weights at indices, whose dimensions come first."""
+    site.check_attributes()
+    if any(site.axes[1:]):
+        site.refuse("its weights vary")
+    site.expect(site.axes[0])
+
+
 # Sums and extremes.
 
 _NEUTRAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -337,7 +346,7 @@ def products(site: Site) -> None:
     site.expect(frozenset(batches[0] | rows | columns))
 
 
-@RULES.register(*_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense"))
+@RULES.register(*_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense", "block_dense"))
 def rows(site: Site) -> None:
     """Rows by weights, the last dimension is summed up."""
     site.check_attributes()
