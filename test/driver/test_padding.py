@@ -30,6 +30,7 @@ Array = NDArray[Any]
 Ports = Mapping[str, tuple[int, Sequence[int | str] | None]]
 HEADS, WIDTH, VOCABULARY = 2, 16, 11
 HIDDEN = HEADS * WIDTH
+CONTRIB = "com.microsoft"
 PAST, TOKENS, TOTAL = "past_sequence_length", "sequence_length", "total_sequence_length"
 
 
@@ -48,15 +49,18 @@ class Graph:
         self.constants.append(numpy_helper.from_array(array, f"c{len(self.constants)}"))
         return self.constants[-1].name
 
-    def node(self, kind: str, *inputs: str | Array, output: str = "", domain: str = "", **attributes: Any) -> str:
+    def node(self, kind: str, *inputs: str | Array, output: str = "", **attributes: Any) -> str:
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         outputs = output.split() if output else [f"v{len(self.nodes)}"]
-        self.nodes.append(helper.make_node(kind, names, outputs, domain=domain, **attributes))
+        domain, _, operator = kind.rpartition(".")
+        self.nodes.append(helper.make_node(operator, names, outputs, domain=domain, **attributes))
         return outputs[0]
 
     def model(self, inputs: Ports, outputs: Ports) -> bytes:
-        ports = [[helper.make_tensor_value_info(n, *one) for n, one in each.items()] for each in (inputs, outputs)]
-        graph = helper.make_graph(self.nodes, "g", *ports, self.constants)
+        given, found = (
+            [helper.make_tensor_value_info(name, *one) for name, one in ports.items()] for ports in (inputs, outputs)
+        )
+        graph = helper.make_graph(self.nodes, "g", given, found, self.constants)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
@@ -105,13 +109,13 @@ def shared_lengths() -> bytes:
     lengths = [g.node("Cast", one, to=TensorProto.INT32) for one in (last, total)]
     rows = [g.node("MatMul", x, numbers(HIDDEN, HIDDEN, seed=i)) for i in range(3)]
     angles = [np.cos(numbers(600, WIDTH // 2)), np.sin(numbers(600, WIDTH // 2))]
-    how = {"domain": "com.microsoft", "num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
+    how = {"num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
     operands = [*rows, "past_keys", "past_values", *lengths, *angles]
-    heads = g.node("GroupQueryAttention", *operands, output="heads keys values", **how)
+    heads = g.node(f"{CONTRIB}.GroupQueryAttention", *operands, output="heads keys values", **how)
     few_bits = np.random.default_rng(3).integers(0, 256, (VOCABULARY, 1, HIDDEN // 2), np.uint8)
     operands = [g.node("Add", x, heads), few_bits, np.abs(numbers(VOCABULARY))]
-    how = {"domain": "com.microsoft", "K": HIDDEN, "N": VOCABULARY, "bits": 4, "block_size": HIDDEN}
-    g.node("MatMulNBits", *operands, output="logits", **how)
+    how = {"K": HIDDEN, "N": VOCABULARY, "bits": 4, "block_size": HIDDEN}
+    g.node(f"{CONTRIB}.MatMulNBits", *operands, output="logits", **how)
     return _decoder(g)
 
 

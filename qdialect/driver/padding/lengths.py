@@ -52,7 +52,8 @@ def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
     importing = options.importing
     first = given_extents(declared, importing.dims, importing.batch)
-    batches = frozenset(key for name, shape in declared.items() if shape for key in (f"{name}:0", shape[0]))
+    firsts = {name: shape[0] for name, shape in declared.items() if shape}
+    batches = frozenset(key for name, own in firsts.items() if isinstance(own, str) for key in (f"{name}:0", own))
     return PaddedLengths(path, options, first, batches, store, active_jobs()) if first else KnownLengths()
 
 

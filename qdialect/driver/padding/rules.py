@@ -196,16 +196,15 @@ def transpose(site: Site) -> None:
 @RULES.register("qnn.slice")
 def slice_of(site: Site) -> None:
     """Entries of the side without padding, or all of them."""
-    view, other = site.view, site.other.opview
+    views: list[Any] = [site.view, site.other.opview]
     site.check_attributes("begin", "size")
     for axis, extent in enumerate(site.shapes[0]):
-        pairs = [(one.begin[axis], one.size[axis]) for one in (view, other)]
+        pairs: list[tuple[int, int]] = [(view.begin[axis], view.size[axis]) for view in views]
         if axis not in site.axes[0]:
             if pairs[0] != pairs[1]:
                 site.refuse("what it takes depends on the extent")
             continue
-        (begin, size), (other_begin, other_size) = pairs
-        if view.strides[axis] != 1 or not _takes_entries(site, axis, extent, (begin, size), (other_begin, other_size)):
+        if views[0].strides[axis] != 1 or not _takes_entries(site, axis, extent, *pairs):
             site.refuse(f"it takes a part of dimension {axis}, which varies")
     site.gives_zero = site.is_zero[0]
 
