@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -196,6 +197,33 @@ def test_nothing_is_compiled_for_calls_within_ranges(compiled: list[None], tmp_p
     assert len(compiled) == count
     executable.save(tmp_path / "largest.so")
     check(qdialect.load(tmp_path / "largest.so"), content, [(1, 40)])
+
+
+class Rows(torch.nn.Module):
+    """One more row behind those of a cache; the mask counts all of them."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.cat([cache, x * mask.cumsum(-1)[:, -1:, None]], 1)
+        scores = (rows @ x.transpose(1, 2)).squeeze(-1) + torch.log(mask)
+        return (scores.softmax(-1)[:, None] @ rows), rows
+
+
+@pytest.mark.parametrize("dims", [{"cache:1": 7}, {"cache:1": (1, 40)}])
+def test_a_program_whose_lengths_depend_on_each_other(dims: Any, compiled: list[None], tmp_path: Path) -> None:
+    def inputs(past: int) -> list[torch.Tensor]:
+        return [
+            torch.tensor(one) for one in (numbers(1, 1, 4), np.ones((1, past + 1), np.float32), numbers(1, past, 4))
+        ]
+
+    past = torch.export.Dim("past", min=1, max=300)
+    program = torch.export.export(Rows(), tuple(inputs(7)), dynamic_shapes=({}, {1: past + 1}, {1: past}))
+    torch.export.save(program, tmp_path / "rows.pt2")
+    executable = qdialect.compile(tmp_path / "rows.pt2", dims=dims, fallback="none")
+    for count in (7, 8, 1, 21, 40):
+        arrays = inputs(count)
+        for found, wanted in zip(executable(*arrays), Rows()(*arrays), strict=True):
+            np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
+    assert len(compiled) == 2
 
 
 def test_the_example_generates_the_tokens_of_the_frameworks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from qdialect.runtime.base import Executable
 from qdialect.runtime.memory import CallLock
 from qdialect.runtime.padded import PaddedNetwork, Padding, best
-from qdialect.runtime.shaped import KnownLengths, Lengths, given_extents
+from qdialect.runtime.shaped import KnownLengths, Lengths, Ranges, given_extents, named_extents
 from qdialect.support.diagnostics import CompileError, QDialectError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.log import LOG
@@ -50,24 +50,34 @@ _FAILURES = 2
 
 def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> Lengths:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
-    importing = options.importing
-    first = given_extents(declared, importing.dims, importing.batch)
     firsts = {name: shape[0] for name, shape in declared.items() if shape}
     batches = frozenset(key for name, own in firsts.items() if isinstance(own, str) for key in (f"{name}:0", own))
-    return PaddedLengths(path, options, first, batches, store, active_jobs()) if first else KnownLengths()
+    importing = options.importing
+    first = given_extents(declared, importing.dims, importing.batch)
+    ranges = named_extents(declared, options.ranges)
+    return (
+        PaddedLengths(path, options, ranges, first or {}, batches, store, active_jobs()) if firsts else KnownLengths()
+    )
 
 
 class PaddedLengths:
     """Compiles networks for several extents each; threads may share it."""
 
     def __init__(
-        self, path: Path, options: CompileOptions, first: Extents, batches: Varying, store: Store | None, jobs: int
+        self,
+        path: Path,
+        options: CompileOptions,
+        ranges: Ranges,
+        first: Extents,
+        batches: Varying,
+        store: Store | None,
+        jobs: int,
     ) -> None:
-        """`first` are the extents that the model is compiled for anyway; those of `batches` do not vary."""
+        """`first` are the extents that the model is compiled for anyway, if that is known; `batches` do not vary."""
         self._path, self._options, self._store, self._jobs = path, options, store, jobs
-        self._first = first
+        self._first, self._ranges = first, ranges
         self._batches = batches
-        self._seen = [first]
+        self._seen: list[Extents] = []
         self._tried: set[tuple[Varying, str]] = set()
         self._failures: Counter[Varying] = Counter()
         self._networks: list[PaddedNetwork] = []
@@ -81,8 +91,8 @@ class PaddedLengths:
 
     def prepare(self) -> Executable | None:
         """Compile for the ranges; gives the network of the first extents if it computes all, else None."""
-        ranges = {name: ends for name, ends in self._options.ranges.items() if ends[1] > ends[0]}
-        if not ranges.keys() <= self._first.keys():
+        ranges = {name: ends for name, ends in self._ranges.items() if ends[1] > ends[0]}
+        if not ranges or not ranges.keys() <= self._first.keys():
             return None
         widths = {name: high - low for name, (low, high) in ranges.items()}
         if len(ranges) > 1 and len(set(widths.values())) == 1:
@@ -97,10 +107,10 @@ class PaddedLengths:
 
     def missing(self) -> Extents | None:
         """The least extents of the ranges, where networks compute more of the ranges but not these."""
-        least = {**self._first, **{name: low for name, (low, _) in self._options.ranges.items() if name in self._first}}
+        least = {**self._first, **{name: low for name, (low, _) in self._ranges.items() if name in self._first}}
         return least if self._networks and best(self._networks, least) is None else None
 
-    def executable(self, extents: Extents) -> Executable | None:
+    def executable(self, extents: Extents, first: Extents) -> Executable | None:
         """The network of these extents, in the code of larger ones; None where that is not proven to compute the same.
 
         Nothing is compiled for more than the ranges of the options.
@@ -108,19 +118,19 @@ class PaddedLengths:
         found = best(self._networks, extents)
         if found is None:
             with self._lock.lock:
-                found = self._made(extents)
+                found = self._made(extents, [*self._seen, first])
                 self._seen = [*self._seen[-_CANDIDATES:], extents]
         if found is None:
             return None
         self._prepare_next(found, extents)
         return found.executable(extents)
 
-    def _made(self, extents: Extents) -> PaddedNetwork | None:
+    def _made(self, extents: Extents, others: Sequence[Extents]) -> PaddedNetwork | None:
         if self._thread is not None:
             # It may compile what is missing.
             self._thread.join()
         found = best(self._networks, extents)
-        for varying in () if found else self._candidates(extents):
+        for varying in () if found else self._candidates(extents, others):
             for least in (_SMALLEST, 1):
                 self._try(self._largest(extents, varying, least), varying, extents)
                 found = found or best(self._networks, extents)
@@ -128,22 +138,22 @@ class PaddedLengths:
                 break
         return found
 
-    def _candidates(self, extents: Extents) -> list[Varying]:
-        """Which extents may vary together: those that did since another call, and one with its sums."""
-        found = [*self._changed(extents), *self._sums(extents)]
+    def _candidates(self, extents: Extents, others: Sequence[Extents]) -> list[Varying]:
+        """Which extents may vary together: those that do between this call and another, and one with its sums."""
+        found = [*self._changed(extents, others), *self._sums(extents, others)]
         return [one for one in dict.fromkeys(found) if self._may_vary(one, extents)][:_CANDIDATES]
 
     def _may_vary(self, varying: Varying, extents: Extents) -> bool:
         return varying.isdisjoint(self._batches) and all(extents[name] for name in varying)
 
-    def _changed(self, extents: Extents) -> Iterator[Varying]:
-        for seen in reversed(self._seen):
+    def _changed(self, extents: Extents, others: Sequence[Extents]) -> Iterator[Varying]:
+        for seen in others:
             changes = {name: extents[name] - own for name, own in seen.items() if extents[name] != own}
             if len(set(changes.values())) == 1:
                 yield frozenset(changes)
 
-    def _sums(self, extents: Extents) -> Iterator[Varying]:
-        found = self._totals([*self._seen, extents])
+    def _sums(self, extents: Extents, others: Sequence[Extents]) -> Iterator[Varying]:
+        found = self._totals([*others, extents])
         sums = frozenset[str]().union(*found.values())
         for name, other in sorted(found, key=lambda pair: -extents[pair[0]]):
             if name not in sums:
@@ -163,7 +173,7 @@ class PaddedLengths:
         """The extents of a network for these ones: the least of them is a power of two, within the ranges."""
         least = min(extents[name] for name in varying)
         more = max(smallest, 1 << least.bit_length()) - least
-        ranges = self._options.ranges
+        ranges = self._ranges
         more = min([more, *(ranges[name][1] - extents[name] for name in varying if name in ranges)])
         return {name: extent + more * (name in varying) for name, extent in extents.items()}
 
@@ -174,7 +184,7 @@ class PaddedLengths:
         if least <= most // 4 or (self._thread is not None and self._thread.is_alive()):
             return
         wanted = self._largest({n: own + (n in varying) for n, own in network.extents.items()}, varying)
-        ranges = self._options.ranges
+        ranges = self._ranges
         is_allowed = all(wanted[name] <= ranges[name][1] for name in varying if name in ranges)
         if is_allowed and not self._was_tried(wanted, varying):
             self._thread = threading.Thread(target=self._try, args=(wanted, varying), name="qdialect lengths")
