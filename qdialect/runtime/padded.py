@@ -118,7 +118,7 @@ class PaddedExecutable(Executable):
         self.outputs = padding.ports(code.outputs, padding.outputs, count)
         self.regions, self.kernels, self.calls, self.threads = code.regions, code.kernels, code.calls, code.threads
         self.constants_bytes, self.working_memory = code.constants_bytes, code.working_memory
-        self.target, self.is_float32 = code.target, code.is_float32
+        self.target, self.metadata, self.is_float32 = code.target, code.metadata, code.is_float32
 
     @property
     def workspaces(self) -> int:
