@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -223,17 +224,21 @@ class PaddedLengths:
 
         least = min(largest[name] for name in varying)
         problems: dict[str, None] = {}
+        read = cache(lambda count: self._read(largest, varying, count))
         for lowest, side in ((1, Side.BACK), (1, Side.FRONT), (2, Side.BACK), (2, Side.FRONT)):
-            module = self._read(largest, varying, 0)
+            module = read(0)
             # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
             counts = sorted({least - lowest, least // 2} - {0}, reverse=True)
-            smaller = [self._read(largest, varying, count) for count in counts]
+            smaller = [read(count) for count in counts]
             work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
             try:
                 inputs, outputs = padded(module, smaller, side)
             except QDialectError as error:
                 problems[error.message] = None
                 continue
+            # Only `module` is needed from here on, and each holds all constants.
+            del smaller
+            read.cache_clear()
             most = counts[0] if wanted is None else _most_padding(work, _MORE_WORK[min(len(varying), 2)])
             if wanted is not None and next(iter(largest[name] - wanted[name] for name in varying)) > most:
                 return None
