@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,46 +217,58 @@ class PaddedLengths:
     def _compiled(self, largest: Extents, varying: Varying, wanted: Extents | None) -> PaddedNetwork | None:
         """The network; None where it would compute too much for `wanted`, which else does not matter."""
         with LATE_IMPORTS:
-            from qdialect.driver.fallback import compile_tuned
-            from qdialect.driver.padding.network import padded, products
+            from qdialect.driver.padding.network import compared, padded, products
             from qdialect.driver.padding.rules import Side
-            from qdialect.frontends.model_files import is_float32
 
         least = min(largest[name] for name in varying)
-        problems: dict[str, None] = {}
+        # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
+        half = least // 2
+        if not half:
+            raise CompileError("there is no smaller network")
         read = cache(lambda count: self._read(largest, varying, count))
-        for lowest, side in ((1, Side.BACK), (1, Side.FRONT), (2, Side.BACK), (2, Side.FRONT)):
-            module = read(0)
-            # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
-            counts = sorted({least - lowest, least // 2} - {0}, reverse=True)
-            smaller = [read(count) for count in counts]
-            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
+        module, sides, problems = read(0), list[Side](), list[str]()
+        for side in Side:
             try:
+                compared(module, [read(half)], side)
+                sides.append(side)
+            except QDialectError as error:
+                problems.append(error.message)
+        for lowest, side in product((1, 2), sides):
+            counts = sorted({half, least - lowest}, reverse=True)
+            try:
+                smaller = [read(count) for count in counts]
                 inputs, outputs = padded(module, smaller, side)
             except QDialectError as error:
-                problems[error.message] = None
+                problems.append(error.message)
                 continue
+            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
             # Only `module` is needed from here on, and each holds all constants.
             del smaller
             read.cache_clear()
             most = counts[0] if wanted is None else _most_padding(work, _MORE_WORK[min(len(varying), 2)])
             if wanted is not None and next(iter(largest[name] - wanted[name] for name in varying)) > most:
                 return None
-            options = self._options
-            code = compile_tuned(
-                module,
-                target=options.target,
-                threads=options.threads,
-                store=self._store,
-                workspaces=options.workspaces,
-                tune=options.tune,
-                is_verified=True,
-            )
-            code.is_float32 = is_float32(module)
-            return PaddedNetwork(
-                code, Padding(tuple(inputs), tuple(outputs), side is Side.FRONT), largest, varying, most
-            )
-        raise CompileError(f"no side may have padding: {'; '.join(problems)}")
+            padding = Padding(tuple(inputs), tuple(outputs), side is Side.FRONT)
+            return PaddedNetwork(self._code(module), padding, largest, varying, most)
+        raise CompileError(f"no side may have padding: {'; '.join(dict.fromkeys(problems))}")
+
+    def _code(self, module: ir.Module) -> Executable:
+        with LATE_IMPORTS:
+            from qdialect.driver.fallback import compile_tuned
+            from qdialect.frontends.model_files import is_float32
+
+        options = self._options
+        code = compile_tuned(
+            module,
+            target=options.target,
+            threads=options.threads,
+            store=self._store,
+            workspaces=options.workspaces,
+            tune=options.tune,
+            is_verified=True,
+        )
+        code.is_float32 = is_float32(module)
+        return code
 
     def _read(self, largest: Extents, varying: Varying, count: int) -> ir.Module:
         """The module for `count` entries less."""

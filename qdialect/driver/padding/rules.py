@@ -29,10 +29,10 @@ Axes = frozenset[int]
 
 
 class Side(Enum):
-    """Where padding is: before the entries that count, or behind them."""
+    """Where padding is: behind the entries that count, or before them."""
 
-    FRONT = "front"
     BACK = "back"
+    FRONT = "front"
 
 
 @dataclass
