@@ -56,9 +56,9 @@ def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store:
     importing = options.importing
     first = given_extents(declared, importing.dims, importing.batch)
     ranges = named_extents(declared, options.ranges)
-    return (
-        PaddedLengths(path, options, ranges, first or {}, batches, store, active_jobs()) if firsts else KnownLengths()
-    )
+    if not firsts:
+        return KnownLengths()
+    return PaddedLengths(path, options, ranges, first or {}, batches, store, active_jobs())
 
 
 class PaddedLengths:
