@@ -188,19 +188,19 @@ class PaddedLengths:
         ranges = self._ranges
         is_allowed = all(wanted[name] <= ranges[name][1] for name in varying if name in ranges)
         if is_allowed and not self._was_tried(wanted, varying):
-            self._thread = threading.Thread(target=self._try, args=(wanted, varying), name="qdialect lengths")
+            self._thread = threading.Thread(target=self._try, args=(wanted, varying, None, 1), name="qdialect lengths")
             self._thread.start()
 
     def _was_tried(self, largest: Extents, varying: Varying) -> bool:
         return (varying, repr(largest)) in self._tried or self._failures[varying] >= _FAILURES
 
-    def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None) -> None:
+    def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None, jobs: int | None = None) -> None:
         """Compile a network for these extents and smaller ones, if that is proven and `wanted` is among them."""
         if self._was_tried(largest, varying) or (wanted and best(self._networks, wanted)):
             return
         self._tried.add((varying, repr(largest)))
         try:
-            with using_jobs(self._jobs):
+            with using_jobs(jobs or self._jobs):
                 made = self._compiled(largest, varying, wanted)
         except QDialectError as error:
             names = " and ".join(sorted(varying))
@@ -225,7 +225,11 @@ class PaddedLengths:
         half = least // 2
         if not half:
             raise CompileError("there is no smaller network")
-        read = cache(lambda count: self._read(largest, varying, count))
+
+        @cache
+        def read(count: int) -> ir.Module:
+            return self._read(largest, varying, count)
+
         module, sides, problems = read(0), list[Side](), list[str]()
         for side in Side:
             try:
