@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
+T = TypeVar("T")
 Compile = Callable[[Mapping[str, int]], Executable]
 """Compiles for extents by their names or as ``INPUT:AXIS``."""
 
@@ -45,7 +46,7 @@ class Lengths(Protocol):
         """Extents to compile for before they are needed, after `prepare`."""
         ...
 
-    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+    def executable(self, extents: Mapping[str, int], first: Mapping[str, int]) -> Executable | None:
         """The network of these extents, compiled for more than them if that is possible; None where it is not."""
         ...
 
@@ -62,7 +63,7 @@ class KnownLengths:
     def missing(self) -> Mapping[str, int] | None:
         """None: nothing is compiled."""
 
-    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+    def executable(self, extents: Mapping[str, int], first: Mapping[str, int]) -> Executable | None:
         """The network of these extents; None where none computes it."""
         found = best(self.networks, extents)
         return found.executable(extents) if found else None
@@ -182,7 +183,8 @@ class ShapedExecutable(Executable):
         self._check_ranges(key)
         if not is_called or self._others.find(key):
             return self._others.of(key, lambda: self._compile(extents))
-        return self._called.of(key, lambda: self._lengths.executable(extents) or self._compile(extents))
+        first = self._extents(self._first_shapes) or {}
+        return self._called.of(key, lambda: self._lengths.executable(extents, first) or self._compile(extents))
 
     def _check_ranges(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise `InputError` for an extent that is outside of its range."""
@@ -212,19 +214,22 @@ class ShapedExecutable(Executable):
         return found
 
 
+def named_extents(declared: OpenShapes, extents: Mapping[str, T]) -> dict[str, T]:
+    """What is given for open extents of inputs, by their names where they have one."""
+    keys = [_keys(name, axis, own) for name, shape in declared.items() for axis, own in enumerate(shape)]
+    return {options[-1]: extents[key] for options in keys for key in options if key in extents}
+
+
 def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
-    """The open extents of inputs by their keys, as `dims` says, a first one else `batch`; None where one is missing."""
-    keys = [
-        (axis, _keys(name, axis, extent))
-        for name, shape in declared.items()
-        for axis, extent in enumerate(shape)
-        if isinstance(extent, str)
-    ]
-    found = {own[-1]: dims[key] for _, own in keys for key in own if key in dims}
-    for axis, own in keys:
-        if axis == 0:
-            found.setdefault(own[-1], batch)
-    return found if all(own[-1] in found for _, own in keys) else None
+    """The open extents of inputs by their names, as `dims` says, a first one else `batch`; None where one misses."""
+    found = named_extents(declared, dims)
+    for name, shape in declared.items():
+        for axis, own in enumerate(shape):
+            if isinstance(own, str) and _keys(name, axis, own)[-1] not in found:
+                if axis:
+                    return None
+                found[_keys(name, axis, own)[-1]] = batch
+    return found
 
 
 class BatchShapedExecutable(ShapedExecutable):
@@ -304,7 +309,6 @@ def _keys(name: str, axis: int, extent: int | str) -> tuple[str, ...]:
 
 # A bounded cache of networks compiled for shapes of inputs; one thread compiles one while the others go on.
 
-T = TypeVar("T")
 Shapes = tuple[tuple[int, ...], ...]
 
 KEPT = 8

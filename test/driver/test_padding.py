@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -25,12 +26,13 @@ from qdialect.runtime import Executable
 from qdialect.runtime.padded import Padding
 from qdialect.support.diagnostics import CompileError
 
+ORT: Any = import_module("onnxruntime")
 Array = NDArray[Any]
+Ports = Mapping[str, tuple[int, Sequence[int | str] | None]]
 HEADS, WIDTH, VOCABULARY = 2, 16, 11
 HIDDEN = HEADS * WIDTH
+CONTRIB = "com.microsoft"
 PAST, TOKENS, TOTAL = "past_sequence_length", "sequence_length", "total_sequence_length"
-
-ORT: Any = import_module("onnxruntime")
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -48,17 +50,18 @@ class Graph:
         self.constants.append(numpy_helper.from_array(array, f"c{len(self.constants)}"))
         return self.constants[-1].name
 
-    def node(self, kind: str, *inputs: str | Array, output: str = "", domain: str = "", **attributes: Any) -> str:
+    def node(self, kind: str, *inputs: str | Array, output: str = "", **attributes: Any) -> str:
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         outputs = output.split() if output else [f"v{len(self.nodes)}"]
-        self.nodes.append(helper.make_node(kind, names, outputs, domain=domain, **attributes))
+        domain, _, operator = kind.rpartition(".")
+        self.nodes.append(helper.make_node(operator, names, outputs, domain=domain, **attributes))
         return outputs[0]
 
-    def model(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> bytes:
-        sources, results = (
-            [helper.make_tensor_value_info(n, *one) for n, one in each.items()] for each in (inputs, outputs)
+    def model(self, inputs: Ports, outputs: Ports) -> bytes:
+        given, found = (
+            [helper.make_tensor_value_info(name, *one) for name, one in ports.items()] for ports in (inputs, outputs)
         )
-        graph = helper.make_graph(self.nodes, "g", sources, results, self.constants)
+        graph = helper.make_graph(self.nodes, "g", given, found, self.constants)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
@@ -99,7 +102,7 @@ def joined_caches() -> bytes:
 
 
 def shared_lengths() -> bytes:
-    """A decoder as onnxruntime-genai writes it: GroupQueryAttention places the tokens by the sum of the mask."""
+    """A decoder as onnxruntime-genai writes it: GroupQueryAttention places tokens by the sum of the mask."""
     g = Graph()
     x = g.node("Gather", numbers(VOCABULARY, HIDDEN), "input_ids")
     last = g.node("Sub", g.node("ReduceSum", "attention_mask", integers(1)), integers(1))
@@ -107,22 +110,28 @@ def shared_lengths() -> bytes:
     lengths = [g.node("Cast", one, to=TensorProto.INT32) for one in (last, total)]
     rows = [g.node("MatMul", x, numbers(HIDDEN, HIDDEN, seed=i)) for i in range(3)]
     angles = [np.cos(numbers(600, WIDTH // 2)), np.sin(numbers(600, WIDTH // 2))]
-    how: dict[str, Any] = {"domain": "com.microsoft", "num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
+    how = {"num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
     operands = [*rows, "past_keys", "past_values", *lengths, *angles]
-    heads = g.node("GroupQueryAttention", *operands, output="heads keys values", **how)
-    g.node("MatMul", g.node("Add", x, heads), numbers(HIDDEN, VOCABULARY), output="logits")
+    heads = g.node(f"{CONTRIB}.GroupQueryAttention", *operands, output="heads keys values", **how)
+    few_bits = np.random.default_rng(3).integers(0, 256, (VOCABULARY, 1, HIDDEN // 2), np.uint8)
+    operands = [g.node("Add", x, heads), few_bits, np.abs(numbers(VOCABULARY))]
+    how = {"K": HIDDEN, "N": VOCABULARY, "bits": 4, "block_size": HIDDEN}
+    g.node(f"{CONTRIB}.MatMulNBits", *operands, output="logits", **how)
     return _decoder(g)
 
 
 def _decoder(g: Graph) -> bytes:
-    past, present = ["batch", HEADS, PAST, WIDTH], ["batch", HEADS, TOTAL, WIDTH]
-    inputs = {
+    past, present = (["batch", HEADS, extent, WIDTH] for extent in (PAST, TOTAL))
+    inputs: Ports = {
         "input_ids": (TensorProto.INT64, ["batch", TOKENS]),
         "attention_mask": (TensorProto.INT64, ["batch", TOTAL]),
         **dict.fromkeys(("past_keys", "past_values"), (TensorProto.FLOAT, past)),
     }
-    logits = (TensorProto.FLOAT, ["batch", TOKENS, VOCABULARY])
-    return g.model(inputs, {"logits": logits, **dict.fromkeys(("keys", "values"), (TensorProto.FLOAT, present))})
+    outputs: Ports = {
+        "logits": (TensorProto.FLOAT, ["batch", TOKENS, VOCABULARY]),
+        **dict.fromkeys(("keys", "values"), (TensorProto.FLOAT, present)),
+    }
+    return g.model(inputs, outputs)
 
 
 def call_of(tokens: int, past: int) -> list[Array]:
@@ -133,8 +142,8 @@ def call_of(tokens: int, past: int) -> list[Array]:
 
 def check(executable: Executable, content: bytes, calls: Sequence[tuple[int, int]]) -> None:
     """Results are those of ONNX Runtime for (tokens, earlier ones)."""
-    session: Any = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names: list[str] = [one.name for one in session.get_inputs()]
     for call in calls:
         arrays = call_of(*call)
         wanted = session.run(None, dict(zip(names, arrays, strict=True)))
@@ -188,6 +197,33 @@ def test_nothing_is_compiled_for_calls_within_ranges(compiled: list[None], tmp_p
     assert len(compiled) == count
     executable.save(tmp_path / "largest.so")
     check(qdialect.load(tmp_path / "largest.so"), content, [(1, 40)])
+
+
+class Rows(torch.nn.Module):
+    """One more row behind those of a cache; the mask counts all of them."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.cat([cache, x * mask.cumsum(-1)[:, -1:, None]], 1)
+        scores = (rows @ x.transpose(1, 2)).squeeze(-1) + torch.log(mask)
+        return (scores.softmax(-1)[:, None] @ rows), rows
+
+
+@pytest.mark.parametrize("dims", [{"cache:1": 7}, {"cache:1": (1, 40)}])
+def test_a_program_whose_lengths_depend_on_each_other(dims: Any, compiled: list[None], tmp_path: Path) -> None:
+    def inputs(past: int) -> list[torch.Tensor]:
+        return [
+            torch.tensor(one) for one in (numbers(1, 1, 4), np.ones((1, past + 1), np.float32), numbers(1, past, 4))
+        ]
+
+    past = torch.export.Dim("past", min=1, max=300)
+    program = torch.export.export(Rows(), tuple(inputs(7)), dynamic_shapes=({}, {1: past + 1}, {1: past}))
+    torch.export.save(program, tmp_path / "rows.pt2")
+    executable = qdialect.compile(tmp_path / "rows.pt2", dims=dims, fallback="none")
+    for count in (7, 8, 1, 21, 40):
+        arrays = inputs(count)
+        for found, wanted in zip(executable(*arrays), Rows()(*arrays), strict=True):
+            np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
+    assert len(compiled) == 2
 
 
 def test_the_example_generates_the_tokens_of_the_frameworks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -366,3 +366,47 @@ def test_one_input(is_causal: int, earlier: bool, outputs: int) -> None:
 def test_the_standard_operator(is_causal: int, key_heads: int) -> None:
     keys, cache = (BATCH, key_heads, NEW, KEPT_WIDTH), (BATCH, key_heads, EARLIER, KEPT_WIDTH)
     _check("Attention", [SPLIT, keys, keys, None, cache, cache], 3, {}, is_causal=is_causal)
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("steps", "begins", "how"),
+    [
+        (1, [0, 4], {"is_causal": 1}),
+        (3, [2, 0], {"is_causal": 1}),
+        (3, [3, 1], {"is_causal": 0, "is_masked": True}),
+        (2, [4, 5], {"is_causal": 0, "mode": "circular"}),
+        (5, [0, 0], {"is_causal": 1, "rank": 3}),
+    ],
+)
+def test_caches_that_are_written_in_place(steps: int, begins: list[int], how: dict[str, Any]) -> None:
+    """Rows put into a cache at an index of each sequence; keys behind the last one do not count."""
+    length, is_flat, mode = 6, how.get("rank") == 3, str(how.get("mode", "linear"))
+    rows = (KEPT_HEADS * KEPT_WIDTH,) if is_flat else (KEPT_WIDTH,)
+    before = (BATCH,) if is_flat else (BATCH, KEPT_HEADS)
+    sizes = {"q": steps, "k": steps, "v": steps, "keys": length, "values": length}
+    given = {name: numbers(*before, size, *rows, seed=index) for index, (name, size) in enumerate(sizes.items())}
+    totals = np.minimum(np.array(begins) + steps, length)
+    model = ModelBuilder()
+    names = {name: model.input(name, array.shape) for name, array in given.items()}
+    names |= {name: model.input(name, (BATCH,), np.int64) for name in ("begins", "totals")}
+    where = {"axis": len(before), "mode": mode}
+    caches = [
+        model.node("TensorScatter", names[cache], names[own], names["begins"], output=f"new_{cache}", **where)
+        for cache, own in (("keys", "k"), ("values", "v"))
+    ]
+    mask = np.random.default_rng(1).random((steps, length)) < 0.7
+    masks = model.constant(mask) if "is_masked" in how else ""
+    heads = {"q_num_heads": KEPT_HEADS, "kv_num_heads": KEPT_HEADS} if is_flat else {}
+    y = model.node(
+        "Attention", names["q"], *caches, masks, "", "", names["totals"], is_causal=how["is_causal"], **heads
+    )
+    content = model.finish(y, *caches, dtype=np.float32, version=24)
+    arrays = [*given.values(), np.array(begins), totals]
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], arrays, strict=True)))
+    module = import_onnx(content)
+    found = interpreter.run(module, arrays)
+    check_compiled(module, "host", [arrays], [found])
+    for one, other in zip(found, wanted, strict=True):
+        assert_floats_within(one, other, "layer")

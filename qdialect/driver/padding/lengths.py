@@ -10,7 +10,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
+from functools import cache
+from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ import numpy as np
 from qdialect.runtime.base import Executable
 from qdialect.runtime.memory import CallLock
 from qdialect.runtime.padded import PaddedNetwork, Padding, best
-from qdialect.runtime.shaped import KnownLengths, Lengths, given_extents
+from qdialect.runtime.shaped import KnownLengths, Lengths, Ranges, given_extents, named_extents
 from qdialect.support.diagnostics import CompileError, QDialectError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.log import LOG
@@ -50,23 +51,34 @@ _FAILURES = 2
 
 def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> Lengths:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
+    firsts = {name: shape[0] for name, shape in declared.items() if shape}
+    batches = frozenset(key for name, own in firsts.items() if isinstance(own, str) for key in (f"{name}:0", own))
     importing = options.importing
     first = given_extents(declared, importing.dims, importing.batch)
-    batches = frozenset(str(key) for name, shape in declared.items() if shape for key in (f"{name}:0", shape[0]))
-    return PaddedLengths(path, options, first, batches, store, active_jobs()) if first else KnownLengths()
+    ranges = named_extents(declared, options.ranges)
+    if not firsts:
+        return KnownLengths()
+    return PaddedLengths(path, options, ranges, first or {}, batches, store, active_jobs())
 
 
 class PaddedLengths:
     """Compiles networks for several extents each; threads may share it."""
 
     def __init__(
-        self, path: Path, options: CompileOptions, first: Extents, batches: Varying, store: Store | None, jobs: int
+        self,
+        path: Path,
+        options: CompileOptions,
+        ranges: Ranges,
+        first: Extents,
+        batches: Varying,
+        store: Store | None,
+        jobs: int,
     ) -> None:
-        """`first` are the extents that the model is compiled for anyway; those of `batches` do not vary."""
+        """`first` are the extents that the model is compiled for anyway, if that is known; `batches` do not vary."""
         self._path, self._options, self._store, self._jobs = path, options, store, jobs
-        self._first = first
+        self._first, self._ranges = first, ranges
         self._batches = batches
-        self._seen = [first]
+        self._seen: list[Extents] = []
         self._tried: set[tuple[Varying, str]] = set()
         self._failures: Counter[Varying] = Counter()
         self._networks: list[PaddedNetwork] = []
@@ -80,8 +92,8 @@ class PaddedLengths:
 
     def prepare(self) -> Executable | None:
         """Compile for the ranges; gives the network of the first extents if it computes all, else None."""
-        ranges = {name: ends for name, ends in self._options.ranges.items() if ends[1] > ends[0]}
-        if not ranges.keys() <= self._first.keys():
+        ranges = {name: ends for name, ends in self._ranges.items() if ends[1] > ends[0]}
+        if not ranges or not ranges.keys() <= self._first.keys():
             return None
         widths = {name: high - low for name, (low, high) in ranges.items()}
         if len(ranges) > 1 and len(set(widths.values())) == 1:
@@ -96,10 +108,10 @@ class PaddedLengths:
 
     def missing(self) -> Extents | None:
         """The least extents of the ranges, where networks compute more of the ranges but not these."""
-        least = {**self._first, **{name: low for name, (low, _) in self._options.ranges.items() if name in self._first}}
+        least = {**self._first, **{name: low for name, (low, _) in self._ranges.items() if name in self._first}}
         return least if self._networks and best(self._networks, least) is None else None
 
-    def executable(self, extents: Extents) -> Executable | None:
+    def executable(self, extents: Extents, first: Extents) -> Executable | None:
         """The network of these extents, in the code of larger ones; None where that is not proven to compute the same.
 
         Nothing is compiled for more than the ranges of the options.
@@ -107,19 +119,19 @@ class PaddedLengths:
         found = best(self._networks, extents)
         if found is None:
             with self._lock.lock:
-                found = self._made(extents)
+                found = self._made(extents, [*self._seen, first])
                 self._seen = [*self._seen[-_CANDIDATES:], extents]
         if found is None:
             return None
         self._prepare_next(found, extents)
         return found.executable(extents)
 
-    def _made(self, extents: Extents) -> PaddedNetwork | None:
+    def _made(self, extents: Extents, others: Sequence[Extents]) -> PaddedNetwork | None:
         if self._thread is not None:
             # It may compile what is missing.
             self._thread.join()
         found = best(self._networks, extents)
-        for varying in () if found else self._candidates(extents):
+        for varying in () if found else self._candidates(extents, others):
             for least in (_SMALLEST, 1):
                 self._try(self._largest(extents, varying, least), varying, extents)
                 found = found or best(self._networks, extents)
@@ -127,22 +139,22 @@ class PaddedLengths:
                 break
         return found
 
-    def _candidates(self, extents: Extents) -> list[Varying]:
-        """Which extents may vary together: those that did since another call, and one with its sums."""
-        found = [*self._changed(extents), *self._sums(extents)]
+    def _candidates(self, extents: Extents, others: Sequence[Extents]) -> list[Varying]:
+        """Which extents may vary together: those that do between this call and another, and one with its sums."""
+        found = [*self._changed(extents, others), *self._sums(extents, others)]
         return [one for one in dict.fromkeys(found) if self._may_vary(one, extents)][:_CANDIDATES]
 
     def _may_vary(self, varying: Varying, extents: Extents) -> bool:
         return varying.isdisjoint(self._batches) and all(extents[name] for name in varying)
 
-    def _changed(self, extents: Extents) -> Iterator[Varying]:
-        for seen in reversed(self._seen):
+    def _changed(self, extents: Extents, others: Sequence[Extents]) -> Iterator[Varying]:
+        for seen in others:
             changes = {name: extents[name] - own for name, own in seen.items() if extents[name] != own}
             if len(set(changes.values())) == 1:
                 yield frozenset(changes)
 
-    def _sums(self, extents: Extents) -> Iterator[Varying]:
-        found = self._totals([*self._seen, extents])
+    def _sums(self, extents: Extents, others: Sequence[Extents]) -> Iterator[Varying]:
+        found = self._totals([*others, extents])
         sums = frozenset[str]().union(*found.values())
         for name, other in sorted(found, key=lambda pair: -extents[pair[0]]):
             if name not in sums:
@@ -162,7 +174,7 @@ class PaddedLengths:
         """The extents of a network for these ones: the least of them is a power of two, within the ranges."""
         least = min(extents[name] for name in varying)
         more = max(smallest, 1 << least.bit_length()) - least
-        ranges = self._options.ranges
+        ranges = self._ranges
         more = min([more, *(ranges[name][1] - extents[name] for name in varying if name in ranges)])
         return {name: extent + more * (name in varying) for name, extent in extents.items()}
 
@@ -173,22 +185,22 @@ class PaddedLengths:
         if least <= most // 4 or (self._thread is not None and self._thread.is_alive()):
             return
         wanted = self._largest({n: own + (n in varying) for n, own in network.extents.items()}, varying)
-        ranges = self._options.ranges
+        ranges = self._ranges
         is_allowed = all(wanted[name] <= ranges[name][1] for name in varying if name in ranges)
         if is_allowed and not self._was_tried(wanted, varying):
-            self._thread = threading.Thread(target=self._try, args=(wanted, varying), name="qdialect lengths")
+            self._thread = threading.Thread(target=self._try, args=(wanted, varying, None, 1), name="qdialect lengths")
             self._thread.start()
 
     def _was_tried(self, largest: Extents, varying: Varying) -> bool:
         return (varying, repr(largest)) in self._tried or self._failures[varying] >= _FAILURES
 
-    def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None) -> None:
+    def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None, jobs: int | None = None) -> None:
         """Compile a network for these extents and smaller ones, if that is proven and `wanted` is among them."""
         if self._was_tried(largest, varying) or (wanted and best(self._networks, wanted)):
             return
         self._tried.add((varying, repr(largest)))
         try:
-            with using_jobs(self._jobs):
+            with using_jobs(jobs or self._jobs):
                 made = self._compiled(largest, varying, wanted)
         except QDialectError as error:
             names = " and ".join(sorted(varying))
@@ -205,42 +217,62 @@ class PaddedLengths:
     def _compiled(self, largest: Extents, varying: Varying, wanted: Extents | None) -> PaddedNetwork | None:
         """The network; None where it would compute too much for `wanted`, which else does not matter."""
         with LATE_IMPORTS:
-            from qdialect.driver.fallback import compile_tuned
-            from qdialect.driver.padding.network import padded, products
+            from qdialect.driver.padding.network import compared, padded, products
             from qdialect.driver.padding.rules import Side
-            from qdialect.frontends.model_files import is_float32
 
         least = min(largest[name] for name in varying)
-        problems: dict[str, None] = {}
-        for lowest, side in ((1, Side.BACK), (1, Side.FRONT), (2, Side.BACK), (2, Side.FRONT)):
-            module = self._read(largest, varying, 0)
-            # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
-            counts = sorted({least - lowest, least // 2} - {0}, reverse=True)
-            smaller = [self._read(largest, varying, count) for count in counts]
-            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
+        # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
+        half = least // 2
+        if not half:
+            raise CompileError("there is no smaller network")
+
+        @cache
+        def read(count: int) -> ir.Module:
+            return self._read(largest, varying, count)
+
+        module, sides, problems = read(0), list[Side](), list[str]()
+        for side in Side:
             try:
+                compared(module, [read(half)], side)
+                sides.append(side)
+            except QDialectError as error:
+                problems.append(error.message)
+        for lowest, side in product((1, 2), sides):
+            counts = sorted({half, least - lowest}, reverse=True)
+            try:
+                smaller = [read(count) for count in counts]
                 inputs, outputs = padded(module, smaller, side)
             except QDialectError as error:
-                problems[error.message] = None
+                problems.append(error.message)
                 continue
+            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
+            # Only `module` is needed from here on, and each holds all constants.
+            del smaller
+            read.cache_clear()
             most = counts[0] if wanted is None else _most_padding(work, _MORE_WORK[min(len(varying), 2)])
             if wanted is not None and next(iter(largest[name] - wanted[name] for name in varying)) > most:
                 return None
-            options = self._options
-            code = compile_tuned(
-                module,
-                target=options.target,
-                threads=options.threads,
-                store=self._store,
-                workspaces=options.workspaces,
-                tune=options.tune,
-                is_verified=True,
-            )
-            code.is_float32 = is_float32(module)
-            return PaddedNetwork(
-                code, Padding(tuple(inputs), tuple(outputs), side is Side.FRONT), largest, varying, most
-            )
-        raise CompileError(f"no side may have padding: {'; '.join(problems)}")
+            padding = Padding(tuple(inputs), tuple(outputs), side is Side.FRONT)
+            return PaddedNetwork(self._code(module), padding, largest, varying, most)
+        raise CompileError(f"no side may have padding: {'; '.join(dict.fromkeys(problems))}")
+
+    def _code(self, module: ir.Module) -> Executable:
+        with LATE_IMPORTS:
+            from qdialect.driver.fallback import compile_tuned
+            from qdialect.frontends.model_files import is_float32
+
+        options = self._options
+        code = compile_tuned(
+            module,
+            target=options.target,
+            threads=options.threads,
+            store=self._store,
+            workspaces=options.workspaces,
+            tune=options.tune,
+            is_verified=True,
+        )
+        code.is_float32 = is_float32(module)
+        return code
 
     def _read(self, largest: Extents, varying: Varying, count: int) -> ir.Module:
         """The module for `count` entries less."""

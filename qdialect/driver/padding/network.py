@@ -36,19 +36,25 @@ def padded(network: ir.Module, smaller: Sequence[ir.Module], side: Side) -> tupl
     or whose sums and extremes leave padding out; constants along it begin or end as those of smaller networks.  Raises
     `CompileError` at the first op for which that is not proven.
     """
-    found = [_Comparison(network, other, side) for other in smaller]
+    found = compared(network, smaller, side)
+    _Change(network, side).apply(found.sums)
+    function = main_function(network)
+    *arguments, _ = function.regions[0].blocks[0].arguments
+    *_, end = function.regions[0].blocks[0].operations
+    context.verify(network)
+    return [found.axes[value] for value in arguments], [found.axes[value] for value in end.operands]
+
+
+def compared(network: ir.Module, smaller: Sequence[ir.Module], side: Side) -> Comparison:
+    """What varies between a network and `smaller` ones; raises `CompileError` as `padded` does."""
+    found = [Comparison(network, other, side) for other in smaller]
     most = max(one.difference for one in found)
     for one in found:
         one.compare(most)
     for other in found[1:]:
         if other.axes != found[0].axes:
             raise error_at(main_function(network).location, "the same extents must vary between all networks")
-    _Change(network, side).apply(found[0].sums)
-    function = main_function(network)
-    *arguments, _ = function.regions[0].blocks[0].arguments
-    *_, end = function.regions[0].blocks[0].operations
-    context.verify(network)
-    return [found[0].axes[value] for value in arguments], [found[0].axes[value] for value in end.operands]
+    return found[0]
 
 
 def products(network: ir.Module) -> int:
@@ -58,7 +64,7 @@ def products(network: ir.Module) -> int:
     return sum(math.prod(shape_of(op.results[0].type)) * shape_of(op.operands[0].type)[-1] for op in found)
 
 
-class _Comparison:
+class Comparison:
     """A network and a smaller one, op by op."""
 
     def __init__(self, network: ir.Module, smaller: ir.Module, side: Side) -> None:

@@ -29,10 +29,10 @@ Axes = frozenset[int]
 
 
 class Side(Enum):
-    """Where padding is: before the entries that count, or behind them."""
+    """Where padding is: behind the entries that count, or before them."""
 
-    FRONT = "front"
     BACK = "back"
+    FRONT = "front"
 
 
 @dataclass
@@ -196,17 +196,15 @@ def transpose(site: Site) -> None:
 @RULES.register("qnn.slice")
 def slice_of(site: Site) -> None:
     """Entries of the side without padding, or all of them."""
-    other: Any = site.other.opview
-    view = site.view
+    views: list[Any] = [site.view, site.other.opview]
     site.check_attributes("begin", "size")
     for axis, extent in enumerate(site.shapes[0]):
-        pairs = [(one.begin[axis], one.size[axis]) for one in (view, other)]
+        pairs: list[tuple[int, int]] = [(view.begin[axis], view.size[axis]) for view in views]
         if axis not in site.axes[0]:
             if pairs[0] != pairs[1]:
                 site.refuse("what it takes depends on the extent")
             continue
-        (begin, size), (other_begin, other_size) = pairs
-        if view.strides[axis] != 1 or not _takes_entries(site, axis, extent, (begin, size), (other_begin, other_size)):
+        if views[0].strides[axis] != 1 or not _takes_entries(site, axis, extent, *pairs):
             site.refuse(f"it takes a part of dimension {axis}, which varies")
     site.gives_zero = site.is_zero[0]
 
@@ -267,6 +265,15 @@ def dynamic_gather(site: Site) -> None:
     site.refuse_axes([along], "it takes elements of")
     kept = {axis if axis < along else axis + added - 1 for axis in site.axes[0]}
     site.expect(frozenset(kept | {along + axis for axis in site.axes[1]}))
+
+
+@RULES.register("qnn.block_gather")
+def block_gather(site: Site) -> None:
+    """Rows of weights at indices, whose dimensions come first."""
+    site.check_attributes()
+    if any(site.axes[1:]):
+        site.refuse("its weights vary")
+    site.expect(site.axes[0])
 
 
 # Sums and extremes.
@@ -338,7 +345,7 @@ def products(site: Site) -> None:
     site.expect(frozenset(batches[0] | rows | columns))
 
 
-@RULES.register(*_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense"))
+@RULES.register(*_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense", "block_dense"))
 def rows(site: Site) -> None:
     """Rows by weights, the last dimension is summed up."""
     site.check_attributes()

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.building.op_builder import Arithmetic, F32Builder
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning.attention import Attention, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import broadcast_shape, element_type
+from qdialect.frontends.planning.elementwise import (
+    binary,
+    broadcast_shape,
+    constant_of,
+    element_type,
+    elementwise,
+    tensor_of,
+    unary,
+    value_of_tensor,
+)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known, product
 from qdialect.ir._mlir import ir
 
@@ -259,7 +270,6 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     Several heads of the queries may share one of the keys and values.
     """
     call.count(3, 7)
-    _refuse(call, {6: "nonpad_kv_seqlen"})
     precision: int = call.attribute("softmax_precision", F32)
     require(precision == F32, f"softmax_precision must be {F32}, that of f32, but got {precision}")
     cache = cache_of(call, 4, 5)
@@ -277,7 +287,36 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
     scores = (*query[:3], cache.length + key[2])
     biases, counted = _masks(call, scores)
-    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, counted)
+    if call.optional(6) is not None:
+        require(not cache.length, "input 6, nonpad_kv_seqlen, must be omitted where inputs 4 and 5 are caches")
+        counted, how = _counted(call, scores, counted, is_causal=is_causal), replace(how, is_causal=False)
+    emit = None if counted is None else _taken(counted)
+    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, emit)
+
+
+def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) -> Value:
+    """Which scores count, [B, 1, S, L], of sequences of `nonpad_kv_seqlen` keys, the last of which are the queries'."""
+    batch, _, steps, length = scores
+    lengths = value_of(call, 6)
+    holds = lengths.element == "i64" and lengths.shape == (batch,)
+    require(holds, f"input 6, nonpad_kv_seqlen, must be {batch} entries of i64, but got {list(lengths.shape)}")
+    totals = move_value(call.plan, call.name, lengths, Reshaping((batch, 1, 1, 1)), None)
+    keys = constant_of(call, np.arange(length).reshape(1, 1, 1, -1))
+    # How many keys from its own on a query is from the end.
+    behind = constant_of(
+        call, np.arange(steps)[::-1].reshape(1, 1, -1, 1) if is_causal else np.zeros((1, 1, 1, 1), int)
+    )
+
+    def is_counted(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        total, key, last = operands
+        return s.compare("lt", key, s.op("arith.subi", total, last))
+
+    found = elementwise(call, [totals, keys, behind], "i1", is_counted)
+    return found if mask is None else binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
+
+
+def _taken(value: Value) -> Emit:
+    return lambda emitter: emitter.to_channels_first(value)
 
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
@@ -289,7 +328,7 @@ def _head_count(call: Call, shape: Shape, index: int) -> int:
     return _heads(call, name)
 
 
-def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Emit | None]:
+def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Value | None]:
     """Input 3: numbers to be added to the scores, or booleans that select the scores that count."""
     if call.optional(3) is None:
         return [], None
@@ -298,7 +337,7 @@ def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Emit | None]:
     mask = value_of(call, 3)
     holds = broadcast_shape(mask.shape, scores) == scores
     require(holds, f"input 3 must broadcast to {list(scores)}, but got {list(mask.shape)}")
-    return [], lambda emitter: emitter.to_channels_first(mask)
+    return [], mask
 
 
 def _attended(
@@ -368,6 +407,63 @@ def cache_of(call: Call, keys: int, values: int) -> Cache:
     holds = all(len(shape) == 4 for shape in shapes) and shapes[0][:3] == shapes[1][:3]
     require(holds, f"caches must have 4 dimensions and one length, but got {shapes[0]} and {shapes[1]}")
     return Cache(*(tensor.f32(call.plan, call.name) for tensor in tensors))
+
+
+def rows_at(call: Call, own: Value, row: Value) -> Value:
+    """The rows of [B, N, S, K] that `row`, [B, 1, L, 1], names, or the nearest: [B, N, L, K], or one for all of L."""
+    batch, heads, steps, width = own.shape
+    if steps == 1:
+        return own
+    begins = np.arange(batch * heads, dtype=NUMPY_DTYPES[row.element]) * steps
+    first = constant_of(call, begins.reshape(batch, heads, 1))
+    line = move_value(call.plan, call.name, row, Reshaping((row.shape[0], 1, row.shape[2])), None)
+
+    def index(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        place, start = operands
+        inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
+        return s.op("arith.addi", start, inside)
+
+    indices = elementwise(call, [line, first], row.element, index)
+    lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
+    return value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
+
+
+@imports("TensorScatter")
+def _tensor_scatter(call: Call) -> Tensor:
+    """A cache with the rows of input 1 in place of its own from an index of each sequence on."""
+    call.count(2, 3)
+    cache, own = (value_of(call, index) for index in range(2))
+    axis: int = call.attribute("axis", -2)
+    axis += len(cache.shape) if axis < 0 else 0
+    holds = 1 <= axis < len(cache.shape) == len(own.shape) and own.shape[axis] <= cache.shape[axis]
+    wanted = (*cache.shape[:axis], own.shape[axis] if holds else 0, *cache.shape[axis + 1 :])
+    require(holds and own.shape == wanted, f"updates must fit {list(cache.shape)}, but got {list(own.shape)}")
+    require(own.element == cache.element, f"updates must be {cache.element}, but got {own.element}")
+    mode: str = call.attribute("mode", "linear")
+    require(mode in ("linear", "circular"), f"mode must be linear or circular, but got {mode}")
+    batch, length, steps = cache.shape[0], cache.shape[axis], own.shape[axis]
+    sides = math.prod(cache.shape[1:axis]), math.prod(cache.shape[axis + 1 :])
+    flat = [
+        move_value(call.plan, call.name, one, Reshaping((batch, sides[0], one.shape[axis], sides[1])), None)
+        for one in (cache, own)
+    ]
+    first = constant_of(call, np.zeros(batch, np.int64)) if call.optional(2) is None else value_of(call, 2)
+    holds = first.element == "i64" and first.shape == (batch,)
+    require(holds, f"input 2, write_indices, must be {batch} entries of i64, but got {list(first.shape)}")
+    begins = move_value(call.plan, call.name, first, Reshaping((batch, 1, 1, 1)), None)
+    places = constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
+
+    def distance(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        beyond = s.op("arith.subi", *operands)
+        if mode == "linear":
+            return beyond
+        return s.op("arith.remsi", s.op("arith.addi", s.op("arith.remsi", beyond, length), length), length)
+
+    row = elementwise(call, [places, begins], "i64", distance)
+    is_own = unary(call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps)))
+    operands = [is_own, rows_at(call, flat[1], row), flat[0]]
+    found = elementwise(call, operands, cache.element, lambda s, held: s.select(*held))
+    return tensor_of(move_value(call.plan, call.name, found, Reshaping(cache.shape), None))
 
 
 def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:

@@ -12,7 +12,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.building.slices import Slice, gather, take_slices
-from qdialect.frontends.onnx.operators.attention import appended, cache_of, float_bias, heads_of, softcap_of
+from qdialect.frontends.onnx.operators.attention import appended, cache_of, float_bias, heads_of, rows_at, softcap_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, elementwise, unary, value_of_tensor
@@ -180,7 +180,7 @@ class _Lengths:
         row = elementwise(call, [places, earlier], "i32", beyond)
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
-        sources = [self._extended(call, cached), own if steps == 1 else self._at(call, own, row)]
+        sources = [self._extended(call, cached), rows_at(call, own, row)]
 
         def chosen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
             first, second, before, after = operands
@@ -194,21 +194,6 @@ class _Lengths:
         if steps == self.length:
             return rows
         return appended(call, rows, constant_of(call, np.zeros((batch, heads, self.length - steps, width), np.float32)))
-
-    def _at(self, call: Call, own: Value, row: Value) -> Value:
-        """The rows of [B, N, S, D] that `row`, [B, 1, L, 1], names, or the nearest."""
-        batch, heads, steps, width = own.shape
-        first = constant_of(call, np.arange(batch * heads, dtype=np.int32).reshape(batch, heads, 1) * steps)
-        line = move_value(call.plan, call.name, row, Reshaping((batch, 1, self.length)), None)
-
-        def index(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            place, start = operands
-            inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
-            return s.op("arith.addi", start, inside)
-
-        indices = elementwise(call, [line, first], "i32", index)
-        lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
-        return value_of_tensor(call, gathered(call.plan, call.name, Computed(lines.shape, lines), indices, 0))
 
     def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
         """Which keys a query sees, [B, 1, S, L].

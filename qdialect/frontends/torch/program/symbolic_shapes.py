@@ -180,7 +180,8 @@ def sizes_of(declared: Mapping[str, Declared], extents: Extents, ranges: Mapping
     Raises `ImportModelError` for extents that stay open, all at once, and for sizes that do not fit.
     """
     sizes: dict[str, int] = {}
-    for name, shape in declared.items():
+    # Expressions of symbols, such as a length with one entry more, follow from inputs that have the symbols alone.
+    for name, shape in sorted(declared.items(), key=lambda item: any(map(_is_expression, item[1]))):
         try:
             _bind_input(name, shape, extents, sizes)
         except UnsupportedError as error:
@@ -192,6 +193,10 @@ def sizes_of(declared: Mapping[str, Declared], extents: Extents, ranges: Mapping
         if not holds:
             raise ImportModelError(f"extent '{symbol}' must be in [{minimum}, {maximum}], but got {size}")
     return sizes
+
+
+def _is_expression(part: int | str) -> bool:
+    return isinstance(part, str) and not shown(part).isidentifier()
 
 
 def open_shape(declared: Declared) -> tuple[int | str, ...]:
