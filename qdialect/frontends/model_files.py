@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path, PosixPath
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from qdialect.arithmetic.profiles import TFLITE_PROFILES
@@ -343,9 +343,9 @@ def path_or_module(model: object) -> Path | ir.Module:
     if isinstance(model, Path):
         return model
     if isinstance(model, str | os.PathLike):
-        return Path(model)
+        return Path(cast("os.PathLike[str]", model))
     if isinstance(model, bytes | bytearray | memoryview):
-        content = bytes(model)
+        content = bytes(cast("bytes", model))
         return _owned(content, _suffix_of(content))
     onnx, torch = sys.modules.get("onnx"), sys.modules.get("torch")
     if onnx is not None and isinstance(model, onnx.ModelProto):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
-from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -136,7 +136,8 @@ class ComposeChain(LutPattern):
     """``f(g(x))`` of two 8-bit functions is one table."""
 
     name: ClassVar[str] = "compose-chain"
-    roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
+    roots: ClassVar[tuple[str, ...]] = ("qnn.lut", "qnn.clip", "qnn.requantize")
+    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (UnaryOp,)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
         inner = _function(producer(op.input))

@@ -24,7 +24,8 @@ class SinkReshape(Pattern[ReshapeOp]):
     """
 
     name: ClassVar[str] = "sink-reshape"
-    roots = _SUNK_THROUGH
+    roots: ClassVar[tuple[str, ...]] = ()
+    root_classes: ClassVar[tuple[type[QnnOp], ...]] = _SUNK_THROUGH
 
     def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
         reshape = produced_by(op.operation.operands[0], ReshapeOp)

@@ -69,7 +69,10 @@ class SinkThroughUnary(_Sink):
     """Past an op with one operand; the dimensions that its attributes name are renamed."""
 
     name: ClassVar[str] = "sink-through-unary"
-    roots = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
+    roots: ClassVar[tuple[str, ...]] = ()
+    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (
+        *(UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp),
+    )
 
     def check(self, op: QnnOp) -> _Match | None:
         transpose = produced_by(op.operation.operands[0], TransposeOp)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
 from qdialect.arithmetic.choices import LeakyMode
-from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
+from qdialect.dialect import LeakyReluOp, QnnOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import rebuilt
@@ -26,7 +26,8 @@ class TabulateUnary(LutPattern):
     """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
     name: ClassVar[str] = "tabulate-unary"
-    roots = (UnaryOp,)
+    roots: ClassVar[tuple[str, ...]] = ()
+    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (UnaryOp,)
     leaky_mode: LeakyMode | None = None
 
     def check(self, op: UnaryOp) -> LutMatch | None:
