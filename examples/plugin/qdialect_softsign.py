@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import qdialect
 from qdialect.arithmetic.expressions import Input
-from qdialect.dialect import UnaryOp, build
+from qdialect.dialect import TanhOp, UnaryOp, build
 from qdialect.dialect.type_constraints import element_of
 
 X = Input()
@@ -21,7 +21,7 @@ class TanhIsSoftsign(qdialect.Pattern):
     """A tanh becomes a softsign, which has the same limits."""
 
     name = "tanh-is-softsign"
-    roots = ("qnn.tanh",)
+    roots = (TanhOp,)
 
     def check(self, op):
         if op.output_scale < 1 / 128:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
-from qdialect.dialect import ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -31,7 +31,7 @@ class ComposeDag(LutPattern):
     """A function of two tensors that depend on one alone, through branches that share ops, is a table of that one."""
 
     name: ClassVar[str] = "compose-dag"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         subgraph = _subgraph(op)
@@ -136,8 +136,7 @@ class ComposeChain(LutPattern):
     """``f(g(x))`` of two 8-bit functions is one table."""
 
     name: ClassVar[str] = "compose-chain"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.lut", "qnn.clip", "qnn.requantize")
-    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (UnaryOp,)
+    roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
         inner = _function(producer(op.input))
@@ -159,7 +158,7 @@ class ComposeDiamond(LutPattern):
     """``x * f(x)`` and the like: a function of two tensors that are functions of one tensor is a table of that."""
 
     name: ClassVar[str] = "compose-diamond"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         source = _common_source(op)
@@ -181,7 +180,7 @@ class LutToClip(Pattern[Bounds]):
     """A table that clamps and keeps the parameters is a clip."""
 
     name: ClassVar[str] = "lut-to-clip"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
+    roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> Bounds | None:
         return clamp_of(op)

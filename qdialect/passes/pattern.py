@@ -99,9 +99,8 @@ class Pattern(ABC, Generic[M]):
     """
 
     name: ClassVar[str]
-    roots: ClassVar[tuple[str, ...]]
-    root_classes: ClassVar[tuple[type[QnnOp], ...]] = ()
-    """Classes whose ops are roots too, those of plugins among them."""
+    roots: ClassVar[tuple[str | type[QnnOp], ...]]
+    """Names of ops, and classes, which stand for all their ops: those of plugins too."""
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
@@ -235,8 +234,7 @@ def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: 
 def reasons(op: ir.Operation, patterns: Sequence[Pattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
     """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
     for pattern in patterns:
-        is_root = op.name in pattern.roots or isinstance(op.opview, pattern.root_classes)
-        found = pattern.match(op.opview) if is_root else None
+        found = pattern.match(op.opview) if _has_root(pattern, op) else None
         if isinstance(found, MatchFailure):
             yield pattern.name, found
 
@@ -251,10 +249,20 @@ def explain_left(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> None:
 def _by_root(patterns: Sequence[Pattern[Any]]) -> dict[str, list[Pattern[Any]]]:
     found: dict[str, list[Pattern[Any]]] = {}
     for pattern in patterns:
-        classes = [op for op in cast("list[type[QnnOp]]", Qnn.operations) if issubclass(op, pattern.root_classes)]
-        for name in dict.fromkeys((*pattern.roots, *(op.OPERATION_NAME for op in classes))):
+        for name in dict.fromkeys(name for root in pattern.roots for name in names_of_root(root)):
             found.setdefault(name, []).append(pattern)
     return found
+
+
+def names_of_root(root: str | type[QnnOp]) -> Sequence[str]:
+    """The names of the ops that are a root."""
+    if isinstance(root, str):
+        return (root,)
+    return [op.OPERATION_NAME for op in cast("list[type[QnnOp]]", Qnn.operations) if issubclass(op, root)]
+
+
+def _has_root(pattern: Pattern[Any], op: ir.Operation) -> bool:
+    return any(op.name == root if isinstance(root, str) else isinstance(op.opview, root) for root in pattern.roots)
 
 
 def _configuration(*, folds: bool) -> rewrite.GreedyRewriteConfig:

@@ -24,8 +24,7 @@ class SinkReshape(Pattern[ReshapeOp]):
     """
 
     name: ClassVar[str] = "sink-reshape"
-    roots: ClassVar[tuple[str, ...]] = ()
-    root_classes: ClassVar[tuple[type[QnnOp], ...]] = _SUNK_THROUGH
+    roots = _SUNK_THROUGH
 
     def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
         reshape = produced_by(op.operation.operands[0], ReshapeOp)

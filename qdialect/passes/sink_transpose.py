@@ -69,10 +69,7 @@ class SinkThroughUnary(_Sink):
     """Past an op with one operand; the dimensions that its attributes name are renamed."""
 
     name: ClassVar[str] = "sink-through-unary"
-    roots: ClassVar[tuple[str, ...]] = ()
-    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (
-        *(UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp),
-    )
+    roots = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
 
     def check(self, op: QnnOp) -> _Match | None:
         transpose = produced_by(op.operation.operands[0], TransposeOp)
@@ -92,7 +89,7 @@ class SinkThroughBinary(_Sink):
     """Past add, mul and concat whose operands are transposed alike, or constant."""
 
     name: ClassVar[str] = "sink-through-binary"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul", "qnn.concat")
+    roots = ("qnn.add", "qnn.mul", "qnn.concat")
 
     def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | MatchFailure | None:
         operands = list(op.operation.operands)
@@ -124,7 +121,7 @@ class HoistAboveDequantize(Pattern[DequantizeOp]):
     """
 
     name: ClassVar[str] = "hoist-above-dequantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape")
+    roots = ("qnn.transpose", "qnn.reshape")
 
     def check(self, op: TransposeOp | ReshapeOp) -> DequantizeOp | MatchFailure | None:
         dequantize = produced_by(op.input, DequantizeOp)

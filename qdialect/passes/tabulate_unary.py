@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import QuantParams
 from qdialect.arithmetic.choices import LeakyMode
-from qdialect.dialect import LeakyReluOp, QnnOp, RequantizeOp, UnaryOp
+from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import rebuilt
@@ -26,8 +26,7 @@ class TabulateUnary(LutPattern):
     """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
     name: ClassVar[str] = "tabulate-unary"
-    roots: ClassVar[tuple[str, ...]] = ()
-    root_classes: ClassVar[tuple[type[QnnOp], ...]] = (UnaryOp,)
+    roots = (UnaryOp,)
     leaky_mode: LeakyMode | None = None
 
     def check(self, op: UnaryOp) -> LutMatch | None:
@@ -40,7 +39,7 @@ class TabulateRequantize(LutPattern):
     """A requantize from 8 bits to 8 bits is a table."""
 
     name: ClassVar[str] = "tabulate-requantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
         if not is_eight_bit(op.input) or not is_eight_bit(op.output):
@@ -55,7 +54,7 @@ class TabulateConstantOperand(LutPattern):
     """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
     name: ClassVar[str] = "tabulate-constant-operand"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
@@ -73,7 +72,7 @@ class SetLeakyMode(Pattern[LeakyMode]):
     """A leaky_relu follows the arithmetic `mode` instead of its own."""
 
     name: ClassVar[str] = "set-leaky-mode"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.leaky_relu",)
+    roots = ("qnn.leaky_relu",)
     mode: LeakyMode
 
     def check(self, op: LeakyReluOp) -> LeakyMode | MatchFailure | None:

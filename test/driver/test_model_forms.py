@@ -91,8 +91,7 @@ def test_contents_are_told_apart(name: str, folder: Path) -> None:
     assert not list(folder.glob("qdialect-*"))
 
 
-SYMBOLIC: Callable[..., Any] = vars(torch.fx)["symbolic_trace"]
-TRACE: Callable[..., Any] = vars(torch.jit)["trace"]
+JIT: Any = torch.jit
 
 
 class Net(torch.nn.Module):
@@ -102,9 +101,9 @@ class Net(torch.nn.Module):
 
 REFUSED: dict[str, Callable[[], Any]] = {
     "must be exported, but got an nn.Module of class Net": Net,
-    "must be exported, but got a GraphModule of class": lambda: SYMBOLIC(Net()),
-    "must be exported, but got TorchScript of class": lambda: TRACE(Net(), torch.zeros(1)),
-    "must be exported, but got TorchScript of class ScriptFunction": lambda: TRACE(torch.relu, torch.zeros(1)),
+    "must be exported, but got a GraphModule of class": lambda: torch.fx.symbolic_trace(Net()),
+    "must be exported, but got TorchScript of class": lambda: JIT.trace(Net(), torch.zeros(1)),
+    "must be exported, but got TorchScript of class ScriptFunction": lambda: JIT.trace(torch.relu, torch.zeros(1)),
     "model must be a path, the content of a file, .* but got an object of int": lambda: 42,
     "bytes must be the content of a file of kind .mlir, .tflite": lambda: b"\xff\xfe\x00model",
 }

@@ -22,7 +22,6 @@ func.func @main(%a: tensor<2x4xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, q
   return %x, %y : tensor<2x4xi8>, tensor<2x4xi8>
 }
 """
-FROM_NUMPY: Callable[[Any], Any] = vars(torch)["from_numpy"]
 A, B = np.full((2, 4), -100, np.int8), np.full((2, 4), 120, np.int8)
 
 
@@ -36,11 +35,12 @@ def executable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return qdialect.load(path)
 
 
+TORCH: Any = torch
 FEEDS: list[Callable[[Executable], Any]] = [
     lambda one: one(A, B),
     lambda one: one({"out": B, "image": A}),
     lambda one: one({"out": B}, image=A),
-    lambda one: one.submit({"out": B, "image": FROM_NUMPY(A)}).result(),
+    lambda one: one.submit({"out": B, "image": TORCH.from_numpy(A)}).result(),
     lambda one: one.submit(A, B).result(),
     lambda one: asyncio.run(_awaited(one)),
     lambda one: tuple(one(A, B, returns="dict").values()),

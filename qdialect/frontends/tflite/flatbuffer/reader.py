@@ -149,7 +149,7 @@ def metadata(content: bytes) -> dict[str, str]:
             entry: Any = model.Metadata(index)
             buffer: Any = model.Buffers(entry.Buffer())
             if 0 < buffer.DataLength() <= _MAX_METADATA_BYTES:
-                raw: bytes = buffer.DataAsNumpy().tobytes()
+                raw = buffer.DataAsNumpy().tobytes()
                 own = _described(raw) if raw[4:8] == _DESCRIPTION else {entry.Name(): raw}
                 found |= dict(_texts(own))
     return found
