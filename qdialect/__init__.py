@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from qdialect.passes.pipeline import PassManager
     from qdialect.passes.registry import register as register_pass
     from qdialect.runtime import Executable
+    from qdialect.runtime.base import CallTime
     from qdialect.runtime.external_calls import External
     from qdialect.support.diagnostics import (
         CompileError,
@@ -155,7 +156,7 @@ def compile(
 
         found = compiled_before(source, options)
         if found is not None:
-            return found
+            return _profiled(found, model, options)
     # Not a decorator: a warning names the caller's line.
     with paused_collector():
         with LATE_IMPORTS:
@@ -163,7 +164,24 @@ def compile(
             from qdialect.support.threads import using_jobs
 
         with using_jobs(options.jobs):
-            return compile_model(source, options)
+            return _profiled(compile_model(source, options), model, options)
+
+
+def _profiled(executable: Executable, model: Model, options: CompileOptions) -> Executable:
+    """`executable`, which knows how its calls are timed, if it is of a file."""
+    is_one = not options.is_dynamic and not options.externals and all(one.is_compiled for one in executable.regions)
+    if not is_one or not isinstance(model, str | PathLike):
+        return executable
+    path = Path(model)
+
+    def time_calls() -> tuple[CallTime, ...]:
+        with LATE_IMPORTS:
+            from qdialect.driver.tuning import call_times
+
+        return call_times(path, options)
+
+    executable.time_calls = time_calls
+    return executable
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:

@@ -50,6 +50,11 @@ def add_quiet_argument(add: Callable[..., object]) -> None:
     add("--quiet", "-q", action=_Quiet, nargs=0, help="print no warnings, progress or remarks on stderr, only errors")
 
 
+def add_json_argument(add: Callable[..., object]) -> None:
+    """Add ``--json`` by the method `add` of a parser or group."""
+    add("--json", action="store_true", help="print the report as one JSON object instead of tables")
+
+
 # The option ``--jobs`` of the commands that compile.
 
 

@@ -10,7 +10,7 @@ from qdialect.cache import store as folder
 from qdialect.cache.fingerprint import cpu, own_files, unknown
 from qdialect.cache.store import Store, opened
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser
+from qdialect.cli.arguments import CommandParser, add_json_argument
 from qdialect.support.diagnostics import InputError
 
 PROGRAM = "qdialect-cache"
@@ -32,6 +32,7 @@ class Arguments(argparse.Namespace):
 
     command: str
     size: str | None
+    json: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: Arguments) -> int:
     if options.size is not None and options.command != "prune":
         raise InputError(f"--size must be given with prune, but got {options.command}")
+    if options.json and options.command != "info":
+        raise InputError(f"--json must be given with info, but got {options.command}")
     return _COMMANDS[options.command](options)
 
 
@@ -52,23 +55,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--size", metavar="BYTES", help="of prune: what may stay, such as 100M (default: the limit of the cache)"
     )
+    add_json_argument(parser.add_argument)
     return parser
 
 
-def _info(_: Arguments) -> int:
+def _info(options: Arguments) -> int:
     root, limit = folder.location(), folder.size_limit()
     if folder.is_off() or root is None:
         reason = f"{folder.VARIABLE} is off" if folder.is_off() else "the user has no home folder"
-        print(f"nothing is kept: {reason}")
-        return 0
-    store = opened(root)
-    files = store.files() if store else []
-    entries = [file for file in files if not file.is_draft]
+        root = None
+    else:
+        reason = unknown(cpu(), own_files())[1]
+    store = opened(root) if root else None
+    entries = [file for file in (store.files() if store else []) if not file.is_draft]
     size = sum(file.size for file in entries)
-    reason = unknown(cpu(), own_files())[1]
+    if options.json:
+        place = str(root) if root else None
+        found = {"folder": place, "entries": len(entries), "bytes": size, "limit": limit, "unused_because": reason}
+        terminal.write_json("-", found)
+        return 0
     if reason:
         print(f"nothing is kept: {reason}")
-    print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")
+    if root:
+        print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from qdialect import targets
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import CommandParser
+from qdialect.cli.arguments import CommandParser, add_json_argument
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.driver.report import NetworkReport, NodeReport, report
 from qdialect.frontends.model_files import FORMATS, format_of, is_float32
@@ -114,6 +114,8 @@ def _import(options: argparse.Namespace) -> int:
             if is_given:
                 raise InputError(f"{option} must be given without --report, which prints no module")
         return _report(options, path, how)
+    if options.json:
+        raise InputError("--json must be given with --report")
     if options.fallback == "framework":
         raise InputError("--fallback framework must be given with --report: a module has no regions of a framework")
     module = format_of(path).read(path, how)
@@ -128,7 +130,11 @@ def _import(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace, path: Path, how: ImportOptions) -> int:
     found = report(path, targets.host(), how, options.fallback or "none")
-    terminal.write_output(options.output, f"{report_text(found)}\n")
+    if options.json:
+        calls = found.lowered.calls if found.lowered else ()
+        terminal.write_json(options.output, {"nodes": found.nodes, "calls": calls, "regions": found.regions})
+    else:
+        terminal.write_output(options.output, f"{report_text(found)}\n")
     if found.error is not None:
         raise found.error
     return 0
@@ -157,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="instead of the module, a table: what each node became, which kernel computes it, what blocks it",
     )
+    add_json_argument(parser.add_argument)
     parser.add_argument(
         "--mlir-print-debuginfo", action="store_true", help="print locations too: the names of the model's nodes"
     )

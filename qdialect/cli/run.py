@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+_REPORTED = (
+    *("target", "threads", "inputs", "outputs", "kernels", "calls", "constants_bytes", "working_memory", "regions"),
+    "metadata",
+)
 _SHOWN_VALUES = 6
 # From this number of elements in a row on, the largest are printed instead of the first.
 _MIN_SCORES = 10
@@ -52,14 +56,20 @@ def _run(options: Arguments) -> int:
     terminal.progress("loading" if options.is_library else "measuring kernels" if options.tune else "compiling")
     start = time.perf_counter()
     executable = _executable(options)
-    _print_network(executable, "loaded" if options.is_library else "compiled", time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if not options.json:
+        _print_network(executable, "loaded" if options.is_library else "compiled", seconds)
     reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
     inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
-    print(_output_table(executable, outputs))
     if options.output_dir is not None:
-        _write(Path(options.output_dir), outputs)
+        _write(Path(options.output_dir), outputs, is_told=not options.json)
+    if options.json:
+        speed = reports.speed(list(map(np.ascontiguousarray, inputs))) if reports else None
+        terminal.write_json("-", _report(executable, seconds, outputs, speed))
+        return 0
+    print(_output_table(executable, outputs))
     if reports and options.benchmark:
         terminal.progress("measuring")
         inputs = [np.ascontiguousarray(array) for array in inputs]
@@ -78,6 +88,17 @@ def _run(options: Arguments) -> int:
         return differs
     terminal.progress("running the reference")
     return reports.compare(inputs, outputs) or differs
+
+
+def _report(executable: Executable, seconds: float, outputs: Sequence[Array], speed: object) -> dict[str, object]:
+    """What the tables tell, for programs."""
+    found = zip(executable.outputs, outputs, strict=True)
+    return {
+        **{name: getattr(executable, name) for name in _REPORTED},
+        "seconds_to_compile": seconds,
+        "results": [{"name": port.name, "shape": one.shape, "min": one.min(), "max": one.max()} for port, one in found],
+        "speed": speed,
+    }
 
 
 def _compare_layers(options: Arguments, executable: Executable, inputs: Sequence[Array]) -> int:
@@ -168,7 +189,7 @@ def _summary(array: Array) -> tuple[str, str, str]:
     return low, high, " ".join(f"{value:.6g}" for value in flat[:_SHOWN_VALUES]) + rest
 
 
-def _write(folder: Path, outputs: Sequence[Array]) -> None:
+def _write(folder: Path, outputs: Sequence[Array], *, is_told: bool) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -180,7 +201,8 @@ def _write(folder: Path, outputs: Sequence[Array]) -> None:
         np.save(content, array)
         path = folder / f"output{index}.npy"
         terminal.write_file(str(path), content.getvalue())
-        print(f"wrote {path}")
+        if is_told:
+            print(f"wrote {path}")
 
 
 if __name__ == "__main__":

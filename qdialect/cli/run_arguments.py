@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from qdialect.bench import frameworks
 from qdialect.cli import profile_chart
-from qdialect.cli.arguments import CommandParser, add_jobs_argument, add_target_arguments, add_threads_argument
+from qdialect.cli.arguments import (
+    CommandParser,
+    add_jobs_argument,
+    add_json_argument,
+    add_target_arguments,
+    add_threads_argument,
+)
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
 from qdialect.support.diagnostics import InputError
@@ -59,6 +65,7 @@ class Arguments(argparse.Namespace):
     output_dir: str | None
     benchmark: bool
     profile_ops: bool
+    json: bool
     profile_chart: str | None
     trace: str | None
     target: str
@@ -126,6 +133,7 @@ def parser() -> CommandParser:
         metavar="FILE",
         help="write when each kernel call runs on each thread in one call, as JSON for Perfetto and chrome://tracing",
     )
+    add_json_argument(made.add_argument)
     add_target_arguments(made.add_argument)
     add_threads_argument(made.add_argument)
     add_jobs_argument(made.add_argument)
@@ -172,6 +180,7 @@ def check(options: Arguments) -> None:
     for option, is_given in given.items():
         if is_given and is_dynamic:
             raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
+    _check_json(options)
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
     if options.profile_ops and options.externals:
@@ -199,6 +208,18 @@ def _check_layers(options: Arguments) -> None:
     for option, is_given in {**given, "--profile": options.profile}.items():
         if is_given:
             raise InputError(f"--compare-layers must be given without {option}")
+
+
+def _check_json(options: Arguments) -> None:
+    given = {
+        "--reference": options.reference,
+        "--profile-ops": options.profile_ops,
+        "--trace": options.trace is not None,
+        "--compare-layers": options.compare_layers,
+    }
+    for option, is_given in given.items():
+        if options.json and is_given:
+            raise InputError(f"{option} must be given without --json")
 
 
 def _check_library(options: Arguments) -> None:

@@ -127,12 +127,20 @@ class Reports:
     def _module(self) -> ir.Module:
         return read_model(self._options.model, import_options(self._options))
 
-    def print_speed(self, inputs: Sequence[Array]) -> None:
-        """Measure calls and print their time and rate."""
+    def speed(self, inputs: Sequence[Array]) -> dict[str, object]:
+        """Measure calls: seconds, multiply-accumulates and what the bare dot-product loop does of these in a second."""
+        speed, macs = self._speed(inputs)
+        return {"seconds": speed.seconds, "macs": macs, "peak": speed.peak, "loop": speed.loop}
+
+    def _speed(self, inputs: Sequence[Array]) -> tuple[throughput.Speed, int]:
         executable = self._executable
         entries = executable.batch_of(inputs) if isinstance(executable, BatchedExecutable) else 1
         macs = entries * sum(region.products for region in executable.regions)
-        speed = throughput.measure(executable, inputs, target=target_name(self._options))
+        return throughput.measure(executable, inputs, target=target_name(self._options)), macs
+
+    def print_speed(self, inputs: Sequence[Array]) -> None:
+        """Measure calls and print their time and rate."""
+        speed, macs = self._speed(inputs)
         print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
         print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
         share = speed.share(macs)

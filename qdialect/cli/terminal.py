@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from qdialect.cli import plugins
 from qdialect.support import log
@@ -124,6 +128,23 @@ def write_output(name: str, content: str | bytes) -> None:
         _write_stdout(raw)
     else:
         write_file(name, raw)
+
+
+def write_json(name: str, report: object) -> None:
+    """As `write_output`, a report as JSON: dataclasses become objects, and shapes lists."""
+    write_output(name, f"{json.dumps(report, default=_json_value)}\n")
+
+
+def _json_value(value: object) -> object:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    # Types and numbers of NumPy, which is not imported for that.
+    item: Callable[[], Any] | None = getattr(value, "item", None)
+    found = item() if item else None
+    # JSON has no infinities.
+    return found if isinstance(found, int | float) and math.isfinite(found) else str(value)
 
 
 def write_file(name: str, content: bytes) -> None:

@@ -12,25 +12,28 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.cache.fingerprint import fingerprint, key
-from qdialect.cache.store import Store
+from qdialect.cache.store import Store, open_store
+from qdialect.frontends.model_files import read_model
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost import variants as variant_attributes
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.runtime.base import Trial, TunedKernel, TuningReport
+from qdialect.runtime.base import CallTime, Trial, TunedKernel, TuningReport
 from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.compiler import CompiledExecutable, compile_module, prepared
 from qdialect.runtime.native import Binding
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import KernelCall, Tunable
+from qdialect.support.options import CompileOptions
 from qdialect.targets import Target
 
 # The times of all kernels of several forms of a network, measured in turns.
@@ -62,6 +65,20 @@ def measure(modules: Sequence[ir.Module]) -> list[NDArray[np.float64]]:
             ticks, length = measured_calls(call, network.ticks, _SECONDS)
             found.append(middle(np.diff(np.array(ticks), axis=1)) * length)
     return [np.array(found) for found in rounds]
+
+
+def call_times(model: Path, options: CompileOptions) -> tuple[CallTime, ...]:
+    """The time of each kernel call of a model on one thread, with random inputs; raises what compiling it does."""
+    module = read_model(model, options.importing)
+    if options.tune:
+        module, _ = tuned(module, options.target, store=open_store() if options.cache else None)
+    network = compile_module(module, target=options.target, clocked=True)
+    call = _bound(network)
+    for _ in range(_WARM_UP_CALLS):
+        call()
+    ticks, length = measured_calls(call, network.ticks, _ROUNDS * _SECONDS)
+    seconds = middle(np.diff(np.array(ticks), axis=1)) * length
+    return tuple(CallTime(one, float(time)) for one, time in zip(network.calls, seconds, strict=True))
 
 
 def _bound(network: CompiledExecutable) -> Binding:

@@ -128,6 +128,14 @@ class _Outputs(Ports):
     kind = "output"
 
 
+@dataclass(frozen=True)
+class CallTime:
+    """A kernel call, and the seconds that it takes in a call of the network on one thread."""
+
+    call: KernelCall
+    seconds: float
+
+
 class Bound(Protocol):
     """A call on arrays that are known: `inputs` are read, `outputs` written."""
 
@@ -177,6 +185,8 @@ class Executable(ABC):
     """The measurements of its kernels, if it was compiled with ``tune``."""
     is_float32: bool = False
     """Whether nothing in the network is quantized."""
+    time_calls: Callable[[], tuple[CallTime, ...]] | None = None
+    """What `profile` does, where its model is known."""
     _linked: bytes | None = None
     _submitted: tuple[int, ThreadPoolExecutor] | None = None
     """The threads of `submit`, and the process that has them."""
@@ -288,6 +298,23 @@ class Executable(ABC):
     @abstractmethod
     def workspaces(self) -> int:
         """How many calls may run at the same time; more wait."""
+
+    def profile(self) -> tuple[CallTime, ...]:
+        """The time of each kernel call, in the order of `calls`, with random inputs::
+
+            for one in sorted(executable.profile(), key=lambda one: -one.seconds):
+                print(f"{one.seconds * 1e6:8.1f} us  {one.call.label}  {', '.join(one.call.names)}")
+
+        The file of the model is compiled once more, with a clock, for the shapes of `inputs` and one thread. Raises
+        `InputError` for a network that was loaded, pickled, compiled in parts or of a model in memory, and where the
+        file has changed since.
+        """
+        if self.time_calls is None:
+            raise InputError("network must be compiled from a file, as a whole and for one batch size, to be profiled")
+        found = self.time_calls()
+        if [(one.call.label, one.call.names) for one in found] != [(one.label, one.names) for one in self.calls]:
+            raise InputError("model must be as it was when it was compiled to be profiled, but has other kernel calls")
+        return found
 
     def __repr__(self) -> str:
         lines = (f"  {kind:7}{name}{': ' * bool(name)}{fact}".rstrip() for kind, name, fact in _facts(self))
