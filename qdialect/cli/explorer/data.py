@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ Json = dict[str, Any]
 _PRINTING = Printing(large_elements_limit=16, large_resource_limit=16, use_local_scope=True)
 # The first of the scales of channels.
 _LONG = re.compile(r"(array<\w+:(?:[^,>]*,){8})[^>]*>")
+_KERNEL = re.compile(rf"  \w+\.func .*?@({KERNEL}\w*)\(.*\{{$")
 _PHASES = (Phase.LINALG, Phase.VECTOR, Phase.X86, Phase.LLVM)
 
 
@@ -198,11 +199,13 @@ class _Network:
         first = len(found.ops)
         locations = self._locations()
         numbers: dict[ir.Value, int] = {}
-        for op in main_function(self._fused).regions[0].blocks[0].operations:
+        main = main_function(self._fused)
+        for op, text in zip(main.regions[0].blocks[0].operations, _lines(main), strict=True):
             if op.operation.name in (*CONSTANT_OPS, "func.return"):
                 continue
             own = [self._first + number for number, key in enumerate(locations) if key == key_of(op.operation.location)]
-            found.ops.append(_op(first, op, numbers, own or self._calls_of(op.operation), region))
+            known = {"text": text, "calls": own or self._calls_of(op.operation), "region": region}
+            found.ops.append({**_op(first, op, numbers), **known})
             for result in op.operation.results:
                 numbers[result] = first
             first += 1
@@ -269,7 +272,7 @@ class _Network:
             return ""
 
 
-def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int], calls: Sequence[int], region: int | None) -> Json:
+def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int]) -> Json:
     operation = op.operation
     return {
         "id": number,
@@ -278,9 +281,6 @@ def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int], calls: Sequ
         "nodes": names_of(operation.location),
         "reads": list(dict.fromkeys(numbers[value] for value in operation.operands if value in numbers)),
         "type": ", ".join(str(result.type) for result in operation.results),
-        "text": _LONG.sub(r"\1 ...>", _PRINTING.text(operation)),
-        "calls": list(calls),
-        "region": region,
     }
 
 
@@ -296,16 +296,24 @@ def _measured(one: CallProfile | None, profile: Profile | None) -> Json:
 
 
 def _texts(module: ir.Module) -> dict[str, str]:
-    """The kernels by name."""
-    return dict(_kernel_texts(module))
+    """The kernels by name, from one print: that of a single op numbers the values of its whole module too."""
+    found: dict[str, str] = {}
+    name, lines = "", list[str]()
+    for line in _PRINTING.text(module).splitlines():
+        if start := _KERNEL.match(line):
+            name, lines = start[1], []
+        lines.append(line.removeprefix("  "))
+        if line == "  }" and name:
+            found[name], name = "\n".join(lines), ""
+    return found
 
 
-def _kernel_texts(module: ir.Module) -> Iterator[tuple[str, str]]:
-    for op in module.body.operations:
-        if "sym_name" in op.operation.attributes and op.operation.regions and len(op.operation.regions[0].blocks):
-            name = name_of(op.operation)
-            if name.startswith(KERNEL):
-                yield name, _PRINTING.text(op.operation)
+def _lines(function: ir.Operation) -> list[str]:
+    """The text of each op of a function: a line, where none has regions."""
+    operations = [op.operation for op in function.regions[0].blocks[0].operations]
+    lines = _PRINTING.text(function).splitlines()[1:-1]
+    texts = lines if len(lines) == len(operations) else map(_PRINTING.text, operations)
+    return [_LONG.sub(r"\1 ...>", text.strip()) for text in texts]
 
 
 def _assembly(body: Sequence[assembly.Instruction]) -> str:
