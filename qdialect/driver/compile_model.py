@@ -17,6 +17,7 @@ from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tune
 from qdialect.driver.padding.lengths import lengths_of
 from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
 from qdialect.ir._mlir import ir
+from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.shaped import KnownLengths, Lengths, ShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, InputError
@@ -110,13 +111,14 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
 
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:
-    return compile_module(
-        module,
-        target=options.target,
-        threads=options.threads,
-        externals=options.externals,
-        workspaces=options.workspaces,
-    )
+    with progress_of("compiling"):
+        return compile_module(
+            module,
+            target=options.target,
+            threads=options.threads,
+            externals=options.externals,
+            workspaces=options.workspaces,
+        )
 
 
 def _fixed_batch(module: ir.Module) -> BatchNetwork:
@@ -130,13 +132,14 @@ def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
-    return compile_batched(
-        network,
-        target=options.target,
-        threads=options.threads,
-        workspaces=options.workspaces,
-        externals=options.externals,
-    )
+    with progress_of("compiling"):
+        return compile_batched(
+            network,
+            target=options.target,
+            threads=options.threads,
+            workspaces=options.workspaces,
+            externals=options.externals,
+        )
 
 
 def _compiler_of_batches(

@@ -47,7 +47,7 @@ class DropTrailingUnits(Pattern[int]):
     """``f(x)`` of a shape that ends with 1 becomes ``reshape(f(reshape(x)))``, where f works element by element."""
 
     name: ClassVar[str] = "drop-trailing-units"
-    roots: ClassVar[tuple[str, ...]] = (*_UPSTREAM, *(op.OPERATION_NAME for op in _MAPS))
+    roots = (*_UPSTREAM, *(op.OPERATION_NAME for op in _MAPS))
 
     def check(self, op: ir.OpView) -> int | None:
         values = *op.operation.operands, *op.operation.results
@@ -87,7 +87,7 @@ class DropUnitReductions(Pattern[_Reduced]):
     """A reduction over dimensions of extent 1 is none: of floats, which are added to zero, it is ``x + 0``."""
 
     name: ClassVar[str] = "drop-unit-reductions"
-    roots: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
+    roots = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
 
     def check(self, op: Any) -> _Reduced | MatchFailure | None:
         shape = shape_of(op.input.type)

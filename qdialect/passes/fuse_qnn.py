@@ -11,6 +11,7 @@ from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.drop_unit_extents import DropUnitExtentsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
+from qdialect.passes.fuse_block_weights import FuseBlockWeightsPass
 from qdialect.passes.fuse_clamp import FuseClampPass
 from qdialect.passes.fuse_dequantize import FuseDequantizePass
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicEpiloguePass
@@ -37,7 +38,8 @@ class FuseQnnPass(CompositePass):
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, drop-unit-extents, fuse-dynamic-epilogue, fuse-bias,
     raise-requantize, tabulate-elementwise, fold-padding, trim-taps, tabulate-unary, compose-luts, fuse-requantize,
-    fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, split-extremes, canonicalize.
+    fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, fuse-block-weights,
+    split-extremes, canonicalize.
     At the position of fuse-residual, every registered `StageFusionPass` runs.  `leaky-relu` is the option of
     qnn-tabulate-unary.
     """
@@ -82,6 +84,8 @@ class FuseQnnPass(CompositePass):
             FuseLutPass(),
             # Accumulators that are quantized again belong to the ops above; the others leave as f32 values.
             FuseDequantizePass(),
+            # Weights that integer products read have gone into them by now.
+            FuseBlockWeightsPass(),
             # Element-wise ops that are left are kernels: those of rows also find the rows' extremes.
             SplitExtremesPass(),
             CanonicalizePass(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,15 +25,34 @@ class Padding:
 
     def ports(self, ports: Sequence[Port], axes: Sequence[Axes], count: int) -> tuple[Port, ...]:
         """`ports` with `count` entries less in their `axes`."""
-        return tuple(
-            replace(port, shape=tuple(extent - count * (axis in own) for axis, extent in enumerate(port.shape)))
-            for port, own in zip(ports, axes, strict=True)
-        )
+        return tuple([_smaller(port, own, count) if own else port for port, own in zip(ports, axes, strict=True)])
 
     def entries(self, array: Array, axes: Axes, count: int) -> Array:
         """The part of an array that is no padding, of which `axes` have `count` entries."""
         kept = slice(count, None) if self.is_in_front else slice(None, -count or None)
         return array[tuple(kept if axis in axes else slice(None) for axis in range(array.ndim))]
+
+    def fill(self, whole: Array, axes: Axes, count: int, array: Array) -> Array:
+        """`whole`, with `array` and 0 in `count` entries of padding."""
+        padding = slice(None, count) if self.is_in_front else slice(-count, None)
+        for axis in axes:
+            whole[(slice(None),) * axis + (padding,)] = 0
+        self.entries(whole, axes, count)[...] = array
+        return whole
+
+
+def _smaller(port: Port, axes: Axes, count: int) -> Port:
+    shape = tuple([extent - count if axis in axes else extent for axis, extent in enumerate(port.shape)])
+    # Each step of a decoder makes all of them, and `dataclasses.replace` is slow.
+    return Port(port.name, shape, port.dtype, port.scale, port.zero_point)
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Arrays of the largest extents, for inputs and outputs that have padding."""
+
+    inputs: Sequence[Array | None]
+    outputs: Sequence[Array | None]
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,24 @@ class PaddedNetwork:
     varying: frozenset[str]
     most: int
     """The largest number of entries of padding."""
+    spare: list[Buffers] = field(default_factory=list["Buffers"], repr=False)
+    """Memory of earlier calls."""
+
+    def __reduce__(self) -> tuple[type[PaddedNetwork], tuple[object, ...]]:
+        return PaddedNetwork, (self.code, self.padding, self.extents, self.varying, self.most)
+
+    def buffers(self) -> Buffers:
+        """Memory for one call, which is given back to `spare` after it."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            ports = (self.code.inputs[:-1], self.code.outputs)
+            axes = (self.padding.inputs, self.padding.outputs)
+            inputs, outputs = (
+                [empty(port) if own else None for port, own in zip(*one, strict=True)]
+                for one in zip(ports, axes, strict=True)
+            )
+            return Buffers(inputs, outputs)
 
     def count(self, extents: Mapping[str, int]) -> int | None:
         """How many entries of padding a network of these extents has; None where it is not computed here."""
@@ -60,7 +97,7 @@ class PaddedNetwork:
         """The network of these extents, which it computes."""
         count = self.count(extents)
         assert count is not None, "it computes them"
-        return PaddedExecutable(self.code, self.padding, count)
+        return PaddedExecutable(self, count)
 
 
 def best(networks: Iterable[PaddedNetwork], extents: Mapping[str, int]) -> PaddedNetwork | None:
@@ -72,23 +109,25 @@ def best(networks: Iterable[PaddedNetwork], extents: Mapping[str, int]) -> Padde
 class PaddedExecutable(Executable):
     """A network of fixed extents in the code of a larger one."""
 
-    def __init__(self, code: Executable, padding: Padding, count: int) -> None:
-        """`code` is that of a `PaddedNetwork`, and `count` the number of entries of padding."""
-        self._code, self._padding, self._count = code, padding, count
-        self._ports = code.inputs[:-1]
-        self.inputs = padding.ports(self._ports, padding.inputs, count)
+    def __init__(self, network: PaddedNetwork, count: int) -> None:
+        """The network with `count` entries of padding."""
+        self._network, self._count = network, count
+        self._code, self._padding = network.code, network.padding
+        code, padding = network.code, network.padding
+        self.inputs = padding.ports(code.inputs[:-1], padding.inputs, count)
         self.outputs = padding.ports(code.outputs, padding.outputs, count)
         self.regions, self.kernels, self.calls, self.threads = code.regions, code.kernels, code.calls, code.threads
         self.constants_bytes, self.working_memory = code.constants_bytes, code.working_memory
-        self.target, self.is_float32 = code.target, code.is_float32
+        self.target, self.metadata, self.is_float32 = code.target, code.metadata, code.is_float32
 
     @property
     def workspaces(self) -> int:
         return self._code.workspaces
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
-        found = self._code.results([*self._padded(self._arrays("input", self.inputs, arrays)), self._number()])
-        return tuple(map(np.ascontiguousarray, self._entries(found)))
+        outputs = tuple(map(empty, self.outputs))
+        self.write(self._arrays("input", self.inputs, arrays), outputs)
+        return outputs
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         read, written = self._arrays("input", self.inputs, inputs), self._arrays("output", self.outputs, outputs)
@@ -109,33 +148,21 @@ class PaddedExecutable(Executable):
 
     def write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute on `inputs` and write into `outputs`, arrays of the ports' shapes and dtypes."""
-        has_padding = [bool(self._count and axes) for axes in self._padding.outputs]
-        whole = [
-            empty(port) if has else array
-            for port, array, has in zip(self._code.outputs, outputs, has_padding, strict=True)
+        number = np.array([self._count], np.int32)
+        if not self._count:
+            self._code.run([*inputs, number], outputs)
+            return
+        padding, buffers = self._padding, self._network.buffers()
+        given = [
+            array if whole is None else padding.fill(whole, axes, self._count, array)
+            for array, whole, axes in zip(inputs, buffers.inputs, padding.inputs, strict=True)
         ]
-        self._code.run([*self._padded(inputs), self._number()], whole)
-        for array, found, has in zip(outputs, self._entries(whole), has_padding, strict=True):
-            if has:
-                np.copyto(array, found)
-
-    def _number(self) -> Array:
-        return np.array([self._count], np.int32)
-
-    def _entries(self, arrays: Sequence[Array]) -> list[Array]:
-        pairs = zip(arrays, self._padding.outputs, strict=True)
-        return [self._padding.entries(array, axes, self._count) for array, axes in pairs]
-
-    def _padded(self, arrays: Sequence[Array]) -> list[Array]:
-        found: list[Array] = []
-        for port, array, axes in zip(self._ports, arrays, self._padding.inputs, strict=True):
-            if not axes or not self._count:
-                found.append(array)
-                continue
-            whole = np.zeros(port.shape, port.dtype)
-            self._padding.entries(whole, axes, self._count)[...] = array
-            found.append(whole)
-        return found
+        pairs = list(zip(outputs, buffers.outputs, strict=True))
+        self._code.run([*given, number], [array if whole is None else whole for array, whole in pairs])
+        for (array, whole), axes in zip(pairs, padding.outputs, strict=True):
+            if whole is not None:
+                np.copyto(array, padding.entries(whole, axes, self._count))
+        self._network.spare.append(buffers)
 
     def _arrays(self, kind: str, ports: Sequence[Port], given: Sequence[object]) -> tuple[Array, ...]:
         check_count(kind, len(given), len(ports))
@@ -144,8 +171,8 @@ class PaddedExecutable(Executable):
             check_array(f"{kind} '{port.name}'", array, port.shape, port.dtype)
         return tuple(arrays)
 
-    def __reduce__(self) -> tuple[type[PaddedExecutable], tuple[Executable, Padding, int]]:
-        return PaddedExecutable, (self._code, self._padding, self._count)
+    def __reduce__(self) -> tuple[type[PaddedExecutable], tuple[PaddedNetwork, int]]:
+        return PaddedExecutable, (self._network, self._count)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -172,11 +173,8 @@ def test_steps_of_a_decoder_are_compiled_once(
     assert len(compiled) == 3
 
 
-@pytest.mark.parametrize("decoder", [joined_caches, shared_lengths])
-def test_nothing_is_compiled_for_calls_within_ranges(
-    decoder: Callable[[], bytes], compiled: list[None], tmp_path: Path
-) -> None:
-    path, content = tmp_path / "decoder.onnx", decoder()
+def test_nothing_is_compiled_for_calls_within_ranges(compiled: list[None], tmp_path: Path) -> None:
+    path, content = tmp_path / "decoder.onnx", shared_lengths()
     path.write_bytes(content)
     dims = {PAST: (0, 40), TOKENS: 1, TOTAL: (1, 41)}
     executable = qdialect.compile(path, dims=dims, fallback="none")
@@ -186,6 +184,16 @@ def test_nothing_is_compiled_for_calls_within_ranges(
     assert len(compiled) == count
     executable.save(tmp_path / "largest.so")
     check(qdialect.load(tmp_path / "largest.so"), content, [(1, 40)])
+
+
+def test_the_example_generates_the_tokens_of_the_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[2] / "examples" / "generate" / "generate.py"
+    main = runpy.run_path(str(path))["main"]
+    own, onnx_runtime, own_static, pytorch = main(["--tokens", "10", "--temperature", "0.5"])
+    assert own == onnx_runtime
+    assert own_static == pytorch
+    assert len({len(own), len(own_static)}) == 1
+    assert capsys.readouterr().out.count("tokens/s") == 4
 
 
 Operator = tuple[str, Sequence[str | Array], dict[str, Any]]

@@ -228,6 +228,11 @@ def test_what_does_not_fit_stays_a_node(case: str) -> None:
         import_tflite(LEFT[case])
 
 
+def test_a_condition_for_each_row_stays_a_node() -> None:
+    content = arithmetic(KIND.SELECT, (np.array([True, False]), A, -A), A.shape, OPTIONS.SelectOptions, options())
+    assert len(fold_constants(read_graph(content)).operators) == 2
+
+
 def with_open_extents() -> bytes:
     """Rows of `x` behind a run-time SLICE whose size is only known when shapes are; the file has 1 for each extent."""
     writer = ModelWriter("open extents")

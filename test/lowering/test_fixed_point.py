@@ -39,6 +39,7 @@ from qdialect.reference import interpreter
 from qdialect.targets import TARGETS, host_features
 
 INT32 = np.iinfo(np.int32)
+FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
 # One below one, powers of two, and what makes double roundings and ties frequent.
 MULTIPLIERS = st.one_of(
     st.floats(2.0**-12, 0.9999),
@@ -118,6 +119,16 @@ def requantizations(draw: st.DrawFn) -> tuple[Any, ...]:
 def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
     form = check(*drawn)
     assert form is not None or not drawn[0].is_fixed
+
+
+@pytest.mark.parametrize("rounding", FIXED)
+@pytest.mark.parametrize("zero_point", [-128, 0, 127])
+def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
+    # Others in every case: all their accumulators are compared, which takes long.
+    seed = FIXED.index(rounding) * 256 + zero_point + 128
+    f32 = 2.0 ** np.random.default_rng(seed).uniform(-13, -2, 20)
+    acc_range = (np.full(20, -150_000), np.full(20, 150_000))
+    assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None
 
 
 @pytest.mark.parametrize("rounding", Rounding)

@@ -153,6 +153,23 @@ def test_factors_give_the_product(
 STORED, SHIFT = np.arange(256), 128
 
 
+@pytest.mark.parametrize("rounding", FIXED)
+@pytest.mark.parametrize("zero_point", [-128, -7, 0, 50])
+def test_multipliers_of_networks_have_multiply_adds(rounding: Rounding, zero_point: int) -> None:
+    seed = FIXED.index(rounding) * 256 + zero_point + 128
+    multipliers = 2.0 ** np.random.default_rng(seed).uniform(-10, -2, 12)
+    acc_range = (np.full(12, -150_000), np.full(12, 150_000))
+    form = check(rounding, requantize_parameters(rounding, multipliers), zero_point, (-128, 127), acc_range)
+    assert form is not None
+    assert (form.parameters[1].element == "f32") == (zero_point == -128)
+
+
+@pytest.mark.parametrize("rounding", [Rounding.FIXED32_DOUBLE, Rounding.FIXED64_NEAREST])
+def test_products_of_networks_have_factors(rounding: Rounding) -> None:
+    for multiplier in 2.0 ** np.random.default_rng(1).uniform(-9, -3, 20):
+        assert check_product(rounding, float(multiplier), (14, -128, -3), (-128, 127)) is not None
+
+
 def _sums(scales: list[float], points: list[int], arithmetic: AddArithmetic, bounds: tuple[int, int]) -> IntArray:
     lhs, rhs, output = (QuantParams(scale, point) for scale, point in zip(scales, points, strict=True))
     how = arithmetic, Rounding.FIXED32_DOUBLE, Multiplier.F64

@@ -166,6 +166,8 @@ class TileModel:
     def choices(self) -> Iterator[Choice]:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
+        # f32 products meet all rows in steps, whose weights stay there.
+        far = _ANY if self.layout is Layout.FLOATS else far
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
         if self._is_one_step:
             yield from self._short_choices(near)
@@ -173,7 +175,8 @@ class TileModel:
         if self._is_one_step and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
-        yield self._choice("weights beyond", beyond)
+        if far < _ANY:
+            yield self._choice("weights beyond", beyond)
 
     def _short_choices(self, near: int) -> Iterator[Choice]:
         """Of weights in the first level by the parameters of the epilogue, then of those in the second."""
@@ -231,8 +234,11 @@ class TileModel:
         most = {vectors: self.fitting_rows(vectors) for vectors in _WIDEST}
         if accumulators is not None:
             most = {vectors: min(rows, -(-accumulators // vectors)) for vectors, rows in most.items()}
-        found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items()]
-        return Choice(title, tuple(sorted((one for one in found if one.rows), key=lambda one: one.cost)), taps, size)
+        found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items() if rows]
+        # Of f32 numbers the tile of most sums is better where all else is equal: it reads weights least often.
+        sums = int(self.layout is Layout.FLOATS)
+        ordered = sorted(found, key=lambda one: (one.cost, one.vectors % 2, -sums * one.rows * one.vectors))
+        return Choice(title, tuple(ordered), taps, size)
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
         machine = self.machine
@@ -248,6 +254,8 @@ class TileModel:
         }
         started = instructions[self.layout] + self._copies(rows, sums, data)
         dots = machine.word_dots_started if words else machine.dot_products
+        if self.layout is Layout.FLOATS and machine.multiply_adds:
+            dots = machine.multiply_adds
         cycles = {
             "products": max(products / dots, started / machine.vector_instructions),
             "loads": (data + (2 if words else 1) * vectors) / machine.loads,

@@ -112,8 +112,8 @@ class Strategy:
     near_bytes: int = 128 << 10
     """Contraction: what stays in the second level while other data passes through."""
     others: tuple[Layout, ...] = ()
-    """Contraction: layouts that take fewer cycles at times; stored words where products are of words, and pairs (see
-    `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
+    """Contraction: f32 numbers, and layouts that take fewer cycles at times; stored words where products are of words,
+    and pairs (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     gathers_bytes: bool = False
@@ -171,9 +171,11 @@ class Strategy:
 
     def model_of(self, layout: Layout, rows: int = _MAX_ROWS) -> TileModel | None:
         """What tiles of `layout` for so many rows are chosen by; None where the target is vector code alone."""
-        if self.model and layout is Layout.FLOATS:
-            return replace(self.model, layout=layout, most_rows=min(rows, _MAX_ROWS))
-        return replace(self.model, layout=layout) if self.model and layout in self.others else self.model
+        if self.model is None or layout not in self.others:
+            return self.model
+        # Of f32 numbers: a tile of few rows is wide, so that none waits for the latency of another.
+        most = min(rows, _MAX_ROWS) if layout is Layout.FLOATS else _MAX_ROWS
+        return replace(self.model, layout=layout, most_rows=most)
 
     def _chosen(
         self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0, pixels: int = _MAX_ROWS
@@ -313,7 +315,11 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_words=multiplies_words,
         others=tuple(
             layout
-            for layout, has in ((Layout.STORED_WORDS, multiplies_words), (Layout.PAIRS, bool(instructions.pair_dots)))
+            for layout, has in (
+                (Layout.STORED_WORDS, multiplies_words),
+                (Layout.PAIRS, bool(instructions.pair_dots)),
+                (Layout.FLOATS, True),
+            )
             if has
         ),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,

@@ -304,10 +304,7 @@ class F32Products(BlockKernel):
             return sums
         scales = self.scales(panel, index)
         pairs = zip(totals, sums, strict=True)
-        return [
-            self.added(panel, total, [own, scales], lambda body: body.multiply_add(*body.inputs, body.output))
-            for total, own in pairs
-        ]
+        return [self.added(panel, total, [own, scales], add_product) for total, own in pairs]
 
     def scaled(self, panel: Panel, total: Tensor) -> Tensor:
         if self._order is not SumOrder.SCALE_LAST:
@@ -399,7 +396,7 @@ class F32Products(BlockKernel):
                 panel,
                 total,
                 [self.number(0, start), weights],
-                lambda body: body.multiply_add(*body.inputs, body.output),
+                add_product,
             )
             for total, start in zip(sums, data, strict=True)
         ]
@@ -424,6 +421,12 @@ class F32Products(BlockKernel):
             return body.multiply_add(value, body.inputs[1], taken)
         value = body.subtract(value, taken)
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
+
+
+def add_product(body: Body) -> Value:
+    """The output plus the product of both inputs."""
+    left, right = body.inputs
+    return body.multiply_add(left, right, body.output)
 
 
 def _base(lowest: int | None) -> int:

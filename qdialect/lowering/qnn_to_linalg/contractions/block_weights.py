@@ -148,19 +148,19 @@ class PackedBlocks:
 def pack_blocks(
     weight: NDArray[np.uint8],
     scales: NDArray[np.float32],
-    points: NDArray[np.float32] | float,
+    points: NDArray[np.float32],
     bits: int,
     blocks: Blocks,
     strategy: Strategy,
 ) -> PackedBlocks:
-    """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks]."""
+    """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks], or one for all."""
     channels, lanes = len(weight), strategy.lanes
     panels = tuple(
         ChannelBlock(start, size // tile, max(1, tile // lanes), min(tile, lanes))
         for start, size, tile in lane_parts(lanes_for(channels), _VECTORS * lanes, lanes)
     )
-    if not isinstance(points, float) and (points == points.flat[0]).all():
-        points = float(points.flat[0])
+    first = float(points.flat[0])
+    same = first if (points == first).all() else None
     return PackedBlocks(
         bits,
         blocks,
@@ -168,7 +168,7 @@ def pack_blocks(
         panels,
         _words(weight, bits, blocks.depth, panels),
         Numbers.of(_in_panels(scales, panels)),
-        points if isinstance(points, float) else Numbers.of(_in_panels(points, panels)),
+        Numbers.of(_in_panels(points, panels)) if same is None else same,
         _significant_bits(scales),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockGatherOp, BlockWeightOp
+from qdialect.dialect import BlockDenseOp, BlockGatherOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
@@ -46,7 +46,7 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     slot = lowering.slot(op.data)
     data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
+    further = epilogue.arrays() if epilogue else [], epilogue.emit if epilogue else as_folded
     if op.activations is BlockActivations.F32:
         source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
         kernel, products = Kernel(program), BlockProducts(weights, rows, (source, result), *further)
@@ -79,10 +79,10 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _packed(program: Program, op: BlockWeightOp) -> PackedBlocks:
+def _packed(program: Program, op: BlockDenseOp | BlockGatherOp) -> PackedBlocks:
     """The weights of `op` as kernels read them."""
     weight, scales = (required_constant(name, value) for name, value in (("weight", op.weight), ("scales", op.scales)))
-    points: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | float = float(1 << (op.bits - 1))
+    points = np.full((1, 1), 1 << (op.bits - 1), np.float32)
     if op.zero_points is not None:
         given = required_constant("zero_points", op.zero_points)
         is_packed = given.dtype == np.uint8
