@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qdialect import targets
 from qdialect.aot.object_file import disassembly, object_code
 from qdialect.bench.core_model.kernel_cycles import KernelCycles, counted, kernel_cycles, resources
 from qdialect.bench.core_model.occupations import simplified
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.profile import CallProfile, Profile, core_of, profile_ops
 from qdialect.cli.explorer import assembly
 from qdialect.dialect import AnyFused
 from qdialect.dialect.constants import CONSTANT_OPS
@@ -36,7 +35,6 @@ from qdialect.support.diagnostics import CompileError, ImportModelError
 from qdialect.support.interface import KERNEL, KernelCall, kernel_names, node_names
 from qdialect.support.options import ImportOptions
 from qdialect.targets import Target
-from qdialect.targets.cpus import host_machine
 
 Json = dict[str, Any]
 
@@ -170,7 +168,7 @@ class _Network:
         self._phases = {Phase.LINALG: self.graph}
         for phase in _PHASES[1:]:
             self._phases[phase] = lower(list(self._phases.values())[-1].module, target, phase)
-        self._machine = None if target.is_generic or target.is_portable else host_machine(targets.host_features())
+        self._machine = core_of(target)
         self._cycles: Mapping[int, KernelCycles] = {}
         self._variants: dict[str, dict[str, float]] = {}
 
