@@ -104,7 +104,9 @@ class DropUnitReductions(Pattern[_Reduced]):
             if match.axes:
                 # The order of a sum is that of the shape that it had.
                 is_longer = partial_sums(shape_of(value.type), match.axes) > 1
-                in_order = {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, F32SumOp) else {}
+                in_order: dict[str, Any] = (
+                    {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, F32SumOp) else {}
+                )
                 value = rebuilt(op, value, axes=match.axes, keep_dims=False, **in_order).output
             elif isinstance(op, F32SumOp):
                 value = arith.addf(value, constant(np.broadcast_to(np.float32(0), shape_of(value.type))))
