@@ -12,6 +12,7 @@ from qdialect.ir.suggestions import did_you_mean
 
 COMMANDS = {
     "run": ("run", "compile a model, run it, measure it, compare it with the reference"),
+    "explore": ("explore", "a page from the nodes of a model down to the instructions of its kernels"),
     "compile": ("compile", "a model as a shared library, an object file, assembly or LLVM IR"),
     "import": ("import_model", "a model file as MLIR, or a table of what each node became"),
     "explore": ("explore", "a page of a model: its graph, kernels, assembly and times"),

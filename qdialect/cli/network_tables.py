@@ -42,8 +42,8 @@ def _reasons(regions: Sequence[Region]) -> Iterator[str]:
 
 # The measurements of the variants of kernels as a table: a row for each kernel.
 
-_HEADER = ("kernel", "model's choice", "us", "tried", "chosen", "won")
-_NUMBERS = (2, 5)
+_HEADER = ("kernel", "work", "model's choice", "us", "tried", "chosen", "won")
+_NUMBERS = (3, 6)
 
 
 def tuning_text(report: TuningReport) -> str:
@@ -65,4 +65,4 @@ def _row(one: TunedKernel) -> tuple[str, ...]:
     own, *others = one.trials
     tried = ", ".join(f"{trial.variant} {trial.seconds * 1e6:.2f}" for trial in others)
     chosen = one.chosen if one.gain else "the same"
-    return one.kernel, own.variant, f"{own.seconds * 1e6:.2f}", tried, chosen, f"{100 * one.gain:.1f} %"
+    return one.name, one.kernel, own.variant, f"{own.seconds * 1e6:.2f}", tried, chosen, f"{100 * one.gain:.1f} %"

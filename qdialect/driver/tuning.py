@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.compiler import CompiledExecutable, compile_module, prepared
 from qdialect.runtime.native import Binding
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.interface import KernelCall, Tunable
+from qdialect.support.interface import KernelCall, Tunable, kernel_names
 from qdialect.support.options import CompileOptions
 from qdialect.targets import Target
 
@@ -158,13 +158,16 @@ class _Tuning:
 
     def run(self) -> list[TunedKernel]:
         """Every kernel that has candidates, in the order of its first call."""
-        kernels = tunables(self.network.with_variants({}).calls)
+        calls = self.network.with_variants({}).calls
+        kernels, names = tunables(calls), dict[str, str]()
+        for call, name in zip(calls, kernel_names(calls), strict=True):
+            names.setdefault(call.tunable.kernel if call.tunable else "", name)
         known = self._known(kernels)
         fresh = [one for one in kernels if one.kernel not in known]
         if fresh:
             start = {name: one.chosen for name, one in known.items() if one.gain}
             known |= {one.kernel: one for one in self._measured(fresh, start)}
-        return [known[one.kernel] for one in kernels]
+        return [replace(known[one.kernel], name=names[one.kernel]) for one in kernels]
 
     def _known(self, kernels: Sequence[Tunable]) -> dict[str, TunedKernel]:
         """Earlier measurements of the variants that still exist."""

@@ -453,6 +453,8 @@ class TunedKernel:
     """The share of time that the chosen variant saves compared with the cost model's; 0 if they are the same."""
     was_kept: bool
     """Whether the measurements came from the cache."""
+    name: str = ""
+    """The function of the first of them, as in `qdialect.support.interface.kernel_names`."""
 
     @property
     def seconds(self) -> float:

@@ -21,6 +21,8 @@ from qdialect.bench.core_model.kernel_cycles import (
     KernelCycles,
     counted,
     kernel_cycles,
+    kernels_of_pairs,
+    kernels_of_tiles,
 )
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace
@@ -78,6 +80,24 @@ def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> N
     assert (has_run.any(0)).all()
     assert (ticks[has_run][:, 0] <= ticks[has_run][:, 1]).all()
     assert not ticks[~has_run].any()
+
+
+def test_kernels_are_known_by_their_products() -> None:
+    code = lower(graph(["tensor<1x16x16x64xui8>"], fused), targets.resolve("sapphirerapids"), Phase.X86)
+    assert kernels_of_tiles(code.module) == {call.kernel for call in code.calls if call.macs}
+    assert kernels_of_pairs(code.module) == set()
+    module = qdialect.parse("""
+    func.func private @kernel_3_a(%a: vector<32xi8>, %b: vector<32xi8>) {
+      %0 = llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"(%a, %b) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
+      return
+    }
+    func.func private @kernel_7(%a: vector<16xi8>) {
+      %0 = llvm.inline_asm "vpmaddubsw $1, $1, $0", "=x,x" %a : (vector<16xi8>) -> vector<8xi16>
+      return
+    }
+    func.func private @kernel_8() { return }
+    """)
+    assert (kernels_of_pairs(module), kernels_of_tiles(module)) == ({3, 7}, set())
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -57,7 +57,7 @@ from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits,
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.ir.functions import function_of, functions, name_of, ops_named
 from qdialect.lowering.ir.loops import bounds, contraction_of
 from qdialect.lowering.ir.lowered import PROGRAM
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
@@ -216,11 +216,12 @@ def kernels_of_tiles(module: ir.Module) -> set[int]:
 
 
 def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
-    numbers = (
-        (function, _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value))
-        for function in functions(module)
-    )
-    return {int(number[1]) for function, number in numbers if number and instruction.search(str(function))}
+    # Printing a function numbers the values of its whole module.
+    named = {"llvm.call_intrinsic": "intrin", "llvm.inline_asm": "asm_string"}
+    ops = ops_named(module, *named)
+    users = (op for op in ops if instruction.search(ir.StringAttr(op.attributes[named[op.name]]).value))
+    numbers = (_NUMBER.match(name_of(function_of(op))) for op in users)
+    return {int(number[1]) for number in numbers if number}
 
 
 def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False) -> float:

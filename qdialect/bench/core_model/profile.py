@@ -219,12 +219,21 @@ class _Model:
         return found.bound / self.frequency, found.in_a_network(call.bytes_moved, uses, self.machine) / self.frequency
 
 
+def core_of(target: Target) -> Machine | None:
+    """This machine's core as code for `target` uses it; None where what it does in a cycle is not known."""
+    features = targets.host_features()
+    is_known = not (target.is_generic or target.is_portable) and target.features <= features
+    if not is_known or loop_title(target, Dots.VECTORS) is None:
+        return None
+    machine = host_machine(features)
+    return machine.narrowed(bare_vector_bits(target), machine.vector_registers)
+
+
 def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
     """The predicted time of the kernels; None if the clock's rate or the code is not known."""
-    if vector_rate is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
+    machine = core_of(target)
+    if vector_rate is None or machine is None or phase_of(module).number > Phase.X86.number:
         return None
-    machine = host_machine(targets.host_features())
-    machine = machine.narrowed(bare_vector_bits(target), machine.vector_registers)
     code = lower(module, target, Phase.X86).module
     rate = vector_rate / products_per_cycle(target, machine)
     of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qdialect import targets
 from qdialect.aot.object_file import disassembly, object_code
 from qdialect.bench.core_model.kernel_cycles import KernelCycles, counted, kernel_cycles, resources
 from qdialect.bench.core_model.occupations import simplified
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.profile import CallProfile, Profile, core_of, profile_ops
 from qdialect.cli.explorer import assembly
 from qdialect.dialect import AnyFused
 from qdialect.dialect.constants import CONSTANT_OPS
@@ -36,13 +35,13 @@ from qdialect.support.diagnostics import CompileError, ImportModelError
 from qdialect.support.interface import KERNEL, KernelCall, kernel_names, node_names
 from qdialect.support.options import ImportOptions
 from qdialect.targets import Target
-from qdialect.targets.cpus import host_machine
 
 Json = dict[str, Any]
 
 _PRINTING = Printing(large_elements_limit=16, large_resource_limit=16, use_local_scope=True)
 # The first of the scales of channels.
 _LONG = re.compile(r"(array<\w+:(?:[^,>]*,){8})[^>]*>")
+_KERNEL = re.compile(rf"  \w+\.func .*?@({KERNEL}\w*)\(.*\{{$")
 _PHASES = (Phase.LINALG, Phase.VECTOR, Phase.X86, Phase.LLVM)
 
 
@@ -169,7 +168,7 @@ class _Network:
         self._phases = {Phase.LINALG: self.graph}
         for phase in _PHASES[1:]:
             self._phases[phase] = lower(list(self._phases.values())[-1].module, target, phase)
-        self._machine = None if target.is_generic or target.is_portable else host_machine(targets.host_features())
+        self._machine = core_of(target)
         self._cycles: Mapping[int, KernelCycles] = {}
         self._variants: dict[str, dict[str, float]] = {}
 
@@ -198,11 +197,13 @@ class _Network:
         first = len(found.ops)
         locations = self._locations()
         numbers: dict[ir.Value, int] = {}
-        for op in main_function(self._fused).regions[0].blocks[0].operations:
+        main = main_function(self._fused)
+        for op, text in zip(main.regions[0].blocks[0].operations, _lines(main), strict=True):
             if op.operation.name in (*CONSTANT_OPS, "func.return"):
                 continue
             own = [self._first + number for number, key in enumerate(locations) if key == key_of(op.operation.location)]
-            found.ops.append(_op(first, op, numbers, own or self._calls_of(op.operation), region))
+            known = {"text": text, "calls": own or self._calls_of(op.operation), "region": region}
+            found.ops.append({**_op(first, op, numbers), **known})
             for result in op.operation.results:
                 numbers[result] = first
             first += 1
@@ -269,7 +270,7 @@ class _Network:
             return ""
 
 
-def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int], calls: Sequence[int], region: int | None) -> Json:
+def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int]) -> Json:
     operation = op.operation
     return {
         "id": number,
@@ -278,9 +279,6 @@ def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int], calls: Sequ
         "nodes": names_of(operation.location),
         "reads": list(dict.fromkeys(numbers[value] for value in operation.operands if value in numbers)),
         "type": ", ".join(str(result.type) for result in operation.results),
-        "text": _LONG.sub(r"\1 ...>", _PRINTING.text(operation)),
-        "calls": list(calls),
-        "region": region,
     }
 
 
@@ -296,16 +294,24 @@ def _measured(one: CallProfile | None, profile: Profile | None) -> Json:
 
 
 def _texts(module: ir.Module) -> dict[str, str]:
-    """The kernels by name."""
-    return dict(_kernel_texts(module))
+    """The kernels by name, from one print: that of a single op numbers the values of its whole module too."""
+    found: dict[str, str] = {}
+    name, lines = "", list[str]()
+    for line in _PRINTING.text(module).splitlines():
+        if start := _KERNEL.match(line):
+            name, lines = start[1], []
+        lines.append(line.removeprefix("  "))
+        if line == "  }" and name:
+            found[name], name = "\n".join(lines), ""
+    return found
 
 
-def _kernel_texts(module: ir.Module) -> Iterator[tuple[str, str]]:
-    for op in module.body.operations:
-        if "sym_name" in op.operation.attributes and op.operation.regions and len(op.operation.regions[0].blocks):
-            name = name_of(op.operation)
-            if name.startswith(KERNEL):
-                yield name, _PRINTING.text(op.operation)
+def _lines(function: ir.Operation) -> list[str]:
+    """The text of each op of a function: a line, where none has regions."""
+    operations = [op.operation for op in function.regions[0].blocks[0].operations]
+    lines = _PRINTING.text(function).splitlines()[1:-1]
+    texts = lines if len(lines) == len(operations) else map(_PRINTING.text, operations)
+    return [_LONG.sub(r"\1 ...>", text.strip()) for text in texts]
 
 
 def _assembly(body: Sequence[assembly.Instruction]) -> str:

@@ -7,8 +7,8 @@
 // RUN: not %qopt %s --tune --mcpu=sapphirerapids,+avx10 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: not %qrun %s --tune --batch dynamic 2>&1 | filecheck %s --check-prefix=DYNAMIC
 
-// TABLE: kernel model's choice us tried chosen won
-// TABLE: 16 pixels, 32 channels, 16 taps #{{[0-9a-f]+}} {{[0-9]+}} rows x 2 vectors
+// TABLE: kernel work model's choice us tried chosen won
+// TABLE: kernel_{{[0-9]+}} 16 pixels, 32 channels, 16 taps #{{[0-9a-f]+}} {{[0-9]+}} rows x 2 vectors
 // TABLE: 1 kernel measured,
 // NOTE: qnn.tuning = {target = "avx512vbmi", variants = {
 // AGAIN: 1 kernel measured (1 of them before),
