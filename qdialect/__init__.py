@@ -109,7 +109,8 @@ def compile(
         every number.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
-    `for_shape` does so before.
+    `for_shape` does so before. Lengths that grow from call to call, as those of a decoder's caches, are compiled once
+    where that is proven to give the same.
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.

@@ -55,6 +55,7 @@ def check(python: str | Path, wheel: Path, folder: Path) -> None:
     run(scripts / "qdialect-opt", "--version", cwd=folder)
     run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=folder)
     run(scripts / "qdialect-compile", "relu.mlir", "-o", "relu.so", cwd=folder)
+    run(scripts / "qdialect-explore", "relu.mlir", "-o", "page.html", "--no-measure", cwd=folder)
     run(scripts / "python", "-c", USE, cwd=folder)
 
 

@@ -18,6 +18,7 @@ from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_nam
 from qdialect.aot.object_file import object_file
 from qdialect.externals.function import ExternalFunction
 from qdialect.ir._mlir import ir, llvm, walk
+from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET, Lowered
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
@@ -84,7 +85,8 @@ def artifact_of(
         inputs, outputs = open_ports(inputs, batch.factors[0]), open_ports(outputs, batch.factors[1])
     functions = first.external_functions()
     calls = tuple(function.call for function in functions)
-    network = Network(checked_name(name), inputs, outputs, threads, versions, batch, calls)
+    metadata = metadata_of(first.module)
+    network = Network(checked_name(name), inputs, outputs, threads, versions, batch, calls, metadata)
     _check_external_calls(network)
     return Artifact(network, module_of(network, targets, lowered), functions)
 

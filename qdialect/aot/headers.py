@@ -139,6 +139,7 @@ def c_header(network: Network, generator: str, externals: Sequence[ExternalFunct
             f"/* Network {name}, written by {generator}.",
             *(f"     {line}" for line in ports),
             *versions,
+            *(f"     {quoted(name)}: {quoted(text)}" for name, text in network.metadata.items()),
             "*/",
             f"#ifndef QDIALECT_NETWORK_{name}_H",
             f"#define QDIALECT_NETWORK_{name}_H",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdialect.externals.function import ExternalCall
@@ -63,6 +63,8 @@ class Network:
     """None for a network of one shape; otherwise first extents that have the batch are -1."""
     external_calls: tuple[ExternalCall, ...] = ()
     """The calls of functions of other libraries, in order."""
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the author of the model noted in its file: texts by names."""
 
     @property
     def workspace_bytes(self) -> int:

@@ -73,6 +73,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "outputs": [_port_tree(port) for port in network.outputs],
         "versions": [_version_tree(version) for version in network.versions],
         "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
+        **({"metadata": dict(network.metadata)} if network.metadata else {}),
         **({"batch": [network.batch.rows, *network.batch.factors]} if network.batch else {}),
     }
 
@@ -99,7 +100,8 @@ def _network(tree: Mapping[str, Any]) -> Network:
         raise ValueError("there must be a version, but there is none")
     calls = tuple(ExternalCall(*map(_text, call)) for call in tree["externals"])
     batch = _batch(*tree["batch"], ports=(inputs, outputs)) if "batch" in tree else None
-    return Network(_text(tree["name"]), inputs, outputs, _count(tree["threads"], 1), versions, batch, calls)
+    metadata = {_text(name): _text(text) for name, text in tree.get("metadata", {}).items()}
+    return Network(_text(tree["name"]), inputs, outputs, _count(tree["threads"], 1), versions, batch, calls, metadata)
 
 
 def _batch(rows: Sequence[int], *factors: Sequence[int], ports: tuple[Sequence[Port], Sequence[Port]]) -> Batch:

@@ -21,6 +21,8 @@ Array = NDArray[Any]
 
 _LEVELS = 255
 _LARGEST_WEIGHT = 127
+_MIDDLE = 8
+"""What stands for 0 in a weight of 4 bits."""
 EPSILON = 1e-5
 _FLOAT = 1
 """ONNX's number of the element type float32."""
@@ -65,6 +67,26 @@ class Weights:
 T = TypeVar("T", Float, Quantized)
 
 
+@dataclass(frozen=True, eq=False)
+class BlockWeights:
+    """Weights of 4 bits [outputs, inputs], less 8, with a scale for each output and `block` inputs."""
+
+    values: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+    block: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the file: half a byte for each weight, and the scales."""
+        return self.values.size // 2 + self.scales.nbytes
+
+    def numbers(self) -> NDArray[np.float32]:
+        """What they stand for, [inputs, outputs]."""
+        blocks = self.values.reshape(*self.scales.shape, self.block).astype(np.float32) - _MIDDLE
+        numbers: NDArray[np.float32] = (blocks * self.scales[:, :, None]).reshape(self.values.shape).T
+        return numbers
+
+
 class TracedGraph:
     """Writes nodes and computes them; every method that adds one gives its result."""
 
@@ -72,7 +94,7 @@ class TracedGraph:
         self.writer = GraphWriter()
         self.inputs: list[Float | Quantized] = []
         self.macs = 0
-        self.weights: list[Weights] = []
+        self.weights: list[Weights | BlockWeights] = []
         self.norms: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
         """Scale and bias of each LayerNormalization."""
         self._floats: dict[str, Float] = {}
@@ -119,10 +141,10 @@ class TracedGraph:
         name = self.writer.node("Transpose", [source.name], perm=list(order))
         return replace(source, name=name, values=source.values.transpose(order))
 
-    def concatenated(self, first: Quantized, second: Quantized, axis: int) -> Quantized:
-        """Two tensors of the same scale one after the other."""
+    def concatenated(self, first: T, second: T, axis: int) -> T:
+        """Two tensors, of the same scale, one after the other."""
         name = self.writer.node("Concat", [first.name, second.name], axis=axis)
-        return Quantized(name, np.concatenate([first.values, second.values], axis), first.params)
+        return replace(first, name=name, values=np.concatenate([first.values, second.values], axis))
 
     def product(self, left: Float, right: Float) -> Float:
         """A matrix product of two tensors."""
@@ -163,6 +185,27 @@ class TracedGraph:
         self._count(len(source.values), weights)
         return Float(writer.node("Add", [scaled, bias]), values)
 
+    def block_linear(self, source: Float, weights: BlockWeights, level: int) -> Float:
+        """MatMulNBits of [rows, inputs]; a `level` of 4 lets its rows be quantized."""
+        writer, (outputs, inputs) = self.writer, weights.values.shape
+        pairs = weights.values.reshape(outputs, -1, weights.block // 2, 2)
+        packed = (pairs[..., 0] | pairs[..., 1] << 4).astype(np.uint8)
+        sizes = {"K": inputs, "N": outputs, "bits": 4, "block_size": weights.block, "accuracy_level": level}
+        constants = [writer.constant(array) for array in (packed, weights.scales.reshape(-1))]
+        name = writer.node("com.microsoft.MatMulNBits", [source.name, *constants], **sizes)
+        self._count(len(source.values), weights)
+        # In float32: a network of billions of weights is not computed in float64 within a minute.
+        return Float(name, (source.values.astype(np.float32) @ weights.numbers()).astype(np.float64))
+
+    def channel_linear(self, source: Float, weights: Weights) -> Float:
+        """A product of floats and of weights that are dequantized."""
+        writer = self.writer
+        kernel = [writer.constant(array) for array in (weights.values, weights.scales)]
+        zero_points = writer.constant(np.zeros(weights.scales.shape, np.int8))
+        name = writer.node("MatMul", [source.name, writer.node("DequantizeLinear", [*kernel, zero_points], axis=1)])
+        self._count(len(source.values), weights)
+        return Float(name, (source.values @ weights.values.astype(np.float64)) * weights.scales)
+
     def convolution(self, source: Quantized, weights: Weights, size: int) -> Float:
         """Windows of `size` x `size` pixels that do not overlap: NCHW to [pixels, outputs]; a Conv and transposes."""
         writer, data = self.writer, self.dequantize(source)
@@ -179,7 +222,7 @@ class TracedGraph:
         self._count(rows * columns, weights)
         return Float(name, values.T.reshape(1, outputs, rows, columns))
 
-    def _count(self, rows: int, weights: Weights) -> None:
+    def _count(self, rows: int, weights: Weights | BlockWeights) -> None:
         self.macs += rows * weights.values.size
         self.weights.append(weights)
 
@@ -204,6 +247,24 @@ class TracedGraph:
         centred = source.values - source.values.mean(axis=-1, keepdims=True)
         deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + EPSILON)
         return Float(name, centred / deviation * scale + bias)
+
+    def rms_norm(self, source: Float, scale: NDArray[np.float32]) -> Float:
+        """The normalization of Llama, in the operators that exporters write."""
+        writer = self.writer
+        squares = writer.node("Pow", [source.name, writer.constant(np.float32(2))])
+        mean = writer.node("ReduceMean", [squares], axes=[-1])
+        root = writer.node("Sqrt", [writer.node("Add", [mean, writer.constant(np.float32(EPSILON))])])
+        name = writer.node("Mul", [writer.node("Div", [source.name, root]), writer.constant(scale)])
+        deviation = np.sqrt(np.square(source.values).mean(axis=-1, keepdims=True) + EPSILON)
+        return Float(name, source.values / deviation * scale)
+
+    def gated(self, gate: Float, source: Float) -> Float:
+        """``silu(gate) * source``."""
+        writer = self.writer
+        active = writer.node("Mul", [gate.name, writer.node("Sigmoid", [gate.name])])
+        return Float(
+            writer.node("Mul", [active, source.name]), gate.values / (1 + np.exp(-gate.values)) * source.values
+        )
 
     def gelu(self, source: Float) -> Float:
         """Gelu in the operators that exporters write: x / sqrt(2), Erf, + 1, * x, / 2."""
@@ -232,6 +293,14 @@ def quantized_weights(values: NDArray[np.float64], bias: NDArray[np.float64]) ->
     """Weights [inputs, outputs] as int8, symmetric, with a scale for each output."""
     scales = (np.abs(values).max(axis=0) / _LARGEST_WEIGHT).astype(np.float32)
     return Weights(np.rint(values / scales).astype(np.int8), scales, bias.astype(np.float32))
+
+
+def block_weights(values: NDArray[np.float32], block: int) -> BlockWeights:
+    """Weights [outputs, inputs] in 4 bits, symmetric, with a scale for each `block` of inputs."""
+    blocks = values.reshape(len(values), -1, block)
+    scales = (np.abs(blocks).max(axis=2) / (_MIDDLE - 1)).astype(np.float32)
+    stored = np.rint(blocks / scales[:, :, None]) + _MIDDLE
+    return BlockWeights(stored.astype(np.uint8).reshape(values.shape), scales, block)
 
 
 def _quantized(name: str, values: NDArray[np.float64], params: QuantParams | None = None) -> Quantized:

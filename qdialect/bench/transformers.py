@@ -1,4 +1,4 @@
-"""Whole transformers with seeded weights: T1 to T4."""
+"""Whole transformers, and layers of language models, with seeded weights: T1 to T6."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.bench.cases import Case, Form, Source, save
-from qdialect.bench.traced_graph import Float, Quantized, T, TracedGraph, Weights, arrays, quantized_weights
+from qdialect.bench.traced_graph import (
+    Float,
+    Quantized,
+    T,
+    TracedGraph,
+    Weights,
+    arrays,
+    block_weights,
+    quantized_weights,
+)
 
 KIND = "transformer"
 
@@ -29,7 +38,11 @@ class Shape:
     heads: int
     hidden: int
     tokens: int
-    """Rows of the input; of a decoder the length of the cache with the new row."""
+    """Rows of the input; of a decoder the length of the cache with the new rows."""
+    groups: int = 0
+    """Heads of keys and values, where these are fewer."""
+    rows: int = 1
+    """New rows of a decoder."""
 
     @property
     def head_width(self) -> int:
@@ -54,8 +67,11 @@ class Workload:
 
 
 def transformer_sources() -> list[Source]:
-    """T1 to T4, and as variations those with two layers each."""
+    """T1 to T6, and as variations T1 to T4 with two layers each, and other lengths and weights of T5 and T6."""
     sources = [Source(name, KIND, partial(prepare, name, load)) for name, load in WORKLOADS.items()]
+    sources += [
+        Source(name, KIND, partial(prepare, name, load), "_" not in name) for name, load in LANGUAGE_LAYERS.items()
+    ]
     short = {f"{name}_short": replace(load, shape=replace(load.shape, layers=2)) for name, load in WORKLOADS.items()}
     return sources + [Source(name, KIND, partial(prepare, name, load), False) for name, load in short.items()]
 
@@ -79,6 +95,7 @@ def _write_parameters(path: Path, shape: Shape, graph: TracedGraph) -> str:
     """Heads, weights and normalizations in the order in which they are computed."""
     numbers: dict[str, Any] = {"heads": shape.heads}
     for index, one in enumerate(graph.weights):
+        assert isinstance(one, Weights)
         numbers |= {f"values_{index}": one.values, f"scales_{index}": one.scales, f"bias_{index}": one.bias}
     for index, (scale, bias) in enumerate(graph.norms):
         numbers |= {f"norm_scale_{index}": scale, f"norm_bias_{index}": bias}
@@ -241,9 +258,78 @@ def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph
     return graph, [graph.dequantize(graph.quantize(drawing.layer_norm(graph.dequantize(state)))), *caches]
 
 
+BLOCK = 32
+"""Inputs of a weight's scale."""
+
+
+def language_layer(
+    shape: Shape, random: np.random.Generator, level: int | None = 0
+) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+    """A layer as Llama's, less the rotation of positions: caches of f32 are inputs, and with new rows outputs.
+
+    Its weights have 4 bits, and `level` is that of MatMulNBits; without one they have 8 bits and a scale a channel.
+    """
+    drawing = _Drawing(shape, random)
+    graph = drawing.graph
+    columns, many = shape.groups * shape.head_width, shape.heads // shape.groups
+    past, new = shape.tokens - shape.rows, shape.rows
+
+    def linear(source: Float, outputs: int, factor: float = 1.0) -> Float:
+        inputs = source.values.shape[1]
+        if level is None:
+            return graph.channel_linear(source, drawing.weights(inputs, outputs, factor))
+        values = random.standard_normal((outputs, inputs), np.float32) * np.float32(factor * inputs**-0.5)
+        return graph.block_linear(source, block_weights(values, BLOCK), level)
+
+    def cached(name: str, source: Float) -> Float:
+        rows = graph.shaped(source, (1, new, shape.groups, shape.head_width), _BY_HEAD)
+        if not past:
+            return rows
+        cache = graph.input(name, drawing.numbers(1, shape.groups, past, shape.head_width))
+        return graph.concatenated(cache, rows, 2)
+
+    state = graph.input("x", drawing.numbers(new, shape.width))
+    normal = graph.rms_norm(state, drawing.numbers(shape.width, mean=1, spread=0.1))
+    query = linear(normal, shape.width, shape.head_width**-0.5)
+    keys, values = (cached(name, linear(normal, columns)) for name in ("key", "value"))
+    # Heads that share keys are rows of one product.
+    heads = graph.shaped(query, (new, shape.groups, many, shape.head_width), (1, 2, 0, 3))
+    rows = graph.shaped(heads, (1, shape.groups, many * new, shape.head_width), (0, 1, 2, 3))
+    scores = graph.product(rows, graph.transposed(keys, (0, 1, 3, 2)))
+    if new > 1:
+        hidden = np.triu(np.full((new, shape.tokens), -1e4, np.float32), past + 1)
+        scores = graph.add(scores, graph.constant(np.tile(hidden, (many, 1))))
+    context = graph.product(graph.softmax(scores), values)
+    merged = graph.shaped(context, (shape.groups, many, new, shape.head_width), (2, 0, 1, 3))
+    attended = linear(graph.shaped(merged, (new, shape.width), (0, 1)), shape.width, drawing.damping)
+    state = graph.add(state, attended)
+    normal = graph.rms_norm(state, drawing.numbers(shape.width, mean=1, spread=0.1))
+    active = graph.gated(linear(normal, shape.hidden), linear(normal, shape.hidden))
+    return graph, [graph.add(state, linear(active, shape.width, drawing.damping)), keys, values]
+
+
 WORKLOADS: Mapping[str, Workload] = {
     "T1": Workload("BERT encoder, static", static_encoder, Shape(12, 768, 12, 3072, 128), tolerance=1.0),
     "T2": Workload("BERT encoder, dynamic", dynamic_encoder, Shape(12, 768, 12, 3072, 128), has_parameters=True),
     "T3": Workload("ViT-tiny, static", vision_transformer, Shape(12, 192, 3, 768, (_IMAGE // _PATCH) ** 2 + 1)),
     "T4": Workload("GPT-2 step with caches, static", decoder_step, Shape(12, 768, 12, 3072, 128)),
 }
+
+_BILLION, _EIGHT_BILLIONS = Shape(1, 2048, 32, 8192, 129, 8), Shape(1, 4096, 32, 14336, 129, 8)
+_LEVEL_4, _BYTES = partial(language_layer, level=4), partial(language_layer, level=None)
+LANGUAGE_LAYERS: Mapping[str, Workload] = {
+    "T5": Workload("layer of a language model of 1B, 4 bits, new token", language_layer, _BILLION),
+    "T5_level4": Workload("the same with quantized rows", _LEVEL_4, _BILLION),
+    "T5_int8": Workload("the same with weights of 8 bits", _BYTES, _BILLION),
+    "T5_long": Workload("the same", language_layer, replace(_BILLION, tokens=2049)),
+    "T5_prefill": Workload("the same, first tokens", language_layer, replace(_BILLION, tokens=128, rows=128)),
+    "T5_prefill4": Workload(
+        "the same, first tokens, quantized rows", _LEVEL_4, replace(_BILLION, tokens=128, rows=128)
+    ),
+    "T6": Workload("layer of a language model of 8B, 4 bits, new token", language_layer, _EIGHT_BILLIONS),
+    "T6_level4": Workload("the same with quantized rows", _LEVEL_4, _EIGHT_BILLIONS),
+    "T6_prefill4": Workload(
+        "the same, first tokens, quantized rows", _LEVEL_4, replace(_EIGHT_BILLIONS, tokens=128, rows=128)
+    ),
+}
+"""Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 tokens."""

@@ -44,7 +44,7 @@ class CachedExecutable(NativeExecutable):
         self.key = key
         """The name of its entry."""
         self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
-        self.target, self.calls = version.target, version.calls
+        self.target, self.calls, self.metadata = version.target, version.calls, network.metadata
         self.kernels = len({call.kernel for call in version.calls})
         self.constants_bytes = version.constants_bytes
         self.working_memory = version.workspace_bytes

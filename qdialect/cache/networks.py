@@ -12,6 +12,7 @@ from qdialect.cache.fingerprint import fingerprint, key
 from qdialect.cache.store import Store
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import copy
+from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
@@ -87,4 +88,5 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
 def _described(vector: Lowered, target: Target) -> Network:
     features = tuple(sorted(target.code_features))
     version = Version(target.name, features, vector.arena_bytes, vector.constants.size, vector.calls)
-    return Network(_KIND, vector.inputs, vector.outputs, vector.threads, (version,))
+    metadata = metadata_of(vector.module)
+    return Network(_KIND, vector.inputs, vector.outputs, vector.threads, (version,), metadata=metadata)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from qdialect.cli.plugins import add_plugin_argument
-from qdialect.cli.terminal import render_table
+from qdialect.cli.terminal import be_quiet, render_table
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.threads import checked, checked_jobs
 from qdialect.targets import TARGETS, host, resolve
@@ -27,6 +27,7 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         add_plugin_argument(self.add_argument)
+        add_quiet_argument(self.add_argument)
 
     def flags(self) -> dict[str, Sequence[str]]:
         """The flags of each value."""
@@ -34,6 +35,19 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+# The option ``--quiet`` of all commands.
+
+
+class _Quiet(argparse.Action):
+    def __call__(self, *_: object) -> None:
+        be_quiet()
+
+
+def add_quiet_argument(add: Callable[..., object]) -> None:
+    """Add ``--quiet`` by the method `add` of a parser or group."""
+    add("--quiet", "-q", action=_Quiet, nargs=0, help="print no warnings, progress or remarks on stderr, only errors")
 
 
 # The option ``--jobs`` of the commands that compile.

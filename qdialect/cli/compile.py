@@ -149,7 +149,7 @@ def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
     if len(targets) != 1:
         raise InputError(f"--tune must be given for one CPU, but got {', '.join(target.name for target in targets)}")
     found, report = tuned(module, targets[0], store=open_store(), progress=terminal.progress)
-    terminal.say(network_tables.tuning_text(report))
+    terminal.note(network_tables.tuning_text(report))
     return found
 
 

@@ -193,7 +193,7 @@ def _tuned(module: ir.Module, arguments: Arguments) -> ir.Module:
     from qdialect.driver.tuning import tuned
 
     found, report = tuned(module, target_name(arguments), store=open_store(), progress=terminal.progress)
-    terminal.say(network_tables.tuning_text(report))
+    terminal.note(network_tables.tuning_text(report))
     return found
 
 

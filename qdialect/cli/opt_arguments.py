@@ -12,6 +12,7 @@ from typing import NoReturn
 import qdialect
 from qdialect.cli.arguments import (
     add_jobs_argument,
+    add_quiet_argument,
     add_target_arguments,
     add_threads_argument,
     target_list,
@@ -210,22 +211,26 @@ def parse(argv: Sequence[str]) -> Arguments:
     is_compiled = found.phase or found.compare_phases or found.tune or found.passes
     if found.jobs is not None and not is_compiled:
         raise UsageError("--jobs must be given with passes, --compile-to, --compare-phases or --tune")
+    _check_input(found.input)
     if found.disables_threading:
         found.jobs = 1
     return found
 
 
 def _input_and_flags(rest: Sequence[str]) -> tuple[str, list[str]]:
-    """The input file, and the flags that are passes; raises `UsageError` for another kind of file, and for several."""
+    """The input file, and the flags that are passes; raises `UsageError` for several files."""
     inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
-    name = inputs[0] if inputs else "-"
+    return inputs[0] if inputs else "-", [argument for argument in rest if argument not in inputs]
+
+
+def _check_input(name: str) -> None:
+    """Raise `UsageError` for a model file of a kind that another command reads."""
     suffix = Path(name).suffix
     if suffix in FORMATS and suffix != ".mlir":
         how = f"'qdialect-import {name} | {PROGRAM} --fuse-qnn'"
         raise UsageError(f"expected MLIR, but got a {suffix} file, which qdialect-import reads: {how}")
-    return name, [argument for argument in rest if argument not in inputs]
 
 
 def _check_lowering(arguments: Arguments) -> None:
@@ -454,6 +459,7 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         metavar="DIR",
         help="write what is printed around passes into files of this folder",
     )
+    add_quiet_argument(add)
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
     add("--mlir-pass-statistics", dest="statistics", action="store_true", help="report how often patterns were applied")

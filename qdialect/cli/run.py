@@ -120,7 +120,7 @@ def _executable(options: Arguments) -> Executable:
     if isinstance(executable, PartitionedExecutable):
         _tell_parts(executable, options)
     if executable.tuning:
-        terminal.say(tuning_text(executable.tuning))
+        terminal.note(tuning_text(executable.tuning))
     return executable
 
 
@@ -133,7 +133,7 @@ def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
         with LATE_IMPORTS:
             from qdialect.driver.fallback import summary
 
-        terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
+        terminal.note(f"{PROGRAM}: warning: {summary(executable)}")
 
 
 def _random_inputs(executable: Executable, seed: int) -> list[Array]:

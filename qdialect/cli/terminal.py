@@ -44,7 +44,7 @@ _INTERRUPTED = 130
 def run(program: str, work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever it raises becomes a message on stderr and the code that LLVM's tools have."""
     try:
-        log.configure("warning")
+        log.configure("error" if _QUIET else "warning")
         plugins.load_installed()
         code = work()
         _flush()
@@ -67,7 +67,23 @@ def run(program: str, work: Callable[[], int]) -> int:
     except Exception as error:
         say(f"{program}: internal error: {type(error).__name__}: {error} ({_raised_at(error)})")
         return 1
+    finally:
+        _QUIET.clear()
     return code
+
+
+_QUIET: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Say nothing but errors, until the command has ended."""
+    _QUIET.append(True)
+
+
+def note(text: str) -> None:
+    """As `say`, but for what a quiet command does not say."""
+    if not _QUIET:
+        say(text)
 
 
 def say(text: str) -> None:
@@ -80,7 +96,7 @@ def say(text: str) -> None:
 def progress(what: str) -> None:
     """Announce on a terminal a step that takes a while."""
     if sys.stderr and sys.stderr.isatty():
-        say(f"{what} ...")
+        note(f"{what} ...")
 
 
 def read_input(name: str) -> str | bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,11 +14,13 @@ from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.store import Store, open_store
 from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tuned, summary
+from qdialect.driver.padding.lengths import lengths_of
 from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
 from qdialect.ir._mlir import ir
+from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
-from qdialect.runtime.shaped import ShapedExecutable
-from qdialect.support.diagnostics import InputError
+from qdialect.runtime.shaped import KnownLengths, Lengths, ShapedExecutable
+from qdialect.support.diagnostics import NOT_COMPILED, InputError
 from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.log import LOG, tell_float32
@@ -53,7 +56,9 @@ def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executabl
     if options.is_dynamic:
         any_size = partial(_batched, options=options)
         compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
-    executable = compile_(importing)
+    declared = open_shapes(path, importing)
+    lengths = KnownLengths() if options.is_dynamic or externals else lengths_of(path, options, declared, store)
+    executable = lengths.prepare() or compile_(importing)
     if executable.is_float32:
         tell_float32(path)
     told = summary(executable)
@@ -69,9 +74,19 @@ def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executabl
             # The extents of the batch are among them.
             return compile_(replace(importing, batch=1, dims=dims))
 
-    shapes = _without_batch(open_shapes(path, importing), executable)
+    shapes = _without_batch(declared, executable)
+    shaped = ShapedExecutable(executable, shapes, compiled_for, options.ranges, lengths)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
-    return ShapedExecutable(executable, shapes, compiled_for, options.ranges) if is_open else executable
+    return _prepared(shaped, lengths) if is_open else executable
+
+
+def _prepared(executable: ShapedExecutable, lengths: Lengths) -> Executable:
+    """`executable`, compiled also for a first call without earlier entries, if the model and its ranges allow one."""
+    missing = lengths.missing()
+    if missing is not None:
+        with contextlib.suppress(*NOT_COMPILED):
+            executable.for_shape(missing)
+    return executable
 
 
 def log_extents(path: Path, dims: Mapping[str, int]) -> None:
@@ -96,13 +111,14 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
 
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:
-    return compile_module(
-        module,
-        target=options.target,
-        threads=options.threads,
-        externals=options.externals,
-        workspaces=options.workspaces,
-    )
+    with progress_of("compiling"):
+        return compile_module(
+            module,
+            target=options.target,
+            threads=options.threads,
+            externals=options.externals,
+            workspaces=options.workspaces,
+        )
 
 
 def _fixed_batch(module: ir.Module) -> BatchNetwork:
@@ -116,13 +132,14 @@ def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
-    return compile_batched(
-        network,
-        target=options.target,
-        threads=options.threads,
-        workspaces=options.workspaces,
-        externals=options.externals,
-    )
+    with progress_of("compiling"):
+        return compile_batched(
+            network,
+            target=options.target,
+            threads=options.threads,
+            workspaces=options.workspaces,
+            externals=options.externals,
+        )
 
 
 def _compiler_of_batches(

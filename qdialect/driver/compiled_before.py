@@ -11,6 +11,7 @@ from pathlib import Path
 
 from qdialect.cache import model_files
 from qdialect.cache.store import open_store
+from qdialect.driver.padding.lengths import lengths_of
 from qdialect.runtime.base import Executable
 from qdialect.runtime.memory import checked
 from qdialect.runtime.shaped import ShapedExecutable
@@ -37,7 +38,8 @@ def compiled_before(path: Path, options: CompileOptions) -> Executable | None:
         # The extents of the batch are among them.
         return _compiled(path, replace(options, batch=1, dims=extents))
 
-    return ShapedExecutable(found.executable, found.open_shapes, compiled, options.ranges)
+    lengths = lengths_of(path, options, found.open_shapes, open_store())
+    return ShapedExecutable(found.executable, found.open_shapes, compiled, options.ranges, lengths)
 
 
 def _found(path: Path, options: CompileOptions) -> model_files.FoundNetwork | None:

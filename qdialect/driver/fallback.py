@@ -13,6 +13,7 @@ from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store
 from qdialect.frontends.model_files import format_of, is_float32
 from qdialect.ir._mlir import ir
+from qdialect.passes.observers import progress_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
 from qdialect.support.diagnostics import NOT_COMPILED, Diagnostic, ImportModelError, QDialectError, Severity
@@ -70,7 +71,9 @@ def compile_refused(
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options.importing, error, options.fallback)
     try:
-        return compile_parts(division, options, store)
+        found = compile_parts(division, options, store)
+        found.metadata = format_of(path).about(path)
+        return found
     except ImportModelError as other:
         raise with_note(error, other.message) from other
 
@@ -178,9 +181,10 @@ def compile_tuned(
     Raises as `compile_kept` and `tuned` do.
     """
     if not tune:
-        return compile_kept(
-            module, target=target, threads=threads, store=store, workspaces=workspaces, is_verified=is_verified
-        )
+        with progress_of("compiling"):
+            return compile_kept(
+                module, target=target, threads=threads, store=store, workspaces=workspaces, is_verified=is_verified
+            )
     with LATE_IMPORTS:
         from qdialect.driver.tuning import tuned
 

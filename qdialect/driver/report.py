@@ -77,7 +77,7 @@ def report(
         if fallback == "framework":
             return NetworkReport(refused, None, None, _regions(path, target, options, error))
         return NetworkReport(refused, None, error)
-    imported = _ops_by_name(module)
+    imported = ops_by_name(module)
     lowered = lower(module, target, Phase.LINALG)
     calls: dict[str, list[int]] = {}
     for number, call in enumerate(lowered.calls):
@@ -99,7 +99,7 @@ def _reason(node: GraphNode, error: ImportModelError) -> str:
     return next((text.removeprefix(start) for text in said if text.startswith(start)), "")
 
 
-def _ops_by_name(module: ir.Module) -> dict[str, list[str]]:
+def ops_by_name(module: ir.Module) -> dict[str, list[str]]:
     """Names of the ops that are located at a name, without constants."""
     found: dict[str, list[str]] = {}
     for op in main_function(module).regions[0].blocks[0].operations:

@@ -141,7 +141,7 @@ class _Tuning:
 
     def run(self) -> list[TunedKernel]:
         """Every kernel that has candidates, in the order of its first call."""
-        kernels = _tunables(self.network.with_variants({}).calls)
+        kernels = tunables(self.network.with_variants({}).calls)
         known = self._known(kernels)
         fresh = [one for one in kernels if one.kernel not in known]
         if fresh:
@@ -161,7 +161,9 @@ class _Tuning:
     def _measured(self, kernels: Sequence[Tunable], start: Variants) -> list[TunedKernel]:
         forms = max(len(one.candidates) for one in kernels)
         self.progress(f"measuring {len(kernels)} kernels in up to {1 + forms} variants")
-        first, *others = self._times([start, *({**start, **_candidates(kernels, number)} for number in range(forms))])
+        first, *others = self._times(
+            [start, *({**start, **candidates_number(kernels, number)} for number in range(forms))]
+        )
         trials = {
             one.kernel: dict(zip(one.candidates, (of[one.kernel] for of in others), strict=False)) for one in kernels
         }
@@ -195,13 +197,13 @@ class _Tuning:
         return [_by_kernel(one.calls, own) for one, own in zip(networks, times, strict=True)]
 
 
-def _tunables(calls: Sequence[KernelCall]) -> list[Tunable]:
+def tunables(calls: Sequence[KernelCall]) -> list[Tunable]:
     """Each kernel that has candidates once."""
     found = {call.tunable.kernel: call.tunable for call in calls if call.tunable and call.tunable.candidates}
     return list(found.values())
 
 
-def _candidates(kernels: Sequence[Tunable], number: int) -> dict[str, str]:
+def candidates_number(kernels: Sequence[Tunable], number: int) -> dict[str, str]:
     """The candidate number `number` of each kernel that has it."""
     return {one.kernel: one.candidates[number] for one in kernels if number < len(one.candidates)}
 

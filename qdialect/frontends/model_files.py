@@ -17,7 +17,7 @@ from weakref import finalize
 from qdialect.arithmetic.profiles import TFLITE_PROFILES
 from qdialect.frontends import frameworks
 from qdialect.frontends.frameworks import Framework
-from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, printable
 from qdialect.support.files import is_regular, write_files
 from qdialect.support.heap import return_free_memory
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -49,7 +49,8 @@ class Format:
     names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.
     `open_shapes` gives the shapes of inputs with names of the extents that a file leaves open; it is None where the
     extents of a format are known.  `divide` gives what of a file `framework` may run; both are None where a format has
-    no framework.  The format's own package is loaded when one of them is called.
+    no framework.  `metadata` gives the texts that the author of a file noted in it, by names.  The format's own package
+    is loaded when one of them is called.
     """
 
     suffix: str
@@ -60,6 +61,7 @@ class Format:
     open_shapes: Callable[[Path, ImportOptions], OpenShapes] | None = None
     framework: Framework | None = None
     divide: Callable[[Path, ImportOptions], Division] | None = None
+    metadata: Callable[[Path], Mapping[str, str]] = lambda _: {}
 
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
         """The module of a file.
@@ -73,8 +75,17 @@ class Format:
         if profile not in known:
             raise ImportModelError(f"profile of a {self.suffix} file must be {' or '.join(known)}, but got '{profile}'")
         module = self.load(path, replace(options, profile=profile))
+        if is_regular(path):
+            with LATE_IMPORTS:
+                from qdialect.ir.module_text import set_metadata
+
+            set_metadata(module, self.about(path))
         return_free_memory()
         return module
+
+    def about(self, path: Path) -> Mapping[str, str]:
+        """The texts that a regular file has about itself, by names."""
+        return {printable(name): text for name, text in self.metadata(path).items() if name}
 
 
 def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
@@ -126,6 +137,20 @@ def _open_onnx(path: Path, _: ImportOptions) -> OpenShapes:
         from qdialect.frontends.onnx.reader import open_shapes
 
     return open_shapes(path.read_bytes())
+
+
+def _onnx_metadata(path: Path) -> Mapping[str, str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.reader import metadata
+
+    return metadata(path.read_bytes())
+
+
+def _tflite_metadata(path: Path) -> Mapping[str, str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite.flatbuffer.reader import metadata
+
+    return metadata(path.read_bytes())
 
 
 def _divide_onnx(path: Path, options: ImportOptions) -> Division:
@@ -221,6 +246,7 @@ FORMATS = {
             _open_tflite,
             framework=frameworks.LITERT,
             divide=_divide_tflite,
+            metadata=_tflite_metadata,
         ),
         Format(
             ".onnx",
@@ -231,6 +257,7 @@ FORMATS = {
             _open_onnx,
             frameworks.ONNX_RUNTIME,
             _divide_onnx,
+            _onnx_metadata,
         ),
         Format(
             ".pt2",

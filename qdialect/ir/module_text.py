@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import zip_longest
@@ -105,3 +106,26 @@ def _compare(form: str, printed: str, module: ir.Module) -> None:
         if wanted != found:
             difference = f"line {number} of its print must be '{wanted}', but got '{found}'"
             raise VerificationError(f"module must be the same after a round trip through {form}: {difference}")
+
+
+# What the author of a model says of it, as an attribute of its module.
+
+_METADATA = "qnn.metadata"
+
+
+def set_metadata(module: ir.Module, metadata: Mapping[str, str]) -> None:
+    """Note what a model file says of itself, texts by names."""
+    if metadata:
+        with module.context:
+            texts: dict[str, ir.Attribute] = {name: ir.StringAttr.get(text) for name, text in metadata.items()}
+            module.operation.attributes[_METADATA] = ir.DictAttr.get(texts)
+
+
+def metadata_of(module: ir.Module) -> dict[str, str]:
+    """What is noted of a model; nothing in another form."""
+    attributes = module.operation.attributes
+    if _METADATA not in attributes or not isinstance(attributes[_METADATA], ir.DictAttr):
+        return {}
+    found = ir.DictAttr(attributes[_METADATA])
+    entries = (found[index] for index in range(len(found)))
+    return {entry.name: entry.attr.value for entry in entries if isinstance(entry.attr, ir.StringAttr)}

@@ -8,8 +8,10 @@ from typing import ClassVar
 
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.compose_luts import ComposeLutsPass
+from qdialect.passes.drop_unit_extents import DropUnitExtentsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
+from qdialect.passes.fuse_block_weights import FuseBlockWeightsPass
 from qdialect.passes.fuse_clamp import FuseClampPass
 from qdialect.passes.fuse_dequantize import FuseDequantizePass
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicEpiloguePass
@@ -34,10 +36,12 @@ from qdialect.passes.trim_taps import TrimTapsPass
 class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
-    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
-    tabulate-elementwise, fold-padding, trim-taps, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue,
-    fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, split-extremes, canonicalize.  At the position of
-    fuse-residual, every registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
+    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, drop-unit-extents, fuse-dynamic-epilogue, fuse-bias,
+    raise-requantize, tabulate-elementwise, fold-padding, trim-taps, tabulate-unary, compose-luts, fuse-requantize,
+    fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, fuse-block-weights,
+    split-extremes, canonicalize.
+    At the position of fuse-residual, every registered `StageFusionPass` runs.  `leaky-relu` is the option of
+    qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -55,6 +59,8 @@ class FuseQnnPass(CompositePass):
             # A transpose between a contraction and its epilogue would hide one from the other.
             SinkTransposePass(),
             SinkReshapePass(),
+            # Dimensions are where they stay by now, and what a reshape kept apart meets below.
+            DropUnitExtentsPass(),
             # Scales that are known at run time belong to no fused op, so nothing below takes these accumulators.
             FuseDynamicEpiloguePass(),
             FuseBiasPass(),
@@ -78,6 +84,8 @@ class FuseQnnPass(CompositePass):
             FuseLutPass(),
             # Accumulators that are quantized again belong to the ops above; the others leave as f32 values.
             FuseDequantizePass(),
+            # Weights that integer products read have gone into them by now.
+            FuseBlockWeightsPass(),
             # Element-wise ops that are left are kernels: those of rows also find the rows' extremes.
             SplitExtremesPass(),
             CanonicalizePass(),

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -15,6 +15,7 @@ from typing import TextIO
 
 from qdialect.ir._mlir import ir
 from qdialect.ir.module_text import Printing
+from qdialect.support.log import LOG
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Observer:
 
 # The anchor that stands for any op.
 _ANY = "any"
+PATIENCE = 1.0
+"""Seconds after which progress is shown."""
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
 
@@ -190,6 +193,48 @@ class Statistics(Observer):
         for name, counts in self.passes:
             lines += [name, *(f"  (S) {count} {pattern} - rewrites" for pattern, count in counts.items())]
         return "\n".join(lines)
+
+
+class Progress(Observer):
+    """Shows on a terminal which pass runs, once all take longer than a second, and logs how long each took."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._start, self._began = what, time.perf_counter(), 0.0
+        self._shown = 0
+        """Characters on the line of the terminal."""
+
+    def before(self, observed: Observed, module: ir.Module) -> None:
+        self._began = time.perf_counter()
+        seconds = self._began - self._start
+        if seconds > PATIENCE and not observed.is_composite and sys.stderr and sys.stderr.isatty():
+            self._show(f"qdialect: {self._what}, {seconds:.0f} s: {observed.name}")
+
+    def after(self, observed: Observed, module: ir.Module) -> None:
+        if not observed.is_composite:
+            LOG.debug("pass %s took %.3f s", observed.name, time.perf_counter() - self._began)
+
+    def _show(self, text: str) -> None:
+        with suppress(OSError):
+            print(f"\r{text:{self._shown}}", end="", file=sys.stderr, flush=True)
+        self._shown = len(text)
+
+    def end(self) -> None:
+        """Remove the line, and log how long all took."""
+        if self._shown:
+            self._show("")
+            self._show("\r")
+        LOG.debug("%s took %.1f s", self._what, time.perf_counter() - self._start)
+
+
+@contextmanager
+def progress_of(what: str) -> Generator[None]:
+    """Show and log the progress of the passes that run inside."""
+    progress = Progress(what)
+    try:
+        with observing(progress):
+            yield
+    finally:
+        progress.end()
 
 
 def _heading(title: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, cast, overload
 
 import numpy as np
@@ -45,6 +46,8 @@ def converter(form: str) -> Callable[[NDArray[Any]], Any]:
 Array = NDArray[Any]
 
 _PICKLED = "network.so"
+_LONGEST = 100
+"""Characters of a text about the model that are shown."""
 
 NATIVE = "qdialect"
 """The runner of a compiled region."""
@@ -166,6 +169,8 @@ class Executable(ABC):
     """Bytes of packed weights, biases, multipliers and tables."""
     working_memory: int
     """Bytes of one workspace, in which all intermediate values of compiled code live, reused from call to call."""
+    metadata: Mapping[str, str] = MappingProxyType({})
+    """What the author of the model noted in its file: texts by names, such as ``metadata_props`` of ONNX."""
     regions: tuple[Region, ...]
     """The regions, in order; only one if the whole network is compiled."""
     tuning: TuningReport | None = None
@@ -351,6 +356,8 @@ def _facts(executable: Executable) -> Iterable[tuple[str, str, str]]:
     nodes = Counter[str]()
     for region in executable.regions:
         nodes[region.runner] += len(region.nodes)
+    for name, text in executable.metadata.items():
+        yield "model", name, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     yield "run by", "", ", ".join(f"{runner} ({count} nodes)" for runner, count in nodes.items())
 
 

@@ -17,8 +17,13 @@ from qdialect.support.interface import Port
 # The arrays of a call: which are rejected, which are copied, and the addresses of the others.
 
 _NDARRAY = np.ndarray
+_FEW = 8
 # The stubs of Python 3.11 do not know that an array is a buffer.
 _CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
+
+
+_Form = tuple[tuple[int, ...], np.dtype[Any], int, Callable[[Any, list[Array]], int]]
+"""Shape and dtype of an array, the bits of its address that alignment makes zero, and its address otherwise."""
 
 
 class CallArrays:
@@ -29,9 +34,13 @@ class CallArrays:
         self._counts = len(inputs), len(outputs)
         self._slots = slots
         # In the form that a call iterates fastest.
-        self._start_of = list(enumerate(slot.start for slot in slots))
-        self._input_starts = self._start_of[: len(inputs)]
-        self._pairs = [(i, j, slots[i].size, slots[j].size) for j in range(len(inputs), len(slots)) for i in range(j)]
+        self._forms = [slot.form for slot in slots]
+        self._input_forms = self._forms[: len(inputs)]
+        self._sizes = sizes = [slot.size for slot in slots]
+        # Of few arrays each output is compared with all before it, which is faster than an order.
+        is_few = len(slots) <= _FEW
+        found = ((i, j) for j in range(len(inputs), len(slots)) for i in range(j) if is_few and sizes[i] and sizes[j])
+        self._pairs = [(i, j, sizes[i], sizes[j]) for i, j in found] if is_few else None
 
     def starts(self, inputs: Sequence[object], outputs: Sequence[object], kept: list[Array]) -> list[int]:
         """The addresses of the arrays of a call; those that must live until its end are put into `kept`.
@@ -42,18 +51,38 @@ class CallArrays:
         if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
             check_count("input", len(inputs), self._counts[0])
             check_count("output", len(outputs), self._counts[1])
-        arrays = (*inputs, *outputs)
-        starts = [start(arrays[index], kept) for index, start in self._start_of]
+        starts = _starts((*inputs, *outputs), self._forms, kept)
+        if self._pairs is None:
+            self._check_apart(starts)
+            return starts
         for i, j, size_i, size_j in self._pairs:
             if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
-                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
+                raise self._shared(i, j)
         return starts
+
+    def _shared(self, first: int, second: int) -> InputError:
+        return InputError(f"{self._slots[second].title} must not share memory with {self._slots[first].title}")
+
+    def _check_apart(self, starts: Sequence[int]) -> None:
+        """Raise `InputError` for an output that begins before the end of another array, in the order of addresses."""
+        sizes, first = self._sizes, self._counts[0]
+        # The end, and the number, of the array that reaches furthest so far, and of such an output.
+        end = output_end = last = last_output = -1
+        for index in sorted(range(len(starts)), key=starts.__getitem__):
+            start = starts[index]
+            if start < (end if index >= first else output_end) and sizes[index]:
+                raise self._shared(*sorted((index, last if index >= first else last_output)))
+            reach = start + sizes[index]
+            if reach > end:
+                end, last = reach, index
+            if index >= first and reach > output_end:
+                output_end, last_output = reach, index
 
     def starts_of_inputs(self, inputs: Sequence[object], kept: list[Array]) -> list[int]:
         """The same for the inputs of a call whose outputs are new arrays."""
         if len(inputs) != self._counts[0]:
             check_count("input", len(inputs), self._counts[0])
-        return [start(inputs[index], kept) for index, start in self._input_starts]
+        return _starts(inputs, self._input_forms, kept)
 
     def check_bindable(self, inputs: Sequence[Array]) -> None:
         """Raise `InputError` where one of `inputs` would be copied: the copy would not show later changes."""
@@ -64,6 +93,23 @@ class CallArrays:
     def views(self, arrays: Sequence[object], first: int = 0) -> tuple[Array, ...]:
         """Arrays over the memory of objects, which are those from number `first` on."""
         return tuple(slot.view(one) for slot, one in zip(self._slots[first:], arrays, strict=False))
+
+
+def _starts(arrays: Sequence[object], forms: Sequence[_Form], kept: list[Array]) -> list[int]:
+    """The addresses of arrays: of those of the usual form at once, without a call for each."""
+    starts: list[int] = []
+    for array, (shape, dtype, odd, start) in zip(arrays, forms, strict=True):
+        if type(array) is _NDARRAY and array.shape == shape and array.dtype is dtype:
+            try:
+                # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
+                found = addressof(_CHAR_AT(array))
+            except (TypeError, ValueError):
+                found = None
+            if found is not None and not found & odd:
+                starts.append(found)
+                continue
+        starts.append(start(array, kept))
+    return starts
 
 
 def address_of(array: Array) -> int:
@@ -84,9 +130,12 @@ class _Slot:
         self._port = port
         self._shape = port.shape
         self._dtype = port.dtype
-        # The bits of an address that must be zero for alignment.
-        self._odd = port.dtype.alignment - 1
         self._is_output = kind == "output"
+
+    @property
+    def form(self) -> _Form:
+        """What `_starts` takes at once, and `start` for everything else."""
+        return self._shape, self._dtype, self._dtype.alignment - 1, self.start
 
     def start(self, array: Any, kept: list[Array]) -> int:
         """The address of `array`, or of a copy, put into `kept`; raises `InputError` if the array does not fit."""
@@ -95,12 +144,7 @@ class _Slot:
             kept.append(array)
         if array.shape != self._shape or array.dtype != self._dtype:
             check_array(self.title, array, self._shape, self._dtype)
-        try:
-            # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
-            start = addressof(_CHAR_AT(array))
-        except (TypeError, ValueError):
-            return self._usable(array, kept).ctypes.data
-        return start if not start & self._odd else self._usable(array, kept).ctypes.data
+        return self._usable(array, kept).ctypes.data
 
     def view(self, array: object) -> Array:
         """An array over the memory of an object."""

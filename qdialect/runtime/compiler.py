@@ -17,6 +17,7 @@ from qdialect import targets
 from qdialect.aot.network import Batch, name_of_file
 from qdialect.ir._mlir import dialect_module, ir, load_few_classes
 from qdialect.ir.context import load_dialects, make_context, verify
+from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import MAIN
 from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
 from qdialect.lowering.pipeline.kernel_groups import add_table, taken_groups
@@ -149,6 +150,7 @@ class CompiledExecutable(NativeExecutable):
         self.calls = lowered.calls
         self.threads = lowered.threads
         self.target = target_name_of(lowered.module) or targets.GENERIC
+        self.metadata = metadata_of(lowered.module)
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes
         self.regions = (compiled_region(self),)

@@ -70,7 +70,7 @@ def _describe(executable: Executable, library: Library) -> None:
     """Set the attributes of `executable` from its library."""
     network, version = library.network, library.version
     executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
-    executable.target, executable.calls = version.target, version.calls
+    executable.target, executable.calls, executable.metadata = version.target, version.calls, network.metadata
     executable.kernels = len({call.kernel for call in version.calls})
     executable.constants_bytes = version.constants_bytes
     executable.working_memory = version.workspace_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from qdialect.runtime.base import Bound, Executable, check_count
 from qdialect.runtime.call_arrays import as_array
 from qdialect.runtime.memory import CallLock
+from qdialect.runtime.padded import PaddedExecutable, PaddedNetwork, best
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import Port
 
@@ -28,25 +29,76 @@ Ranges = Mapping[str, tuple[int, int]]
 """The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
 
 
+class Lengths(Protocol):
+    """Networks that compute several extents each."""
+
+    @property
+    def networks(self) -> Sequence[PaddedNetwork]:
+        """Those that are compiled."""
+        ...
+
+    def prepare(self) -> Executable | None:
+        """The network of the first extents, compiled for others too; None where that is impossible."""
+        ...
+
+    def missing(self) -> Mapping[str, int] | None:
+        """Extents to compile for before they are needed, after `prepare`."""
+        ...
+
+    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+        """The network of these extents, compiled for more than them if that is possible; None where it is not."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownLengths:
+    """Networks that were compiled before."""
+
+    networks: Sequence[PaddedNetwork] = ()
+
+    def prepare(self) -> Executable | None:
+        """None: nothing is compiled."""
+
+    def missing(self) -> Mapping[str, int] | None:
+        """None: nothing is compiled."""
+
+    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+        """The network of these extents; None where none computes it."""
+        found = best(self.networks, extents)
+        return found.executable(extents) if found else None
+
+
 class ShapedExecutable(Executable):
     """The network of one shape, which compiles itself for others when it is called with them.
 
     What it tells of itself, such as `inputs`, is that of the first shape. Threads may share it.
     """
 
-    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
-        """`first` is the network for the default extents; `ranges` bound some of them."""
+    def __init__(
+        self,
+        first: Executable,
+        declared: OpenShapes,
+        compile_: Compile,
+        ranges: Ranges,
+        lengths: Lengths = KnownLengths(),
+    ) -> None:
+        """`first` is the network for the default extents; `ranges` bound some of them.
+
+        A call takes a network of `lengths`, if there is one.
+        """
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
-        self.target, self.tuning = first.target, first.tuning
+        self.target, self.metadata, self.tuning = first.target, first.metadata, first.tuning
         self._first = first
         self._declared = declared
         self._compile = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
         self._takes_any = any(-1 in shape for shape in self._first_shapes)
         self._ranges = ranges
+        self._lengths = lengths
         self._others: KeptShapes[Executable] = KeptShapes()
+        self._called: KeptShapes[Executable] = KeptShapes()
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = self._inputs_of(arrays)
@@ -61,7 +113,11 @@ class ShapedExecutable(Executable):
         return self._of(arrays).bind(arrays, outputs)
 
     def library(self, name: str) -> bytes:
-        return self._first.library(name)
+        extents = self._extents(self._first_shapes)
+        first = self._first
+        if isinstance(first, PaddedExecutable) and extents is not None:
+            first = self._others.of(self._first_shapes, lambda: self._compile(extents))
+        return first.library(name)
 
     @property
     def workspaces(self) -> int:
@@ -88,8 +144,9 @@ class ShapedExecutable(Executable):
         self._others.of(shapes, lambda: executable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        others = dict(self._others.items())
-        return _unpickled, (self._first, self._declared, others, self._ranges)
+        known = [*self._called.items(), *self._others.items()]
+        others = {shapes: one for shapes, one in known if not isinstance(one, PaddedExecutable)}
+        return _unpickled, (self._first, self._declared, others, self._ranges, tuple(self._lengths.networks))
 
     def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
         """The extents given for one input, by their names: they hold for all inputs that have them."""
@@ -114,16 +171,18 @@ class ShapedExecutable(Executable):
         if shapes == self._first_shapes:
             return self._first
         # Most calls have shapes that were checked and compiled before.
-        return self._others.find(shapes) or self._for(shapes)
+        return self._others.find(shapes) or self._called.find(shapes) or self._for(shapes, is_called=True)
 
-    def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+    def _for(self, shapes: Sequence[tuple[int, ...]], *, is_called: bool = False) -> Executable:
         """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
         key = tuple(shapes)
         extents = self._extents(key)
         if extents is None or key == self._first_shapes:
             return self._first
         self._check_ranges(key)
-        return self._others.of(key, lambda: self._compile(extents))
+        if not is_called or self._others.find(key):
+            return self._others.of(key, lambda: self._compile(extents))
+        return self._called.of(key, lambda: self._lengths.executable(extents) or self._compile(extents))
 
     def _check_ranges(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise `InputError` for an extent that is outside of its range."""
@@ -151,6 +210,21 @@ class ShapedExecutable(Executable):
                 if key and found.setdefault(key, extent) != extent:
                     raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
         return found
+
+
+def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
+    """The open extents of inputs by their keys, as `dims` says, a first one else `batch`; None where one is missing."""
+    keys = [
+        (axis, _keys(name, axis, extent))
+        for name, shape in declared.items()
+        for axis, extent in enumerate(shape)
+        if isinstance(extent, str)
+    ]
+    found = {own[-1]: dims[key] for _, own in keys for key in own if key in dims}
+    for axis, own in keys:
+        if axis == 0:
+            found.setdefault(own[-1], batch)
+    return found if all(own[-1] in found for _, own in keys) else None
 
 
 class BatchShapedExecutable(ShapedExecutable):
@@ -193,7 +267,11 @@ def _open(shape: Sequence[int], declared: Sequence[int | str]) -> tuple[int, ...
 
 
 def _unpickled(
-    first: Executable, declared: OpenShapes, others: Mapping[Shapes, Executable], ranges: Ranges
+    first: Executable,
+    declared: OpenShapes,
+    others: Mapping[Shapes, Executable],
+    ranges: Ranges,
+    networks: Sequence[PaddedNetwork],
 ) -> ShapedExecutable:
     """The network of the shapes that were compiled when it was pickled: the model's file may be elsewhere."""
 
@@ -201,7 +279,7 @@ def _unpickled(
         asked = ", ".join(f"{name}={extent}" for name, extent in extents.items())
         raise InputError(f"network must be compiled for {asked} before it is pickled: a copy compiles nothing")
 
-    found = ShapedExecutable(first, declared, refuse, ranges)
+    found = ShapedExecutable(first, declared, refuse, ranges, KnownLengths(networks))
     for shapes, executable in others.items():
         found.keep(shapes, executable)
     return found

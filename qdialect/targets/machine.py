@@ -199,6 +199,9 @@ class Machine:
     levels: Levels | None = None
     """The rates and latency of memory; None if they were not measured."""
 
+    multiply_adds: float = 0
+    """Fused multiply-adds of f32 numbers that start in a cycle; 0 if as many as dot products."""
+
     @cached_property
     def vector_pipes(self) -> Pipes | None:
         """The pipes for vectors of `vector_bits`, which may be narrower than they are."""
@@ -222,6 +225,7 @@ class Machine:
             vector_instructions=times * self.vector_instructions,
             loads=times * self.loads,
             word_dots=times * self.word_dots,
+            multiply_adds=times * self.multiply_adds,
         )
 
     scales_to_zero: bool = False
@@ -244,7 +248,7 @@ class Machine:
 
 
 _SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)
-_HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64)
+_HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64, multiply_adds=2)
 # The kind `avx2`, which has this core's tiles, is that of Zen 2 and 3, too. Fetching helps Zen cores (see below)
 # and takes this one an instruction more in 36.
 _SKYLAKE = replace(_HASWELL, dot_products=2, near_fetch_distance=_NEAR_FETCH)
@@ -264,8 +268,8 @@ _SAPPHIRE_RAPIDS = replace(
     third_bandwidth=9,
     division_cycles=11,
 )
-_ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
-_ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
+_ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32, multiply_adds=1)
+_ZEN_2 = replace(_ZEN_1, dot_products=1, multiply_adds=2, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2, near_fetch_distance=_NEAR_FETCH, word_dots=1.6)
 # Of 256 bits, a loop of products of words and additions reaches 0.8 of what the units allow, and one that reads words
 # from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.  A division

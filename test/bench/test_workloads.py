@@ -1,12 +1,14 @@
 """The benchmark's workloads: their files compute what the NumPy answer says, for tiny versions of every kind."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import qdialect
 from qdialect.bench.drawn import (
     LAYERS,
     VARIATIONS,
@@ -20,7 +22,7 @@ from qdialect.bench.network import Network, evaluate
 from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.traced_graph import arrays
-from qdialect.bench.transformers import WORKLOADS, Shape, prepare
+from qdialect.bench.transformers import LANGUAGE_LAYERS, WORKLOADS, Shape, prepare
 from qdialect.bench.worker import agreement
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
@@ -79,6 +81,25 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
 
 
 # Float LEAKY_RELU is no operator of the front end; the others stand for it.
+
+
+# A new token, and first tokens; weights of 4 bits, rows as they are and quantized, and weights of 8 bits.
+@pytest.mark.parametrize(
+    ("name", "bound"), [("T5", 1e-4), ("T5_level4", 0.05), ("T5_int8", 1e-4), ("T5_prefill", 1e-4)]
+)
+def test_a_layer_of_a_language_model_is_the_answer(name: str, bound: float, tmp_path: Path) -> None:
+    load = LANGUAGE_LAYERS[name]
+    rows = 1 if load.shape.rows == 1 else 4
+    small = replace(load, shape=Shape(1, 64, 4, 96, 9 if rows == 1 else rows, groups=2, rows=rows))
+    form = prepare(name, small, tmp_path).forms["onnx"]
+    data, answer = form.inputs(), form.outputs()
+    found = qdialect.compile(form.model).results(data)
+    package: Any = import_module("onnxruntime")
+    session: Any = package.InferenceSession(form.model)
+    theirs = session.run(None, dict(zip((one.name for one in session.get_inputs()), data, strict=True)))
+    for ours, other, exact in zip(found, theirs, answer, strict=True):
+        np.testing.assert_allclose(ours, exact, atol=bound)
+        np.testing.assert_allclose(ours, other, atol=max(bound, 0.05 if name == "T5_int8" else 0))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch.nn.functional as nnf
 from compiled_ops import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, loosest
 from torch import Tensor, nn
-from torch_models import check, dequantized, drawn, operators_of, quantized
+from torch_models import Function, check, dequantized, drawn, operators_of, quantized
 
 import qdialect
 from qdialect.driver.torch_backend import compile_captured
@@ -275,12 +276,21 @@ def test_products_of_quantized_volumes_are_integers(
 
 TORCH: Any = torch
 QUANTIZATION: Any = import_module("torchao.quantization")
+
+
+def of_integers(dtype: Any, granularity: Any) -> Any:
+    return QUANTIZATION.IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity)
+
+
 CONFIGURATIONS = {
     "weights": QUANTIZATION.Int8WeightOnlyConfig,
     "rows": QUANTIZATION.Int8DynamicActivationInt8WeightConfig,
     "groups": lambda: QUANTIZATION.Int8DynamicActivationIntxWeightConfig(
         weight_dtype=TORCH.int4, weight_granularity=QUANTIZATION.PerGroup(32)
     ),
+    "weights in groups": lambda: QUANTIZATION.Int8WeightOnlyConfig(granularity=QUANTIZATION.PerGroup(16)),
+    "weights of 4 bits": lambda: of_integers(TORCH.int4, QUANTIZATION.PerGroup(32)),
+    "weights of 2 bits": lambda: of_integers(TORCH.int2, QUANTIZATION.PerAxis(0)),
 }
 
 
@@ -304,9 +314,14 @@ def quantized_wrapped_weights(kind: str) -> nn.Module:
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_exported(kind: str) -> None:
+    """Weights beside floats stay packed."""
     model, x = quantized_wrapped_weights(kind), drawn(1, 2, 6, 32)
-    (found,) = run(import_torch(torch.export.export(model, (x,))), [x.numpy()])
+    module = import_torch(torch.export.export(model, (x,)))
+    (found,) = run(module, [x.numpy()])
     assert_floats_within(found, model(x).detach().numpy(), "layer")
+    bits = {"groups": 4, "weights of 4 bits": 4, "weights of 2 bits": 2}.get(kind, 8)
+    counts = {op: str(module).count(op) for op in ("qnn.f32_matmul", "qnn.block_dense", f"bits = {bits} : i64")}
+    assert list(counts.values()) == ([0, 0, 0] if kind == "rows" else [0, 2, 2])
 
 
 def test_captured() -> None:
@@ -339,3 +354,45 @@ def test_products_of_integers() -> None:
         return TORCH._int_mm(x, right), TORCH._int_mm(x, x[:16].clone())
 
     check(products, left)
+
+
+ATEN: Any = TORCH.ops.aten
+NIBBLES = np.random.default_rng(4).integers(0, 16, (32, 64)).astype(np.int32)
+GROUPS = np.random.default_rng(5).uniform(0.01, 0.02, (32, 2)).astype(np.float32)
+
+
+def packed_nibbles(zeros: Any) -> Any:
+    """PyTorch's product with weights of 4 bits in groups of 32, which it packs as this machine likes them."""
+    packed = ATEN._convert_weight_to_int4pack_for_cpu(torch.tensor(NIBBLES), 1)
+    pairs = np.stack([GROUPS.T, np.broadcast_to(zeros, GROUPS.T.shape)], 2)
+    parameters = torch.tensor(np.ascontiguousarray(pairs, np.float32))
+    return partial(ATEN._weight_int4pack_mm_for_cpu, mat2=packed, qGroupSize=32, qScaleAndZeros=parameters)
+
+
+def packed_bytes(x: Tensor) -> Tensor:
+    return TORCH._weight_int8pack_mm(x, torch.tensor(NIBBLES * 16 - 120).to(torch.int8), torch.tensor(GROUPS[:, 0]))
+
+
+def groups_of_channels(x: Tensor) -> Tensor:
+    dequantize: Any = TORCH.ops.quantized_decomposed.dequantize_per_channel_group
+    weights, points = torch.tensor(NIBBLES - 8).to(torch.int8), torch.full((32, 2), 3)
+    held = dequantize(weights, torch.tensor(GROUPS), points, -8, 7, torch.int8, 32, torch.float32)
+    return torch.nn.functional.linear(x, held)
+
+
+PRODUCTS: dict[str, tuple[Any, str]] = {
+    "nibbles": (packed_nibbles(0), "bits = 4"),
+    "nibbles and zeros": (packed_nibbles(GROUPS.T * 3), "bits = 4"),
+    "nibbles and floats": (packed_nibbles(np.float32(0.03)), "bits = 4"),
+    "bytes": (packed_bytes, 'order = "scale_last"'),
+    "groups": (groups_of_channels, "bits = 4"),
+}
+
+
+@pytest.mark.parametrize("kind", PRODUCTS)
+def test_products_of_packed_weights(kind: str) -> None:
+    function, form = PRODUCTS[kind]
+    x = drawn(3, 5, 64)
+    module = import_torch(torch.export.export(Function(function), (x,)))
+    assert form in str(module)
+    assert_floats_within(run(module, [x.numpy()])[0], function(x).numpy(), "layer")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import tensor
+from compiled_ops import check_compiled, tensor
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
@@ -18,13 +18,14 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
-from qdialect.targets import TARGETS, host_features, resolve
+from qdialect.targets import TARGETS, host, host_features, resolve
 
+HOST = host().name
 EXECUTED = [name for name, target in TARGETS.items() if target.features <= host_features()]
 PORTABLE = [f"{name},portable" for name in ("avx512vbmi", "avxvnni", "avx2") if name not in EXECUTED]
 I8: dict[str, Any] = {"activations": "i8_block", "order": "blocks"}
-CASES: Sequence[tuple[int, int, int, str, str, dict[str, Any]]] = (
+Case = tuple[int, int, int, str, str, dict[str, Any]]
+CASES: Sequence[Case] = (
     # Channels, bits, block, scales, zero points, attributes; 100 terms.
     (72, 4, 32, "f16", "", {}),
     (3, 8, 100, "f32", "ui8", {"order": "scale_last"}),
@@ -50,9 +51,7 @@ def scales(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> NDArr
     return drawn
 
 
-def weights(
-    case: tuple[int, int, int, str, str, dict[str, Any]], depth: int, rng: np.random.Generator
-) -> list[ir.Value]:
+def weights(case: Case, depth: int, rng: np.random.Generator) -> list[ir.Value]:
     channels, bits, block, kind, points, _ = case
     blocks = -(-depth // block)
     found = [pack(rng.integers(0, 1 << bits, (channels, depth)), bits), scales(kind, (channels, blocks), rng)]
@@ -63,11 +62,11 @@ def weights(
     return [constant(array) for array in found]
 
 
-def products(shape: tuple[int, ...], cases: Sequence[Any] = CASES) -> ir.Module:
+def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES) -> ir.Module:
     rng = np.random.default_rng(5)
 
     def body(data: ir.Value) -> list[ir.Value]:
-        found = []
+        found: list[ir.Value] = []
         for case in cases:
             own, (_, bits, block, *_, attributes) = weights(case, shape[-1], rng), case
             block = min(block, shape[-1])
@@ -76,7 +75,7 @@ def products(shape: tuple[int, ...], cases: Sequence[Any] = CASES) -> ir.Module:
                 found.append(product)
                 continue
             # Bias and bound are computed in the kernel of the product.
-            bias = constant(rng.normal(size=case[0]).astype(np.float32))
+            bias = constant(rng.normal(size=(case[0],)).astype(np.float32))
             bias = build(BroadcastOp, bias, element="f32", shape=shape_of(product.type)).output
             zeros = constant(np.broadcast_to(np.float32(0), shape_of(product.type)))
             found.append(arith.maximumf(arith.addf(product, bias), zeros))
@@ -85,14 +84,8 @@ def products(shape: tuple[int, ...], cases: Sequence[Any] = CASES) -> ir.Module:
     return graph([tensor(shape, "f32")], body)
 
 
-def same(found: Sequence[NDArray[Any]], wanted: Sequence[NDArray[Any]]) -> None:
-    for own, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(own.view(np.int32)[~np.isnan(other)], other.view(np.int32)[~np.isnan(other)])
-        np.testing.assert_array_equal(np.isnan(own), np.isnan(other))
-
-
 @pytest.fixture(scope="module")
-def cases() -> tuple[ir.Module, NDArray[np.float32], list[NDArray[Any]]]:
+def cases() -> tuple[ir.Module, NDArray[np.float32], Sequence[NDArray[Any]]]:
     module, rng = products((3, 1, 100)), np.random.default_rng(1)
     data = rng.normal(size=(3, 1, 100)).astype(np.float32)
     data[0, 0, 40], data[0, 0, 70], data[1, 0, :64] = np.inf, np.nan, 0
@@ -104,17 +97,17 @@ def cases() -> tuple[ir.Module, NDArray[np.float32], list[NDArray[Any]]]:
 @pytest.mark.parametrize("target", [*EXECUTED, *PORTABLE])
 def test_compiled_products_are_the_reference(target: str, cases: Any) -> None:
     module, data, wanted = cases
-    same(compile_module(module, target=target)(data), wanted)
+    check_compiled(module, target, [[data]], [wanted])
 
 
 @pytest.mark.parametrize("shape", [(20,), (1, 37), (9, 16), (1, 256)])
 def test_any_number_of_rows_and_terms(shape: tuple[int, ...]) -> None:
     module = products(shape, [case for case in CASES if case[2] % 16 == 0 and "activation_block" not in case[-1]])
     data = np.random.default_rng(2).normal(size=shape).astype(np.float32)
-    same(compile_module(module)(data), interpreter.run(module, [data]))
+    check_compiled(module, HOST, [[data]], [interpreter.run(module, [data])])
 
 
-@pytest.mark.parametrize("target", ["host", "generic"])
+@pytest.mark.parametrize("target", [HOST, "generic"])
 def test_compiled_rows_are_the_reference(target: str) -> None:
     rng, cases = (
         np.random.default_rng(6),
@@ -130,7 +123,7 @@ def test_compiled_rows_are_the_reference(target: str) -> None:
         ]
 
     module, indices = graph([tensor((2, 5), "i64")], body), rng.integers(-80, 80, (2, 5))
-    same(compile_module(module, target=target)(indices), interpreter.run(module, [indices]))
+    check_compiled(module, target, [[indices]], [interpreter.run(module, [indices])])
 
 
 def test_weights_stay_packed() -> None:

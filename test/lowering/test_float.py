@@ -29,6 +29,7 @@ from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.arithmetic.elementwise import add
 from qdialect.arithmetic.profiles import ONNX_REFERENCE, PYTORCH, Profile
 from qdialect.dialect import (
+    BroadcastOp,
     DequantizeOp,
     F32Conv2DOp,
     F32MatmulOp,
@@ -40,6 +41,7 @@ from qdialect.dialect import (
     FusedDenseOp,
     FusedOp,
     QuantizeOp,
+    ReshapeOp,
     build,
 )
 from qdialect.dialect.constants import constant
@@ -57,7 +59,8 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.reference import interpreter
-from qdialect.targets import TARGETS
+from qdialect.runtime import compile_module
+from qdialect.targets import TARGETS, host_features, resolve
 from tools.float_errors import TRUTHS
 
 REDUCTIONS = [
@@ -69,6 +72,11 @@ REDUCTIONS = [
     ((2, 5, 7, 19), (0, 3)),
     ((2, 5, 7, 19), (1,)),
     ((2, 3, 5), (0, 1, 2)),
+    # Over and beside dimensions of extent 1.
+    ((5, 7, 1), (2,)),
+    ((3, 40, 1), (1, 2)),
+    ((5, 1, 33, 1), (1, 2)),
+    ((5, 7, 19, 1), (0,)),
     # Along rows of 32 and more, in partial sums.
     ((17, 32), (1,)),
     ((3, 4, 85), (0, 2)),
@@ -92,6 +100,23 @@ def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 @pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
 def test_sums_in_order(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_op(F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=True)
+
+
+def test_normalizations_of_unit_extents() -> None:
+    """Minus zero is added to zero, and NaN stays."""
+    shape, numbers = (1, 5, 7, 9, 1), [-0.0, np.nan, np.inf, 1e-40, 3.0]
+    data = np.resize(np.array(numbers, np.float32), shape)
+    data[:, :, :, 5:] = np.random.default_rng(0).normal(size=(1, 5, 7, 4, 1))
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        inner = build(F32SumOp, x, element="f32", axes=(4,), keep_dims=True).output
+        total = build(F32SumOp, inner, element="f32", axes=(1, 2), keep_dims=True).output
+        spread = build(BroadcastOp, total, element="f32", shape=shape).output
+        centred = arith.subf(x, arith.divf(spread, constant(np.broadcast_to(np.float32(35), shape))))
+        quantized = build(QuantizeOp, centred, element="ui8", scales=(0.1,), zero_points=(7,)).output
+        return [inner, centred, build(ReshapeOp, quantized, element="ui8", shape=(5, 7, 9)).output]
+
+    check(graph([tensor(shape, "f32")], body), [data])
 
 
 TRANSCENDENTAL = ("erf", "exp", "exp2", "expm1", "log", "log1p", "tanh")
@@ -208,6 +233,12 @@ PRODUCTS = [
     ((2, 2, 9, 8), (2, 2, 8, 9), False),
     ((17, 33), (33, 60), False),
     ((9, 20), (20, 91), True),
+    ((5, 1), (1, 33), True),
+    ((14, 3), (3, 1), True),
+    ((15, 1050), (1050, 45), True),
+    ((2, 17, 70), (2, 70, 200), False),
+    ((30, 1050), (1050, 40), False),
+    ((2, 3, 5), (2, 5, 9), True),
 ]
 
 
@@ -222,6 +253,29 @@ def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is
         return build(F32MatmulOp, *operands, element="f32", rounded_products=rounded).output
 
     check(graph([tensor(data, "f32"), *([] if is_known else [tensor(matrix, "f32")])], body))
+
+
+EXECUTED = [name for name in ("sse4.1", "avx2", "avx512bw", "host") if resolve(name).features <= host_features()]
+
+
+@pytest.mark.parametrize("target", EXECUTED)
+def test_sums_of_several_steps_are_one_chain_of_products(target: str) -> None:
+    rng = np.random.default_rng(0)
+    weight, bias = (rng.normal(size=shape).astype(np.float32) for shape in ((1100, 40), (40,)))
+
+    def body(x: ir.Value) -> ir.Value:
+        products = build(F32MatmulOp, x, constant(weight), element="f32").output
+        spread = build(BroadcastOp, constant(bias), element="f32", shape=(29, 40)).output
+        return arith.maximumf(arith.addf(products, spread), constant(np.full((29, 40), -20, np.float32)))
+
+    x = rng.normal(size=(29, 1100)).astype(np.float32)
+    x[3, 1024], x[7] = np.inf, -0.0
+    module = graph([tensor(x.shape, "f32")], body)
+    assert lower(module, resolve(target), Phase.LINALG).labels == ("input 0", "qnn.f32_matmul")
+    (wanted,) = interpreter.run(module, [x])
+    for threads in (1, 2):
+        found = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
+        np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 
 CONVOLUTIONS = [

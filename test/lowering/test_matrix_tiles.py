@@ -13,6 +13,7 @@ from drawn_networks import AMX, Network, assert_same_bits, network, with_tiles
 from drawn_vector import module_of
 
 from qdialect.aot.object_file import object_code
+from qdialect.cli.explorer.assembly import functions
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.matrix_tiles import (
@@ -40,7 +41,7 @@ from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets.machine import MACHINES
-from tools.hot_loop import disassembled, functions
+from tools.hot_loop import disassembled
 
 
 @pytest.mark.parametrize(

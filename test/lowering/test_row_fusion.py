@@ -45,7 +45,8 @@ def layer_norm(*shape: int) -> str:
 def test_rows_have_the_bits_of_ops_one_by_one(columns: int) -> None:
     rows = 37 if columns == 513 else 5
     for text in (softmax(rows, columns), layer_norm(rows, columns)):
-        assert labels(text) == [ROWS]
+        # Rows of one element have no reductions.
+        assert columns == 1 or labels(text) == [ROWS]
         check(text, (rows, columns))
 
 

@@ -18,7 +18,7 @@ from quantized_layers import add, fused
 
 import qdialect
 from qdialect import targets
-from qdialect.ir._mlir import ir
+from qdialect.ir._mlir import arith, ir
 from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, memory
@@ -165,6 +165,21 @@ def test_arrays_of_a_call_must_not_overlap() -> None:
     with pytest.raises(InputError, match="output 'res1' must not share memory with output 'res0'"):
         executable.run(inputs, [first, block[549:699].reshape(1, 5, 6, 5)])
     executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
+
+
+def test_many_arrays_of_a_call_must_not_overlap() -> None:
+    """Inputs may, and one may lie inside another."""
+    types = ["tensor<4xf32>", "tensor<40xf32>"] + ["tensor<4xf32>"] * 4
+    executable = compile_module(graph(types, lambda *arguments: [arith.addf(x, x) for x in arguments]))
+    block = np.arange(400, dtype=np.float32)
+    inputs = [block[10:14], block[:40], *(block[8:12] for _ in range(4))]
+    outputs = [block[50:54], block[100:140], *(block[200 + 4 * i :][:4] for i in range(4))]
+    for number, start, other in ((0, 39, "input 'arg1'"), (0, 37, "input 'arg1'"), (5, 136, "output 'res1'")):
+        wrong = [block[start:][:4] if i == number else output for i, output in enumerate(outputs)]
+        with pytest.raises(InputError, match=f"output 'res{number}' must not share memory with {other}"):
+            executable.run(inputs, wrong)
+    executable.run(inputs, outputs)
+    np.testing.assert_array_equal(outputs[1], 2 * np.arange(40))
 
 
 def test_a_binding_reads_its_inputs_at_each_call(layer: CompiledExecutable, image: NDArray[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> N
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
     found = trace(NETWORK, random_inputs(NETWORK), threads=threads, seconds=0.01)
-    events = json.loads(found.text("a"))["traceEvents"]
+    events: list[dict[str, Any]] = json.loads(found.text("a"))["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
     names = kernel_names(found.calls)
     assert {event["args"]["call"] for event in spans} == set(range(len(found.calls)))

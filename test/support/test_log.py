@@ -1,6 +1,8 @@
 """Steps in addition to the request are logged, a line each, on the logger of the package."""
 
+import io
 import logging
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ from subprocesses import output_of
 import qdialect
 from qdialect.cache import fingerprint
 from qdialect.cache.store import Store
-from qdialect.cli import import_model
+from qdialect.cli import import_model, run
 from qdialect.driver.fallback import FallbackWarning
+from qdialect.passes import observers
 from qdialect.support import log
 from qdialect.support.diagnostics import InputError
 
@@ -55,7 +58,31 @@ def test_a_network_without_a_quantized_node(
     (tmp_path / "module.mlir").write_text(text)
     caplog.clear()
     qdialect.compile(tmp_path / "module.mlir")
-    assert not caplog.records
+    assert not [one for one in caplog.records if one.levelno > logging.DEBUG]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_is_shown_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "qdialect")
+    module = qdialect.parse("func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}")
+    for patience, is_shown in ((60.0, False), (0.0, True)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setattr(observers, "PATIENCE", patience)
+        qdialect.compile(module, cache=False)
+        lines = terminal.getvalue().split("\r")
+        assert ("qdialect: compiling, 0 s: qnn-to-linalg" in [line.rstrip() for line in lines]) == is_shown
+        # The line is empty again.
+        assert not "".join(lines[-2:]).strip()
+    caplog.set_level(logging.DEBUG, "qdialect")
+    qdialect.compile(module, cache=False)
+    assert any(one.message.startswith("pass qnn-to-linalg took 0.") for one in caplog.records)
 
 
 def test_a_fallback_and_another_shape(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -82,7 +109,8 @@ def test_a_cache_that_is_off(
         caplog.clear()
         log.once.cache_clear()
         assert type(qdialect.compile(path)).__name__ != "CachedExecutable"
-        return [(one.levelname, one.getMessage()) for one in caplog.records if "float32" not in one.getMessage()]
+        records = [one for one in caplog.records if one.levelno > logging.DEBUG]
+        return [(one.levelname, one.getMessage()) for one in records if "float32" not in one.getMessage()]
 
     files = fingerprint.own_files()
     name, size, _ = files[0]
@@ -119,3 +147,17 @@ for level in ("info", "warning"):
     log.configure.cache_clear()
     with pytest.raises(InputError, match=r"QDIALECT_LOG must be one of 'debug', 'info', .* but got 'loud'"):
         qdialect.compile("absent.onnx")
+
+
+@pytest.mark.parametrize("flags", [[], ["--quiet"]])
+def test_a_quiet_command_says_nothing_but_errors(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model(tmp_path, "Hardmax", (2, 3))
+    assert run.main([str(path), *flags]) == 0
+    said = capsys.readouterr()
+    assert ("warning" in said.err) == (not flags)
+    assert "output" in said.out
+    # It ends with the command.
+    assert run.main([str(path)]) == 0
+    assert "warning" in capsys.readouterr().err

@@ -69,6 +69,7 @@ _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extu
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
+_PORTS = ("loads", "stores", "divisions")
 _LINE = 64
 # The work of one of two units while matrix tiles are multiplied.
 _MULTIPLICATIONS = (
@@ -226,15 +227,24 @@ def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False
     """Cycles of the busiest port; `mixed` is with pipes among which instructions are distributed as a core does it."""
     totals = Counter(counts)
     if machine.vector_pipes:
-        ports = (totals[name] for name in ("loads", "stores", "divisions"))
+        ports = (totals[name] for name in _PORTS)
         return max(machine.vector_pipes.cycles(counts, mixed=mixed), *ports)
-    return max(
-        totals["products"] / machine.dot_products,
-        (totals["loads"] + totals["tile loads"]) / machine.loads,
-        totals["stores"] + totals["tile stores"],
-        totals["instructions"] / machine.vector_instructions,
-        totals["tiles"],
-    )
+    return max(resources(counts, machine).values())
+
+
+def resources(counts: Mapping[str, float], machine: Machine) -> dict[str, float]:
+    """Cycles for which each port is busy."""
+    totals, pipes = Counter(counts), machine.vector_pipes
+    if pipes:
+        vector = {f"{kind} pipes": totals[kind] / len(own) for kind, own in pipes.of_kind.items()}
+        return {"all vector pipes": pipes.cycles(counts), **vector, **{n: totals[n] for n in _PORTS}}
+    return {
+        "products": totals["products"] / machine.dot_products,
+        "loads": (totals["loads"] + totals["tile loads"]) / machine.loads,
+        "stores": totals["stores"] + totals["tile stores"],
+        "vector instructions": totals["instructions"] / machine.vector_instructions,
+        "matrix tiles": totals["tiles"],
+    }
 
 
 def counted(op: ir.Operation, machine: Machine) -> dict[str, float]:

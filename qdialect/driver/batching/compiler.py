@@ -13,6 +13,7 @@ from qdialect.aot.network import Batch, open_ports, steps_of
 from qdialect.driver.batching.network import SIZES, BatchNetwork, is_of_size, lowered_sizes, read_batched, reads_extents
 from qdialect.driver.fallback import is_unsupported
 from qdialect.frontends.model_files import OpenShapes, open_shapes
+from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.lowered import target_name_of
 from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.runtime import compiler, memory
@@ -135,6 +136,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
         self.outputs = open_ports(smallest.outputs, batch.factors[1])
         self.kernels, self.calls = smallest.kernels, smallest.calls
         self.target = target_name_of(smallest.module) or targets.GENERIC
+        self.metadata = metadata_of(smallest.module)
         self.threads = max(one.threads for one in lowered)
         self.working_memory = max(one.arena_bytes for one in lowered)
         # Sizes of batches may have the same constants.

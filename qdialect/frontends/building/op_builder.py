@@ -321,7 +321,8 @@ def _sum_of_run(emitter: OpBuilder, value: ir.Value, run: Sequence[int], keep_di
     shape, first = shape_of(value.type), run[0]
     before, after = shape[:first], shape[run[-1] + 1 :]
     count = math.prod(shape[axis] for axis in run)
-    block = _block(count)
+    # Rows have partial sums by the op's definition, in an order that does not depend on how many numbers there are.
+    block = _block(count) if after or len(run) > 1 else 1
     if block == 1:
         return reduced(emitter, F32SumOp, value, tuple(run), keep_dims)
     blocks = emitter.reshape(value, (*before, count // block, block, *after))

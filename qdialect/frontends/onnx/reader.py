@@ -33,6 +33,15 @@ def open_shapes(content: bytes) -> dict[str, OpenShape]:
     return {value.name: _open_shape(value) for value in model.graph.input if value.name not in known}
 
 
+def metadata(content: bytes) -> dict[str, str]:
+    """The properties that a model that was read before has, by their names."""
+    import onnx
+
+    model = onnx.ModelProto()
+    model.ParseFromString(content)
+    return {entry.key: entry.value for entry in model.metadata_props}
+
+
 def read_proto(content: bytes) -> onnx.ModelProto:
     """The model of a file, without calls of functions that it defines.
 

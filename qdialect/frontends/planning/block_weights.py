@@ -11,6 +11,7 @@ import numpy as np
 
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.dialect import BlockDenseOp, BlockGatherOp
+from qdialect.dialect.constants import is_repeated
 from qdialect.frontends.building.checks import Array
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -58,22 +59,33 @@ class BlockQuantized(F32Tensor):
         return replace(self, shape=integers.shape, integers=integers, scales=scales, zero_points=points, axis=axis)
 
 
+def whole_numbers(matrix: Array) -> BlockQuantized:
+    """Integers as f32 values."""
+    return _by_channel(matrix, np.ones((), np.float32), None, 1)
+
+
 def in_blocks(tensor: Tensor, axis: int) -> BlockQuantized | None:
     """A constant in blocks along `axis`, as one whose scales do not differ along it is too; None for others."""
     if isinstance(tensor, BlockQuantized):
-        return tensor if tensor.axis == axis else None
+        if tensor.axis == axis:
+            return tensor
+        scale = tensor.scales.flat[0] if is_repeated(tensor.scales) and tensor.zero_points is None else None
+        return None if scale is None else _by_channel(tensor.integers, scale, None, axis)
     if not isinstance(tensor, Quantized) or tensor.values.data is None:
         return None
-    is_along = len(tensor.scales) == 1
-    if not is_along and tensor.axis == axis:
+    data, has_channels = tensor.values.data, len(tensor.scales) > 1
+    if has_channels and tensor.axis == axis:
         return None
-    extents = [1 if i == axis else extent for i, extent in enumerate(tensor.shape)]
-    spread = [extent if i == tensor.axis and not is_along else 1 for i, extent in enumerate(extents)]
-    scales, points = (
-        np.broadcast_to(np.array(numbers, dtype).reshape(spread), extents)
-        for numbers, dtype in ((tensor.scales, np.float32), (tensor.zero_points, tensor.values.data.dtype))
-    )
-    return BlockQuantized(tensor.shape, tensor.values.data, scales, points, axis, tensor.shape[axis])
+    spread = [extent if i == tensor.axis and has_channels else 1 for i, extent in enumerate(tensor.shape)]
+    scales = np.array(tensor.scales, np.float32).reshape(spread)
+    return _by_channel(data, scales, np.array(tensor.zero_points).reshape(spread), axis)
+
+
+def _by_channel(integers: Array, scales: Array, points: Array | None, axis: int) -> BlockQuantized:
+    """One block along `axis`, by parameters that broadcast."""
+    extents = [1 if i == axis else extent for i, extent in enumerate(integers.shape)]
+    by_block = np.broadcast_to(scales, extents), None if points is None else np.broadcast_to(points, extents)
+    return BlockQuantized(integers.shape, integers, *by_block, axis, integers.shape[axis])
 
 
 def packed_matrix(tensor: Tensor, *, is_transposed: bool = False) -> PackedWeights | None:

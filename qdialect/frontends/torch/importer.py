@@ -19,10 +19,11 @@ from qdialect.frontends.building.checks import (
     require,
 )
 from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import element_type
 from qdialect.frontends.planning.emitter import Planned, Value, module_of
 from qdialect.frontends.planning.planner import Planner, Result
-from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
+from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor, known_array
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.members import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
@@ -168,9 +169,11 @@ class TorchPlanner(Planner[Node]):
             raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
 
     def _result(self, node: Node, inputs: dict[str, Result]) -> Result:
-        arrays = {name: found.array for name, found in inputs.items() if isinstance(found, Constant)}
-        if len(arrays) == len(inputs) and node.kind in FOLDABLE:
-            return Constant(fold(node, arrays, self.plan.budget))
+        if node.kind in FOLDABLE and not _stays_packed(node, inputs):
+            constants = {name: known_array(one) for name, one in inputs.items() if isinstance(one, _FOLDED)}
+            arrays = {name: array for name, array in constants.items() if array is not None}
+            if len(arrays) == len(inputs):
+                return Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
         return self._planned_result(node, inputs)
 
@@ -269,6 +272,20 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> set[str]:
         if node.name in needed or is_in_place(node.kind):
             needed.update((node.name, *node.refs()))
     return needed
+
+
+_FOLDED = Constant | BlockQuantized
+_TRANSPOSING = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
+_CONVERTING = ("aten.to.", "aten._to_copy.")
+
+
+def _stays_packed(node: Node, inputs: Mapping[str, Result]) -> bool:
+    """Whether a node changes how constant weights of few bits are seen, and not their numbers: a product reads them."""
+    (source, *others) = inputs.values() if inputs else (None,)
+    if isinstance(source, BlockQuantized):
+        return node.kind in _TRANSPOSING
+    is_matrix = isinstance(source, Constant) and source.array.dtype.itemsize == 1 and source.array.ndim == 2
+    return is_matrix and not others and node.kind.startswith(_CONVERTING) and node.outputs[0].element == "f32"
 
 
 def _constant_bytes(result: Result) -> int:

@@ -4,7 +4,8 @@ A tile of R rows and V vectors of channels takes, for a K group of four taps,
 
   products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes
             unless words of them are stored; or, of pairs of bytes, 2 R V products and R V additions
-  loads     R + V of bytes, or R + 2 V where weights are words, or 2 R + 2 V where the data is, too
+            or R V fused multiply-adds of f32 numbers
+  loads     R + V of bytes and of f32 numbers, or R + 2 V where weights are words, or 2 R + 2 V where the data is, too
   weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
@@ -22,7 +23,8 @@ cycle.  A quarter of the second level is taken to be free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
 operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
-the same and ones.
+the same and ones; or for f32 numbers V weights and rows that are broadcast ahead: LLVM's scheduler takes a sixth of the
+registers for them, and where too few are left moves sums from register to register.
 
 Pairs are for weights that keep the bound of `qdialect.lowering.cost.pair_sums`.  Those that do not need K groups of
 their own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no
@@ -78,8 +80,12 @@ class Layout(Enum):
     """Two at a time to words, and two of these."""
     STORED_WORDS = auto()
     """Two at a time, of words that lie in memory."""
+    FLOATS = auto()
+    """One at a time, of f32 numbers: a fused multiply-add takes the place of a dot product of four bytes."""
 
 
+_AHEAD = 6
+"""Of so many registers one holds a row that is broadcast ahead."""
 _BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2}
 """Registers beside accumulators and weights, of products whose weights stay in registers."""
 
@@ -150,6 +156,8 @@ class TileModel:
     machine: Machine
     lanes: int
     layout: Layout = Layout.BYTES
+    most_rows: int = _MAX_ROWS
+    """Of a tile: there are no more."""
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -158,14 +166,17 @@ class TileModel:
     def choices(self) -> Iterator[Choice]:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
+        # f32 products meet all rows in steps, whose weights stay there.
+        far = _ANY if self.layout is Layout.FLOATS else far
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
-        if self.layout is Layout.BYTES:
+        if self._is_one_step:
             yield from self._short_choices(near)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
-        if self.layout is Layout.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
+        if self._is_one_step and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
-        yield self._choice("weights beyond", beyond)
+        if far < _ANY:
+            yield self._choice("weights beyond", beyond)
 
     def _short_choices(self, near: int) -> Iterator[Choice]:
         """Of weights in the first level by the parameters of the epilogue, then of those in the second."""
@@ -187,9 +198,14 @@ class TileModel:
             yield from ((some, vectors) for some in sorted(rows, reverse=True) if some)
 
     @property
+    def _is_one_step(self) -> bool:
+        """Whether an instruction multiplies, and adds to the sums."""
+        return self.layout in (Layout.BYTES, Layout.FLOATS)
+
+    @property
     def sums_in_flight(self) -> int:
         """Vectors of sums that a tile needs so that none waits for the last product; 0 where additions are short."""
-        return self._in_flight if self.layout is Layout.BYTES else 0
+        return self._in_flight if self._is_one_step else 0
 
     @property
     def _in_flight(self) -> int:
@@ -218,22 +234,28 @@ class TileModel:
         most = {vectors: self.fitting_rows(vectors) for vectors in _WIDEST}
         if accumulators is not None:
             most = {vectors: min(rows, -(-accumulators // vectors)) for vectors, rows in most.items()}
-        found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items()]
-        return Choice(title, tuple(sorted((one for one in found if one.rows), key=lambda one: one.cost)), taps, size)
+        found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items() if rows]
+        # Of f32 numbers the tile of most sums is better where all else is equal: it reads weights least often.
+        sums = int(self.layout is Layout.FLOATS)
+        ordered = sorted(found, key=lambda one: (one.cost, one.vectors % 2, -sums * one.rows * one.vectors))
+        return Choice(title, tuple(ordered), taps, size)
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
         machine = self.machine
         sums, words = rows * vectors, self.layout in (Layout.WORDS, Layout.STORED_WORDS)
         data = 2 * rows if self.layout is Layout.STORED_WORDS else rows
-        products = sums if self.layout is Layout.BYTES else 2 * sums
+        products = sums if self._is_one_step else 2 * sums
         instructions = {
             Layout.BYTES: sums,
+            Layout.FLOATS: sums,
             Layout.WORDS: 4 * sums + 2 * rows,
             Layout.PAIRS: 3 * sums,
             Layout.STORED_WORDS: 4 * sums,
         }
         started = instructions[self.layout] + self._copies(rows, sums, data)
         dots = machine.word_dots_started if words else machine.dot_products
+        if self.layout is Layout.FLOATS and machine.multiply_adds:
+            dots = machine.multiply_adds
         cycles = {
             "products": max(products / dots, started / machine.vector_instructions),
             "loads": (data + (2 if words else 1) * vectors) / machine.loads,
@@ -246,15 +268,16 @@ class TileModel:
         """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
         if self.lanes > _TWO_OPERANDS:
             return 0
-        overwritten = {Layout.BYTES: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
+        overwritten = {Layout.BYTES: sums, Layout.FLOATS: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
         return data + overwritten.get(self.layout, 2 * sums + rows)
 
     def fitting_rows(self, vectors: int) -> int:
         """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
         if self.layout is Layout.WORDS:
-            return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
-        return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, _MAX_ROWS)
+            return min((registers - _BESIDE) // (vectors + 2), self.most_rows)
+        beside = registers // _AHEAD if self.layout is Layout.FLOATS else _BESIDE_WEIGHTS[self.layout]
+        return min((registers - vectors - beside) // vectors, self.most_rows)
 
 
 @cache

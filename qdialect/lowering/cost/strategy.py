@@ -32,13 +32,16 @@ NO_FORMS = RequantizerForms()
 
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
-_LONG, _ROWS_FOR_WORDS = 8, 4
+_LONG, _ROWS_FOR_WORDS, _MAX_ROWS = 8, 4, 16
 _MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
 # A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
 _MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
+
+_STEP = 512
+"""Terms of a step of f32 products at most: sums are written and read again after as many multiply-adds."""
 
 LANES = 64
 """Bytes of the widest vector of any target."""
@@ -109,8 +112,8 @@ class Strategy:
     near_bytes: int = 128 << 10
     """Contraction: what stays in the second level while other data passes through."""
     others: tuple[Layout, ...] = ()
-    """Contraction: layouts that take fewer cycles at times; stored words where products are of words, and pairs (see
-    `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
+    """Contraction: f32 numbers, and layouts that take fewer cycles at times; stored words where products are of words,
+    and pairs (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     gathers_bytes: bool = False
@@ -166,16 +169,22 @@ class Strategy:
             others.append(self._chosen(lanes_total, taps, Layout.PAIRS).cost * (1 + remainder))
         return self._chosen(lanes_total, taps, Layout.STORED_WORDS).cost + copied < min(others)
 
-    def model_of(self, layout: Layout) -> TileModel | None:
-        """What tiles of `layout` are chosen by; None where the target is vector code alone."""
-        return replace(self.model, layout=layout) if self.model and layout in self.others else self.model
+    def model_of(self, layout: Layout, rows: int = _MAX_ROWS) -> TileModel | None:
+        """What tiles of `layout` for so many rows are chosen by; None where the target is vector code alone."""
+        if self.model is None or layout not in self.others:
+            return self.model
+        # Of f32 numbers: a tile of few rows is wide, so that none waits for the latency of another.
+        most = min(rows, _MAX_ROWS) if layout is Layout.FLOATS else _MAX_ROWS
+        return replace(self.model, layout=layout, most_rows=most)
 
-    def _chosen(self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0) -> Tiles:
+    def _chosen(
+        self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0, pixels: int = _MAX_ROWS
+    ) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
-        model = self.model_of(layout)
+        model = self.model_of(layout, pixels)
         if self.fixed_tile and model:
             return model.with_narrower(*self.fixed_tile)
-        tiles = tiles_of(model) if model and layout in self.others else self.tiles
+        tiles = tiles_of(model) if model and model != self.model else self.tiles
         size = lanes_total * taps
         return next(one for one in tiles if taps <= one.taps and size < one.size and parameters <= one.parameters)
 
@@ -225,13 +234,18 @@ class Strategy:
         return read + 6 * LANES * results * weights.tiles < weights.size * data.tiles
 
     def channel_blocks(
-        self, lanes_total: int, depth: int, layout: Layout = Layout.BYTES, parameters: int = 0
+        self,
+        lanes_total: int,
+        depth: int,
+        layout: Layout = Layout.BYTES,
+        parameters: int = 0,
+        pixels: int = _MAX_ROWS,
     ) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
-        `depth` is the number of taps of each channel, `parameters` how many numbers of each channel the epilogue reads.
+        `depth` is the bytes of each channel's taps, `parameters` how many numbers of each channel the epilogue reads.
         """
-        rows = self._chosen(lanes_total, depth, layout, parameters).rows
+        rows = self._chosen(lanes_total, depth, layout, parameters, pixels).rows
         lanes = self.lanes
         if lanes_total < lanes:
             return [ChannelBlock(0, 1, 1, lanes_total, rows[1], layout)]
@@ -246,6 +260,18 @@ class Strategy:
         if tail:
             blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], layout))
         return blocks
+
+    def step_of(self, block: ChannelBlock, taps: int, rows: int) -> int | None:
+        """Taps of f32 numbers whose weights all rows meet before those of the next; None where they meet all of them.
+
+        That is where one register tile has all rows, and where a tile of channels takes little of the second level.
+        """
+        if self.model is None or block.layout is not Layout.FLOATS or rows <= block.rows:
+            return None
+        if 4 * taps * block.vectors * block.lanes <= self.model.machine.l2_bytes // 8:
+            return None
+        steps = -(-taps // _STEP)
+        return -(-taps // (steps * LANES)) * LANES
 
     def least_rows(self, block: ChannelBlock) -> int:
         """The least of `rows_for` for tiles of `block`, more than half of the most.
@@ -289,7 +315,11 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_words=multiplies_words,
         others=tuple(
             layout
-            for layout, has in ((Layout.STORED_WORDS, multiplies_words), (Layout.PAIRS, bool(instructions.pair_dots)))
+            for layout, has in (
+                (Layout.STORED_WORDS, multiplies_words),
+                (Layout.PAIRS, bool(instructions.pair_dots)),
+                (Layout.FLOATS, True),
+            )
             if has
         ),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,

@@ -46,6 +46,7 @@ class ContractionShape:
     lanes: int
     """Channels, with those that fill up the last vector."""
     taps: int
+    """Bytes of a channel's weights."""
     pixels: tuple[int, ...]
     """The extents of the axes of pixels."""
     layout: Layout
@@ -80,10 +81,11 @@ def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple
     model, in_pairs = strategy.model_of(shape.layout), shape.layout is Layout.PAIRS
     if model is None:
         return "", []
-    others = [_DOTS if shape.has_tiles else _TILES] if strategy.matrix_machine else []
+    is_float = shape.layout is Layout.FLOATS
+    others = [_DOTS if shape.has_tiles else _TILES] if strategy.matrix_machine and not is_float else []
     if shape.has_tiles:
         return _TILES, others
-    others += [_WORDS if in_pairs else _PAIRS] if Layout.PAIRS in strategy.others else []
+    others += [_WORDS if in_pairs else _PAIRS] if Layout.PAIRS in strategy.others and not is_float else []
     blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
     own = _title(blocks)
@@ -99,7 +101,7 @@ def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]
 
 
 def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
-    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters)
+    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters, math.prod(shape.pixels))
 
 
 def _title(blocks: Sequence[ChannelBlock]) -> str:

@@ -43,7 +43,8 @@ from qdialect.targets.machine import Machine
 # In each 32-bit lane, the instructions add four products of bytes, or two of s16 words, to the accumulator, exactly.
 # A factor that has the loop over lanes is loaded as it lies in memory, with the taps of a lane adjacent; one that does
 # not is broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; if both factors have
-# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.
+# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.  Unsigned bytes may be fields
+# of the bits that are loaded.
 #
 # The rows of a tile are many short streams: they are prefetched into L1 while the previous tile computes, a little at
 # each step.  Weights are one stream, which the hardware prefetches, though not far enough ahead for data from memory; a

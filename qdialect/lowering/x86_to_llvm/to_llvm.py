@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from operator import mul
 from typing import ClassVar
 
@@ -363,7 +364,7 @@ def _constant(value: ir.Value) -> int | None:
 # LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
 # loops that are vector code already.
 
-_LOOP = "scf.for"
+_LOOP, _MULTIPLY_ADD = "scf.for", "math.fma"
 _FACTOR = "qnn.unroll"
 # Ops of an unrolled body, and the copies that it has at most.
 _MAX_OPS = 32
@@ -395,7 +396,14 @@ def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
 def _is_short(loop: ir.Operation) -> bool:
     """Whether the body is so short that two copies may be written, and has no op with a region."""
     ops = loop.regions[0].blocks[0].operations
-    return 2 * len(ops) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
+    return 2 * _size(loop) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
+
+
+def _size(loop: ir.Operation) -> int:
+    """Ops of the body, a fused multiply-add of several vectors once for each."""
+    ops = [op.operation for op in loop.regions[0].blocks[0].operations]
+    sums = [op.results[0].type for op in ops if op.name == _MULTIPLY_ADD]
+    return len(ops) + sum(prod(one.shape[:-1]) - 1 for one in sums if isinstance(one, ir.VectorType))
 
 
 def _factor(loop: ir.Operation) -> int:
@@ -404,7 +412,7 @@ def _factor(loop: ir.Operation) -> int:
     if first is None or last is None or step is None:
         return 1
     trips = -(-(last - first) // step)
-    most = min(_MAX_COPIES, _MAX_OPS // len(loop.regions[0].blocks[0].operations))
+    most = min(_MAX_COPIES, _MAX_OPS // _size(loop))
     return next((factor for factor in range(most, 1, -1) if trips % factor == 0), 1) if trips > 0 else 1
 
 

@@ -25,6 +25,8 @@
 // WORDS: 6 rows x 2 vectors: 24.0 cycles for 12 sums, 2.00 each, bound by products (products 24.0, loads 8.0, weights 4.0
 // WORDS: pairs, weights in L2, below 65536 bytes
 // WORDS: 2 rows x 4 vectors: 16.0 cycles for 8 sums, 2.00 each, bound by products (products 16.0, loads 3.0, weights 4.0
+// WORDS: floats, weights in L2
+// WORDS: 6 rows x 2 vectors: {{.*}} bound by products
 // TILES: emeraldrapids: code for amxint8
 // TILES: rows x 4 vectors
 // TILES: matrix tiles, 32 rows x 2 vectors, for each 64 taps

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
@@ -41,6 +41,10 @@ _MAX_READ = 8
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
 _BUILTIN_CODE, _BLOCK_SIZE = 10, 8
 _FIRST_SLOT = 4
+_DESCRIPTION = b"M001"
+_DESCRIPTIVE = {"name": 4, "description": 6, "version": 8, "author": 12, "license": 14}
+"""The identifier of a model's description, and the offsets of its texts in the list of its fields."""
+_MAX_METADATA, _MAX_METADATA_BYTES = 64, 1 << 20
 # Of quantization details, newer than the schema's classes here.
 _BLOCKWISE = 2
 # Where the schema's classes keep what they read.
@@ -131,6 +135,39 @@ def read_inputs(content: bytes, signature: str = "") -> Graph:
     Raises `ImportModelError` as `read_graph` does for what of the file is read.
     """
     return _reader(content).inputs(signature)
+
+
+def metadata(content: bytes) -> dict[str, str]:
+    """The texts about itself of a model file that was read before, by names; what is damaged or no text is left out.
+
+    Those of the format's own description of a model have the names that they have there.
+    """
+    found: dict[str, str] = {}
+    with suppress(ImportModelError), reading("the metadata"):
+        model = tflite.Model.GetRootAs(content, 0)
+        for index in range(min(model.MetadataLength(), _MAX_METADATA)):
+            entry = model.Metadata(index)
+            buffer = model.Buffers(entry.Buffer())
+            if 0 < buffer.DataLength() <= _MAX_METADATA_BYTES:
+                raw = buffer.DataAsNumpy().tobytes()
+                own = _described(raw) if raw[4:8] == _DESCRIPTION else {entry.Name(): raw}
+                found |= dict(_texts(own))
+    return found
+
+
+def _described(raw: bytes) -> dict[bytes | None, bytes]:
+    """The texts of a table `ModelMetadata`, whose schema is no part of that of models."""
+    table = Table(raw, int.from_bytes(raw[:4], "little"))
+    slots = {name: table.Offset(slot) for name, slot in _DESCRIPTIVE.items()}
+    return {name.encode(): table.String(table.Pos + slot) for name, slot in slots.items() if slot}
+
+
+def _texts(found: Mapping[bytes | None, bytes]) -> Iterator[tuple[str, str]]:
+    for name, raw in found.items():
+        with suppress(UnicodeDecodeError):
+            text = raw.rstrip(b"\0").decode()
+            if name and "\0" not in text:
+                yield name.decode(), text
 
 
 def _reader(content: bytes) -> _Reader:

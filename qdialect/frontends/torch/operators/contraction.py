@@ -12,11 +12,12 @@ import numpy as np
 from qdialect.dialect import BroadcastOp, DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, check_scale, require
+from qdialect.frontends.planning.block_weights import block_product, packed_matrix
 from qdialect.frontends.planning.contraction import Contraction, Weight, accumulator_attributes, ordered_weight
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, known_array
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
@@ -47,9 +48,7 @@ def bias_of(call: Call, name: str, channels: int) -> Array | None:
     tensor = call.result(name)
     if tensor is None:
         return None
-    values = tensor.f32_values() if isinstance(tensor, Quantized) else None
-    if isinstance(tensor, Constant):
-        values = tensor.array
+    values = None if isinstance(tensor, tuple) else known_array(tensor)
     require(values is not None, f"argument '{name}' must be constant")
     assert values is not None
     require(values.dtype == np.float32, f"bias must be f32, but got {values.dtype}")
@@ -97,8 +96,7 @@ def f32_weight(call: Call, name: str) -> Array | None:
     tensor = call.tensor(name)
     if isinstance(tensor, Constant):
         require(tensor.array.dtype == np.float32, f"argument '{name}' must be f32, but got {tensor.array.dtype}")
-        return tensor.array
-    return tensor.f32_values() if isinstance(tensor, Quantized) else None
+    return known_array(tensor)
 
 
 # linear, addmm, mm, bmm and matmul: in integers where the right matrix is constant and quantized, else in float32.
@@ -144,27 +142,32 @@ def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_t
 
 
 def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
-    data, weight = call.f32(left), f32_weight(call, right)
-    if weight is not None:
-        matrix: F32Tensor = as_f32(right, Constant(np.ascontiguousarray(weight.T if is_transposed else weight)))
-    else:
-        require(not is_transposed, f"argument '{right}' must be constant")
-        matrix = call.f32(right)
-    found = f"{list(data.shape)} and {list(matrix.shape)}"
+    data, packed = call.f32(left), packed_matrix(call.tensor(right), is_transposed=is_transposed)
+    matrices = [] if packed else [_f32_matrix(call, right, is_transposed=is_transposed)]
+    shape = (packed.depth, len(packed.weight)) if packed else matrices[0].shape
+    found = f"{list(data.shape)} and {list(shape)}"
     require(
-        _pairs(data.shape, matrix.shape),
+        _pairs(data.shape, shape),
         f"operands must be matrices, the right one alone or one for each of the left, but got {found}",
     )
-    require(data.shape[-1] == matrix.shape[-2], f"operands must have a common extent, but got {found}")
+    require(data.shape[-1] == shape[-2], f"operands must have a common extent, but got {found}")
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        return emitter.build(F32MatmulOp, *(emitter.to_channels_first(value) for value in values), element="f32")
+        held = [emitter.to_channels_first(value) for value in values]
+        return block_product(emitter, held[0], packed) if packed else emitter.build(F32MatmulOp, *held, element="f32")
 
-    channels = matrix.shape[-1]
-    values = None if bias is None else bias_of(call, bias, channels)
+    values = None if bias is None else bias_of(call, bias, shape[-1])
     return F32Contraction(
-        (*data.shape[:-1], channels), (data, matrix), values, contract, _finished_product, name=call.name
+        (*data.shape[:-1], shape[-1]), (data, *matrices), values, contract, _finished_product, name=call.name
     )
+
+
+def _f32_matrix(call: Call, name: str, *, is_transposed: bool) -> F32Tensor:
+    weight = f32_weight(call, name)
+    if weight is not None:
+        return as_f32(name, Constant(np.ascontiguousarray(weight.T if is_transposed else weight)))
+    require(not is_transposed, f"argument '{name}' must be constant")
+    return call.f32(name)
 
 
 def _pairs(left: Shape, right: Shape) -> bool:

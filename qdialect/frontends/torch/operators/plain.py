@@ -11,6 +11,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Shape, UnsupportedError, check_shape, require
+from qdialect.frontends.planning.block_weights import whole_numbers
 from qdialect.frontends.planning.elementwise import (
     OF_ONE_INTEGER,
     PAIRS_OF_INTEGERS,
@@ -48,6 +49,8 @@ def as_element(call: Call, tensor: Tensor, element: str) -> Tensor:
         return tensor
     require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")
     if isinstance(tensor, Constant):
+        if element == "f32" and tensor.array.dtype.name in ("int8", "uint8") and tensor.array.ndim == 2:
+            return whole_numbers(tensor.array)
         return Constant(cast_array(widened(tensor.array), element))
     value = value_of_tensor(call, tensor)
     return tensor_of(unary(call, value, element, lambda s, x: converted(s, x, found, element)))

@@ -13,6 +13,7 @@ from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scale, require
+from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import (
     constant_of,
     plainly_dequantized,
@@ -211,23 +212,27 @@ def _dequantize_channels(call: Call) -> Result:
     is_wide = points.dtype.kind == "f" or points.dtype.itemsize >= _WIDE or not np.any(points)
     require(is_wide, f"argument 'zero_points' must be int32 or int64, but got {points.dtype}")
     if not channels.are_whole:
-        return Constant(_dequantized_by_floats(call, values, channels))
+        return _dequantized_by_floats(values, channels)
     scales, zero_points = channels.numbers
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
     return Quantized(values.shape, values, scales, zero_points, channels.axis)
 
 
-def _dequantized_by_floats(call: Call, values: Value, channels: Channels) -> Array:
+def _dequantized_by_floats(values: Value, channels: Channels) -> BlockQuantized:
     """With zero points that are not whole, as torchao has them for embeddings."""
-    data, points = values.data, channels.zero_points
+    data, points, rank = values.data, channels.zero_points, len(values.shape)
     require(data is not None, "argument 'zero_points' must be whole numbers where the input is not constant")
     require(points.dtype == np.float32, f"argument 'zero_points' must be float32, but got {points.dtype}")
     assert data is not None
-    call.plan.budget.spend_constant(values.shape, 4)
-    along = [1] * len(values.shape)
-    along[channels.axis] = -1
-    return (data.astype(np.float32) - points.reshape(along)) * channels.scales.reshape(along)
+    if rank == 1:
+        return BlockQuantized(values.shape, data, channels.scales, points, 0, 1)
+    # One block along another dimension.
+    along = int(channels.axis == 0)
+    shape = [-1 if i == channels.axis else 1 for i in range(rank)]
+    extents = [1 if i == along else extent for i, extent in enumerate(values.shape)]
+    scales, zero = (np.broadcast_to(one.reshape(shape), extents) for one in (channels.scales, points))
+    return BlockQuantized(values.shape, data, scales, zero, along, values.shape[along])
 
 
 @imports(f"{SPACE}.quantize_per_channel.default")

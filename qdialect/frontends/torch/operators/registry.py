@@ -9,9 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known_array
 from qdialect.frontends.torch.operators.tensors import Quantized
 from qdialect.frontends.torch.program.model import Node, Output, Ref, held_element
 from qdialect.frontends.torch.program.pytorch_operators import parameters_of, schema_of
@@ -139,10 +140,11 @@ class Call:
     def constant(self, name: str) -> Array:
         """An argument that is known."""
         found = self.tensor(name)
-        if not isinstance(found, Constant):
+        array = known_array(found) if isinstance(found, Constant | BlockQuantized) else None
+        if array is None:
             raise UnsupportedError(f"argument '{name}' must be constant")
-        require(not found.array.dtype.names, f"argument '{name}' must not be {held_element(found.array)}")
-        return found.array
+        require(not array.dtype.names, f"argument '{name}' must not be {held_element(array)}")
+        return array
 
 
 def as_f32(name: str, tensor: Tensor) -> F32Tensor:

@@ -28,7 +28,9 @@ _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
 _MANY_ROWS, _NARROW_MANY_ROWS = 12, 5
 """Of a tile of two vectors."""
-_COLUMNS = ("v", "l")
+_FRACTION, _BIAS, _FIELDS = 23, 127, 3
+"""Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
+COLUMNS = ("v", "l")
 Rows = Sequence[Sequence[Value]]
 """Where each operand of each row of a tile begins."""
 
@@ -48,7 +50,7 @@ class BlockProducts:
 
 
 @dataclass(frozen=True)
-class _Panel:
+class Panel:
     """Where the words, the numbers by block and the channels of a panel begin."""
 
     block: ChannelBlock
@@ -66,6 +68,9 @@ class _Panel:
 
 class BlockKernel(ABC):
     """Writes the kernel of such products; how a block is summed up is left open."""
+
+    least_rows = _MANY_ROWS
+    """Of a block of rows that meets all panels."""
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         self.kernel, self.op, self.weights = kernel, op, op.weights
@@ -88,10 +93,7 @@ class BlockKernel(ABC):
         axes = collapse(steps) or [Axis(1, (0,) * len(self.op.operands))]
         starts = [self.kernel.constant(operand.offset, "index") for operand in self.op.operands]
         *outer, last = axes
-        # The rows of a block stay near while all panels pass.
-        most = self._most_rows(last.size)
-        near = max(1, self.strategy.near_bytes // (self.row_bytes * most)) * most
-        for first, extent, rows in split(last.size, min(near, last.size)):
+        for first, extent, rows in split(last.size, self.near_rows(last.size)):
             with self.kernel.loop(extent // rows) as index:
                 moved = [
                     self.further(self.further(start, first * step), index, rows * step)
@@ -105,16 +107,21 @@ class BlockKernel(ABC):
             width, vectors = block.vectors * block.lanes, self._vectors(block, axes[-1].size)
             with self.kernel.loop(block.tiles) as index, self.kernel.loop(block.vectors // vectors) as part:
                 lane = self.further(0, part, vectors * block.lanes)
-                panel = _Panel(
+                panel = Panel(
                     replace(block, vectors=vectors),
                     width,
                     self.further(self.further(words, index, width * self.weights.depth_words), lane),
                     self.further(self.further(numbers, index, width * self.weights.blocks.count), lane),
                     self.further(self.further(block.start, index, width), lane),
                 )
-                self._over(axes, starts, panel)
+                self.over(axes, starts, panel)
             words += block.channels * self.weights.depth_words
             numbers += block.channels * self.weights.blocks.count
+
+    def near_rows(self, rows: int) -> int:
+        """Of a block, which stay near while all panels pass."""
+        most = self._most_rows(rows)
+        return min(rows, max(self.least_rows, self.strategy.near_bytes // (self.row_bytes * most) * most))
 
     def _most_rows(self, rows: int) -> int:
         """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
@@ -126,15 +133,15 @@ class BlockKernel(ABC):
     def _vectors(self, block: ChannelBlock, rows: int) -> int:
         """Of a tile of the columns of a panel."""
         few = _ROWS if self.strategy.lanes == _WIDE else _NARROW_ROWS
-        return block.vectors if rows <= few or block.vectors % 2 else 2
+        return block.vectors if rows <= few else 2 - block.vectors % 2
 
-    def _over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: _Panel) -> None:
+    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
         """Emit the tiles of all rows along `axes`."""
         axis, *inner = axes
         if inner:
             with self.kernel.loop(axis.size) as index:
                 moved = [self.further(start, index, step) for start, step in zip(starts, axis.strides, strict=True)]
-                self._over(inner, moved, panel)
+                self.over(inner, moved, panel)
             return
         for first, extent, rows in split(axis.size, rows_for(axis.size, self._most_rows(axis.size))):
             with self.kernel.loop(extent // rows) as index:
@@ -146,9 +153,9 @@ class BlockKernel(ABC):
                 ]
                 self._tile(panel, tile)
 
-    def _tile(self, panel: _Panel, rows: Rows) -> None:
+    def _tile(self, panel: Panel, rows: Rows) -> None:
         kernel = self.kernel
-        targets = [kernel.write(self.buffers[1], _columns(panel), kernel.sum(row[1], panel.channel)) for row in rows]
+        targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
         # Sums stay in registers, but what is stored must have been its destination all along.
         totals = [kernel.fill(target, 0) for target, _ in targets]
         for first, count, length in self.weights.blocks.parts():
@@ -164,46 +171,49 @@ class BlockKernel(ABC):
         """Of the data."""
 
     @abstractmethod
-    def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         """`totals` with the sums of the block `index`, which has `length` terms."""
 
-    def scaled(self, panel: _Panel, total: Tensor) -> Tensor:
+    def scaled(self, panel: Panel, total: Tensor) -> Tensor:
         """The sum of a row."""
         return total
 
-    def _finished(self, panel: _Panel, total: Tensor) -> Tensor:
-        extras = [self.columns(panel, buffer, panel.channel) for buffer in self._channels]
+    def _finished(self, panel: Panel, total: Tensor) -> Tensor:
         total = self.scaled(panel, total)
         if self.op.finish is as_folded:
             return total
-        return self.added(panel, total, extras, lambda body: self.op.finish(body, body.output, body.inputs))
+        return self.added(panel, total, self.extras(panel), lambda body: self.op.finish(body, body.output, body.inputs))
 
     # What the kinds of sums share.
 
-    def map(self, panel: _Panel, element: str, inputs: Sequence[Operand], emit: Callable[[Body], Value]) -> Tensor:
+    def extras(self, panel: Panel) -> list[Operand]:
+        """What `finish` reads."""
+        return [self.columns(panel, buffer, panel.channel) for buffer in self._channels]
+
+    def map(self, panel: Panel, element: str, inputs: Sequence[Operand], emit: Callable[[Body], Value]) -> Tensor:
         """A number of a panel's columns each."""
-        output = Operand(self.kernel.empty(panel.sizes, element), _COLUMNS)
+        output = Operand(self.kernel.empty(panel.sizes, element), COLUMNS)
         body = self.kernel.body(inputs)
-        return self.kernel.generic(Loops(_COLUMNS), inputs, output, body, emit(body))
+        return self.kernel.generic(Loops(COLUMNS), inputs, output, body, emit(body))
 
     def added(
-        self, panel: _Panel, total: Tensor, inputs: Sequence[Tensor | Operand], emit: Callable[[Body], Value]
+        self, panel: Panel, total: Tensor, inputs: Sequence[Tensor | Operand], emit: Callable[[Body], Value]
     ) -> Tensor:
         """`total` with what `emit` adds to it."""
-        operands = [Operand(one, _COLUMNS) if isinstance(one, Tensor) else one for one in inputs]
-        output = Operand(total, _COLUMNS)
+        operands = [Operand(one, COLUMNS) if isinstance(one, Tensor) else one for one in inputs]
+        output = Operand(total, COLUMNS)
         body = self.kernel.body(operands, output)
-        return self.kernel.generic(Loops(_COLUMNS), operands, output, body, emit(body))
+        return self.kernel.generic(Loops(COLUMNS), operands, output, body, emit(body))
 
-    def word(self, panel: _Panel, start: Value) -> Operand:
+    def word(self, panel: Panel, start: Value) -> Operand:
         """Words of all columns."""
         return self.columns(panel, self._words, start)
 
-    def columns(self, panel: _Panel, buffer: Buffer, start: Value) -> Operand:
+    def columns(self, panel: Panel, buffer: Buffer, start: Value) -> Operand:
         """An element of each column."""
-        return Operand(self.kernel.read(buffer, _columns(panel), start), _COLUMNS)
+        return Operand(self.kernel.read(buffer, columns_of(panel), start), COLUMNS)
 
-    def by_block(self, panel: _Panel, index: Value, buffer: Buffer) -> Operand:
+    def by_block(self, panel: Panel, index: Value, buffer: Buffer) -> Operand:
         """Stored numbers of a block."""
         return self.columns(panel, buffer, self.further(panel.numbers, index, panel.width))
 
@@ -211,14 +221,14 @@ class BlockKernel(ABC):
         """One element for all columns."""
         return Operand(self.kernel.read(self.buffers[operand], View((), ()), start), ())
 
-    def scales(self, panel: _Panel, index: Value) -> Tensor:
+    def scales(self, panel: Panel, index: Value) -> Tensor:
         """The scales of a block."""
         stored = self.by_block(panel, index, self._scales)
         return self.map(
             panel, "f32", [stored], lambda body: self.weights.scales.widened(body, body.inputs[0], self.strategy)
         )
 
-    def points(self, panel: _Panel, index: Value) -> Operand | None:
+    def points(self, panel: Panel, index: Value) -> Operand | None:
         """The stored zero points of a block; None if they are one number."""
         return self.by_block(panel, index, self._points) if self._points else None
 
@@ -238,8 +248,21 @@ def _declared(kernel: Kernel, name: str, operand: MapOperand) -> Buffer:
     return kernel.slot(name, operand.source)
 
 
-def _columns(panel: _Panel) -> View:
+def columns_of(panel: Panel) -> View:
+    """The columns of a tile, side by side."""
     return View(panel.sizes, (panel.block.lanes, 1))
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a term of a word becomes an f32 number: the word is shifted, to the left where `shift` is positive.
+
+    Then its bits are those of a fraction from bit `lowest` on, and a constant exponent makes the number; or it is
+    converted.
+    """
+
+    shift: int
+    lowest: int | None
 
 
 class F32Products(BlockKernel):
@@ -248,20 +271,22 @@ class F32Products(BlockKernel):
     def __init__(self, kernel: Kernel, op: BlockProducts, order: SumOrder) -> None:
         super().__init__(kernel, op)
         self._order = order
-        has_fma = self.strategy.requantizer_forms.multiply_adds
-        self._is_fused = op.weights.has_exact_products and has_fma
+        self._has_fma = self.strategy.requantizer_forms.multiply_adds
+        self._is_scaled = order is SumOrder.TERMS
+        places = [op.weights.places(term) for term in range(op.weights.terms)]
         # Where an addition of a product takes dozens of instructions, they are written once.
-        places = np.array([op.weights.places(term) for term in range(op.weights.terms)], np.int32)
-        self._places = None if has_fma else kernel.data("places", places)
+        self._places = None if self._has_fma else kernel.data("places", np.array(places, np.int32))
+        self._fields = self._planned(places) if self._has_fma else dict.fromkeys(places, Field(0, None))
+        self._lowest = list(dict.fromkeys(field.lowest for field in self._fields.values()))
 
     @property
     def row_bytes(self) -> int:
         return BYTES * self.weights.blocks.depth
 
-    def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         kernel, weights = self.kernel, self.weights
         terms, is_apart = weights.terms, self._order is SumOrder.BLOCKS
-        numbers = self._numbers(panel, index)
+        numbers = self.numbers(panel, index)
         sums = [kernel.filled(panel.sizes, "f32", 0) for _ in rows] if is_apart else list(totals)
         words = self.further(panel.words, index, weights.blocks.size // terms * panel.width)
         data = [self.further(row[0], index, weights.blocks.size) for row in rows]
@@ -279,48 +304,63 @@ class F32Products(BlockKernel):
             return sums
         scales = self.scales(panel, index)
         pairs = zip(totals, sums, strict=True)
-        return [
-            self.added(panel, total, [own, scales], lambda body: body.multiply_add(*body.inputs, body.output))
-            for total, own in pairs
-        ]
+        return [self.added(panel, total, [own, scales], add_product) for total, own in pairs]
 
-    def scaled(self, panel: _Panel, total: Tensor) -> Tensor:
+    def scaled(self, panel: Panel, total: Tensor) -> Tensor:
         if self._order is not SumOrder.SCALE_LAST:
             return total
         scales = self.scales(panel, self.kernel.constant(0, "index"))
         return self.added(panel, total, [scales], lambda body: body.multiply(body.output, body.inputs[0]))
 
-    def _numbers(self, panel: _Panel, index: Value) -> list[Operand]:
-        """What a weight is computed from beside its word: zero points, or scales and perhaps their products."""
-        points = self.points(panel, index)
-        given = [points] if points else []
-        wide = (
-            [Operand(self.map(panel, "f32", given, lambda body: self._point(body, body.inputs)), _COLUMNS)]
-            if points
-            else []
-        )
-        if self._order is not SumOrder.TERMS:
-            return wide
-        scales = Operand(self.scales(panel, index), _COLUMNS)
-        if not self._is_fused:
-            return [scales, *wide]
-        negated = self.map(
-            panel,
-            "f32",
-            [scales, *given],
-            lambda body: body.unary("arith.negf", body.multiply(body.inputs[0], self._point(body, body.inputs[1:]))),
-        )
-        return [scales, Operand(negated, _COLUMNS)]
+    def _planned(self, places: Sequence[int]) -> dict[int, Field]:
+        """How each place of a word becomes an f32 number, with as few shifts as possible."""
+        weights = self.weights
+        allowed = [low for low in places if 0 < low <= _FRACTION - weights.bits and weights.is_integer]
+        allowed = [low for low in allowed if self._fits(low)][-_FIELDS:]
+        left, found = set(places), dict[int, Field]()
+        while left and allowed:
+            shifts = sorted({low - place for low in allowed for place in left}, key=lambda shift: (abs(shift), shift))
+            best = max(shifts, key=lambda shift: sum(place + shift in allowed for place in left))
+            own = {place for place in left if place + best in allowed}
+            found |= {place: Field(best, place + best) for place in sorted(own)}
+            left -= own
+        return {place: found.get(place, Field(-place, None)) for place in places}
 
-    def _point(self, body: Body, stored: Sequence[Value]) -> Value:
-        points = self.weights.points
+    def _fits(self, lowest: int) -> bool:
+        """Whether a number of the fraction's bits from the `lowest` on is scaled without another rounding."""
+        return not self._is_scaled or self.weights.is_exact(_base(lowest))
+
+    def numbers(self, panel: Panel, index: Value) -> list[Operand]:
+        """What weights are computed from beside their words: scales, then what is taken off in each kind of field."""
+        points = self.points(panel, index)
+        scales = [Operand(self.scales(panel, index), COLUMNS)] if self._is_scaled else []
+        given = [*scales, *([points] if points else [])]
+        return [
+            *scales,
+            *(
+                Operand(self.map(panel, "f32", given, lambda body, lowest=lowest: self._taken(body, lowest)), COLUMNS)
+                for lowest in self._lowest
+            ),
+        ]
+
+    def _taken(self, body: Body, lowest: int | None) -> Value:
+        """A zero point and what the field has more; times the scale, negated, where a multiply-add takes it off."""
+        points, stored, is_fused = self.weights.points, body.inputs[self._is_scaled :], self._is_fused(lowest)
         if isinstance(points, Numbers):
-            return points.widened(body, stored[0], self.strategy)
-        return body.constant(points, "f32")
+            base = body.constant(_base(lowest), "f32")
+            taken = points.widened(body, stored[0], self.strategy)
+            taken = body.add(taken, base) if lowest is not None else taken
+            taken = body.unary("arith.negf", taken) if is_fused else taken
+        else:
+            taken = body.constant((-1 if is_fused else 1) * (points + _base(lowest)), "f32")
+        return body.multiply(taken, body.inputs[0]) if is_fused else taken
+
+    def _is_fused(self, lowest: int | None) -> bool:
+        return self._has_fma and self._is_scaled and self.weights.is_exact(int(_base(lowest)))
 
     def _terms(
         self,
-        panel: _Panel,
+        panel: Panel,
         word: Value,
         data: Sequence[Value],
         count: int,
@@ -343,36 +383,55 @@ class F32Products(BlockKernel):
 
     def _added(
         self,
-        panel: _Panel,
+        panel: Panel,
         given: Sequence[Operand],
         data: Sequence[Value],
         sums: Sequence[Tensor],
         places: Callable[[Body], Value | int],
     ) -> list[Tensor]:
         """`sums` with the products of one term."""
-        weights = self.map(panel, "f32", given, lambda body: self._weight(body, places(body)))
+        weights = self.map(panel, "f32", given, lambda body: self.weight(body, places(body)))
         return [
             self.added(
                 panel,
                 total,
                 [self.number(0, start), weights],
-                lambda body: body.multiply_add(*body.inputs, body.output),
+                add_product,
             )
             for total, start in zip(sums, data, strict=True)
         ]
 
-    def _weight(self, body: Body, places: Value | int) -> Value:
+    def weight(self, body: Body, places: Value | int) -> Value:
         """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
-        word, *numbers = body.inputs
-        points, mask = self.weights.points, body.constant((1 << self.weights.bits) - 1, "i32")
-        moved = body.binary("arith.shrui", word, body.constant(places, "i32") if isinstance(places, int) else places)
-        value = body.cast("arith.sitofp", body.binary("arith.andi", moved, mask), "f32")
-        if self._order is SumOrder.TERMS and self._is_fused:
-            return body.multiply_add(value, numbers[0], numbers[1])
-        is_scaled = self._order is SumOrder.TERMS
-        own = numbers[is_scaled] if isinstance(points, Numbers) else body.constant(points, "f32")
-        value = body.subtract(value, own)
-        return body.multiply(value, numbers[0]) if is_scaled else value
+        field = self._fields[places] if isinstance(places, int) else Field(0, None)
+        word, taken = body.inputs[0], body.inputs[1 + self._is_scaled + self._lowest.index(field.lowest)]
+        mask = (1 << self.weights.bits) - 1
+        if isinstance(places, Value):
+            word = body.binary("arith.shrui", word, places)
+        elif field.shift:
+            shift = "arith.shli" if field.shift > 0 else "arith.shrui"
+            word = body.binary(shift, word, body.constant(abs(field.shift), "i32"))
+        if field.lowest is None:
+            value = body.cast("arith.sitofp", body.binary("arith.andi", word, body.constant(mask, "i32")), "f32")
+        else:
+            own = body.binary("arith.andi", word, body.constant(mask << field.lowest, "i32"))
+            exponent = _BIAS + _FRACTION - field.lowest << _FRACTION
+            value = body.cast("arith.bitcast", body.binary("arith.ori", own, body.constant(exponent, "i32")), "f32")
+        if self._is_fused(field.lowest):
+            return body.multiply_add(value, body.inputs[1], taken)
+        value = body.subtract(value, taken)
+        return body.multiply(value, body.inputs[1]) if self._is_scaled else value
+
+
+def add_product(body: Body) -> Value:
+    """The output plus the product of both inputs."""
+    left, right = body.inputs
+    return body.multiply_add(left, right, body.output)
+
+
+def _base(lowest: int | None) -> int:
+    """What a number of the fraction's bits from the `lowest` on is more than these."""
+    return 0 if lowest is None else 1 << (_FRACTION - lowest)
 
 
 class IntegerProducts(BlockKernel):
@@ -387,7 +446,7 @@ class IntegerProducts(BlockKernel):
     def row_bytes(self) -> int:
         return self.weights.blocks.depth
 
-    def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
+    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         weights, own = self.weights, Blocks(length, min(self._size, length))
         scales, points = self.scales(panel, index), self.points(panel, index)
         words = self.further(panel.words, index, weights.blocks.size // weights.terms * panel.width)
@@ -419,7 +478,7 @@ class IntegerProducts(BlockKernel):
 
     def _sums(
         self,
-        panel: _Panel,
+        panel: Panel,
         words: Value,
         data: Sequence[Value],
         count: int,
@@ -433,7 +492,7 @@ class IntegerProducts(BlockKernel):
         with self.kernel.walk(count, *starts) as walk:
             start, found = self.further(words, walk.index, panel.width), walk.values
             view = View((*panel.sizes, BYTES), (panel.block.lanes * BYTES, BYTES, 1))
-            bytes_ = Operand(self.kernel.read(self._packed, view, self.kernel.multiple(start, BYTES)), (*_COLUMNS, "k"))
+            bytes_ = Operand(self.kernel.read(self._packed, view, self.kernel.multiple(start, BYTES)), (*COLUMNS, "k"))
             for j in range(fields):
                 at = [self.further(self.further(one, walk.index, fields * BYTES), BYTES * j) for one in data]
                 found = [
@@ -447,7 +506,7 @@ class IntegerProducts(BlockKernel):
 
     def _dot(self, total: Tensor, data: Operand, weights: Operand, field: int) -> Tensor:
         """`total` with the products of four signed bytes and a field of bits of each byte of the weights."""
-        output, bits = Operand(total, _COLUMNS), self.weights.bits
+        output, bits = Operand(total, COLUMNS), self.weights.bits
         body = self.kernel.body([data, weights], output)
         signed, unsigned = body.inputs
         if field:
@@ -455,7 +514,7 @@ class IntegerProducts(BlockKernel):
         if bits * (field + 1) < 8:
             unsigned = body.binary("arith.andi", unsigned, body.constant((1 << bits) - 1, "i8"))
         product = body.multiply(body.cast("arith.extui", unsigned, "i32"), body.cast("arith.extsi", signed, "i32"))
-        loops = Loops(_COLUMNS, ("k",))
+        loops = Loops(COLUMNS, ("k",))
         return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
 
     def _start(self, body: Body) -> Value:

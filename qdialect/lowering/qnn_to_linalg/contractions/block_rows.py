@@ -51,21 +51,16 @@ class BlockRows:
 
     def _place(self, row: Value) -> tuple[Value, Value, Value]:
         """The first column of the panel of a row of the table, which is a column there; its lane, and the width."""
-        kernel = self._kernel
-        found: tuple[Value, Value, Value] | None = None
+        kernel, places = self._kernel, list[tuple[Value, Value, Value]]()
         for block in self._weights.panels:
-            width = kernel.constant(block.vectors * block.lanes, "index")
-            start = kernel.constant(block.start, "index")
+            width, start = (kernel.constant(value, "index") for value in (block.vectors * block.lanes, block.start))
             lane = kernel.binary("arith.remui", kernel.binary("arith.subi", row, start), width)
-            own = kernel.binary("arith.subi", row, lane), lane, width
-            is_here = kernel.compare("uge", row, start)
-            found = (
-                own
-                if found is None
-                else tuple(kernel.select(is_here, one, other) for one, other in zip(own, found, strict=True))
-            )
-        assert found is not None, "a table has rows"
-        return found
+            places.append((kernel.binary("arith.subi", row, lane), lane, width))
+        (first, lane, width), *others = places
+        for block, own in zip(self._weights.panels[1:], others, strict=True):
+            is_here = kernel.compare("uge", row, kernel.constant(block.start, "index"))
+            first, lane, width = (kernel.select(is_here, *pair) for pair in zip(own, (first, lane, width), strict=True))
+        return first, lane, width
 
     def _widen(self, word: Value, number: Value, target: tuple[Buffer, Value], count: int) -> None:
         kernel, one = self._kernel, View((), ())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,9 @@ _VECTORS = 4
 _CHUNK = 1 << 16
 """Words that are packed at once, which stay near."""
 _HALF, _SIGN, _MAGNITUDE = 16, 0x8000, 0x7FFF
+_FRACTION, _SIGNIFICANT = 23, 24
+_SMALLEST, _LARGEST = 64, 192
+"""Exponents of scales whose products with integers of 24 bits are normal numbers."""
 _HALF_FRACTION, _HALF_BIAS = 13, 112
 """Places between the fractions of float16 and float32, and between their exponents."""
 
@@ -110,8 +112,8 @@ class PackedBlocks:
     scales: Numbers
     points: Numbers | float
     """One for all, or by block."""
-    has_exact_products: bool
-    """Whether the product of each zero point and its scale is an f32 number."""
+    scale_bits: int
+    """Significant bits of the scales; more than there are where products with them may not be normal numbers."""
 
     @property
     def terms(self) -> int:
@@ -127,32 +129,38 @@ class PackedBlocks:
         """Words of a column."""
         return -(-self.blocks.depth // self.terms)
 
-    @cached_property
+    @property
     def is_integer(self) -> bool:
         """Whether zero points are integers of at most 8 bits."""
-        return isinstance(self.points, float) or self.points.form == "ui8"
+        points = self.points
+        return points.form == "ui8" if isinstance(points, Numbers) else points in range(256)
+
+    def is_exact(self, base: int) -> bool:
+        """Whether the product of each scale and its zero point plus `base`, 0 or a larger power of two, is f32."""
+        if isinstance(self.points, Numbers):
+            bits = (base or 255).bit_length()
+        else:
+            total = base + int(self.points)
+            bits = total.bit_length() - (total & -total).bit_length() + 1
+        return self.is_integer and bits + self.scale_bits <= _SIGNIFICANT
 
 
 def pack_blocks(
     weight: NDArray[np.uint8],
     scales: NDArray[np.float32],
-    points: NDArray[np.float32] | float,
+    points: NDArray[np.float32],
     bits: int,
     blocks: Blocks,
     strategy: Strategy,
 ) -> PackedBlocks:
-    """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks]."""
+    """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks], or one for all."""
     channels, lanes = len(weight), strategy.lanes
     panels = tuple(
         ChannelBlock(start, size // tile, max(1, tile // lanes), min(tile, lanes))
         for start, size, tile in lane_parts(lanes_for(channels), _VECTORS * lanes, lanes)
     )
-    wide = points if isinstance(points, float) else np.broadcast_to(points, scales.shape)
-    with np.errstate(all="ignore"):
-        products = (np.float64(wide) * scales.astype(np.float64)).astype(np.float32)
-        is_exact = bool((products.astype(np.float64) == np.float64(wide) * scales.astype(np.float64)).all())
-    if not isinstance(wide, float) and (wide == wide.flat[0]).all():
-        wide = float(wide.flat[0])
+    first = float(points.flat[0])
+    same = first if (points == first).all() else None
     return PackedBlocks(
         bits,
         blocks,
@@ -160,9 +168,19 @@ def pack_blocks(
         panels,
         _words(weight, bits, blocks.depth, panels),
         Numbers.of(_in_panels(scales, panels)),
-        wide if isinstance(wide, float) else Numbers.of(_in_panels(wide, panels)),
-        is_exact and bool(np.isfinite(products).all()),
+        Numbers.of(_in_panels(points, panels)) if same is None else same,
+        _significant_bits(scales),
     )
+
+
+def _significant_bits(scales: NDArray[np.float32]) -> int:
+    bits = scales[scales != 0].view(np.int32)
+    if not bits.size:
+        return 0
+    exponents, fractions = (bits >> _FRACTION) & 255, int(np.bitwise_or.reduce(bits)) & (1 << _FRACTION) - 1
+    if exponents.min() < _SMALLEST or exponents.max() > _LARGEST:
+        return _SIGNIFICANT + 1
+    return _SIGNIFICANT - min(_FRACTION, (fractions & -fractions).bit_length() - 1 if fractions else _FRACTION)
 
 
 def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[ChannelBlock]) -> NDArray[np.int32]:

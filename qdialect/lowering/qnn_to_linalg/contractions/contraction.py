@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 K_GROUP = 4
+_LAYOUTS = {"i16": Layout.STORED_WORDS, "f32": Layout.FLOATS}
 _ONE = Axis(1, ())
 
 
@@ -69,6 +71,10 @@ class Matrices:
     channel_stride: int = 1
     are_taps: bool = False
     """Whether they are the taps of one window, so that their products add up."""
+    k_group: int = K_GROUP
+    """Rows of a K group: four of bytes, one of f32 numbers."""
+    in_place: bool = False
+    """Whether they are read where they lie, not packed: f32 numbers with one leading axis at most."""
 
     @property
     def taps(self) -> int:
@@ -87,8 +93,8 @@ class Matrices:
 
     @property
     def k_groups(self) -> int:
-        """Groups of four rows, the last one filled up with zeros."""
-        return -(-self.depth // K_GROUP)
+        """Groups of rows, the last one filled up with zeros."""
+        return -(-self.depth // self.k_group)
 
     @property
     def start(self) -> int:
@@ -96,25 +102,33 @@ class Matrices:
         return self.slot.storage.origin
 
     def packed(self, block: ChannelBlock) -> View:
-        """The first matrix of a block's region as [tile, K group, vector, lane, 4]."""
-        vector = block.lanes * K_GROUP
+        """The first matrix of a block's region as [tile, K group, vector, lane, taps]."""
+        vector = block.lanes * self.k_group
         tile = block.vectors * vector
-        strides = (self.k_groups * tile, tile, vector, K_GROUP, 1)
-        sizes = (block.tiles, self.k_groups, block.vectors, block.lanes, K_GROUP)
+        sizes = (block.tiles, self.k_groups, block.vectors, block.lanes, self.k_group)
+        if self.in_place:
+            return View(sizes, (tile, self.row_stride, vector, 1, 1), self.start + block.start)
+        strides = (self.k_groups * tile, tile, vector, self.k_group, 1)
         # Regions lie one after the other, each as long as its channels are many.
-        return View(sizes, strides, self.count * block.start * self.k_groups * K_GROUP)
+        return View(sizes, strides, self.count * block.start * self.k_groups * self.k_group)
+
+    def step(self, block: ChannelBlock) -> int:
+        """Elements from one matrix of a block's region to the next."""
+        if self.in_place:
+            return self.leading[0].strides[0] if self.leading else 0
+        return block.channels * self.k_groups * self.k_group
 
 
 @dataclass(frozen=True)
 class StoredWeights:
     """Matrices that are packed when the network runs, one after the other or the taps of a window.
 
-    Accumulators start at int32[channels], or at a slot with [matrix, lane].
+    Accumulators start at int32[channels] or f32[channels], or at a slot with [matrix, lane].
     """
 
     matrices: Matrices
     slot: BufferSlot
-    start: NDArray[np.int32] | BufferSlot
+    start: NDArray[Any] | BufferSlot
     zero_points: NDArray[np.int32]
     """What is left of them, by channel."""
     window: tuple[int, ...] = ()
@@ -164,6 +178,8 @@ class Contraction:
     groups: int = 1
     batch: Axis = _ONE
     """Products with a matrix each: steps of data, output, perhaps residual, and of the matrix."""
+    is_rounded: bool = False
+    """Whether f32 products are rounded before they are added."""
 
     @property
     def data(self) -> BufferSlot:
@@ -222,7 +238,8 @@ class Contraction:
             depth = weights.matrices.depth
             group = ChannelGroup(self.batch.size, 0, 0, depth, self.channels, 1, self.batch.strides[:-1])
             present = np.ones((1, *(weights.window or (1, 1)), depth), np.int8)
-            return [(group, ReductionAxes((*weights.window, depth), self.accesses[0].taps, 0, present))]
+            axes = ReductionAxes((*weights.window, depth), self.accesses[0].taps, 0, present, weights.matrices.k_group)
+            return [(group, axes)]
         if self.groups > 1:
             found = group_blocks(self.groups, self.data.storage.shape[3], self.channels)
         else:
@@ -232,10 +249,11 @@ class Contraction:
     def _reduction(self, group: ChannelGroup, weights: ConstantWeights) -> ReductionAxes:
         """The taps of a window, merged; the last axis is contiguous.
 
-        Lanes beyond the channels join where they let taps merge: their weights are zero.
+        Lanes beyond the channels join where they let taps merge: their weights are zero, and times zero any integer is.
         """
         data, taps = self.data.storage, self.accesses[0].taps
-        lanes = data.pitch if group.channels_in == data.shape[3] else group.channels_in
+        has_lanes = group.channels_in == data.shape[3] and data.element != "f32"
+        lanes = data.pitch if has_lanes else group.channels_in
         steps = zip((*self.window, lanes), (*taps, 1), strict=True)
         axes = collapse([Axis(extent, (step,)) for extent, step in steps])
         axes = axes if axes and axes[-1].strides == (1,) else [*axes, Axis(1, (1,))]
@@ -243,11 +261,6 @@ class Contraction:
         ones = group.taps(np.broadcast_to(np.int8(1), weights.values.shape))
         extents = tuple(axis.size for axis in axes)
         return ReductionAxes(extents, strides, lanes - group.channels_in, ones, weights.k_group)
-
-    @property
-    def are_words(self) -> bool:
-        """Whether the data is words."""
-        return self.data.storage.element == "i16"
 
     def factor_of_ones(self, strategy: Strategy) -> int:
         """What the ones are multiplied by whose products with a window are its sum, see `correction_of`.
@@ -258,8 +271,8 @@ class Contraction:
 
     def layout(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> Layout:
         """How the K groups of `group` lie: weights that are not known are bytes."""
-        if self.are_words:
-            return Layout.STORED_WORDS
+        if self.data.storage.element in _LAYOUTS:
+            return _LAYOUTS[self.data.storage.element]
         if not isinstance(self.weights, ConstantWeights):
             return Layout.BYTES
         if self.sums_pairs(strategy, group, axes):
@@ -319,16 +332,21 @@ def accumulate(
     start: Tensor,
     *,
     is_signed: bool = False,
+    is_rounded: bool = False,
 ) -> Tensor:
     """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has.
 
-    x is u8 or s16, and s8 where it `is_signed`; w is s8 or s16.
+    x is u8 or s16, and s8 where it `is_signed`; w is s8 or s16.  Of f32 numbers it is a fused multiply-add, unless the
+    product `is_rounded`.
     """
     output = Operand(start, loops.parallel)
     body = kernel.body(operands, output)
-    is_unsigned = body.inputs[0].type == "i8" and not is_signed
-    x = body.cast("arith.extui" if is_unsigned else "arith.extsi", body.inputs[0], "i32")
-    w = body.cast("arith.extsi", body.inputs[1], "i32")
-    total = body.add(body.output, body.multiply(x, w))
+    x, w = body.inputs
+    if not x.is_float:
+        is_unsigned = x.type == "i8" and not is_signed
+        x = body.cast("arith.extui" if is_unsigned else "arith.extsi", x, "i32")
+        w = body.cast("arith.extsi", w, "i32")
+    is_fused = x.is_float and not is_rounded
+    total = body.multiply_add(x, w, body.output) if is_fused else body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
     return kernel.generic(loops, operands, output, body, total, tag)

@@ -81,7 +81,9 @@ _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
 
 def is_faster_on_words(op: Contraction, strategy: Strategy) -> bool:
     """Whether `op` takes fewer cycles on words, those that store them included."""
-    if Layout.STORED_WORDS not in strategy.others or not isinstance(op.weights, ConstantWeights) or op.are_words:
+    if Layout.STORED_WORDS not in strategy.others or not isinstance(op.weights, ConstantWeights):
+        return False
+    if op.data.storage.element != "i8":
         return False
     (group, axes), *others = op.parts
     if others:
@@ -143,17 +145,18 @@ def _tuned(program: Program, op: Contraction, tunable_of: Callable[[Program, Con
 def _variants(program: Program, op: Contraction) -> Tunable:
     strategy, (group, axes) = program.strategy, op.parts[0]
     tiled = pixel_blocks(op, strategy, op.pixels)
+    in_tiles = tiled_axes(op, group, axes, has_sums=True) is not None
     shape = ContractionShape(
         group.lanes,
-        axes.taps,
+        axes.weight_bytes,
         tuple(axis.size for axis in op.pixels),
         op.layout(strategy, group, axes),
-        are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
+        in_tiles and are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
         len(op.epilogue.channel_parameters()),
     )
     own, candidates = contraction_candidates(strategy, shape)
-    title = f"{prod(shape.pixels)} pixels, {op.channels} channels, {shape.taps} taps"
+    title = f"{prod(shape.pixels)} pixels, {op.channels} channels, {axes.taps} taps"
     return Tunable(_described(title, op, shape), own, tuple(candidates))
 
 

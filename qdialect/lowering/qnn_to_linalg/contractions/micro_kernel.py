@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -31,10 +32,12 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     pack_weights,
     widened_k_groups,
 )
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes, Segment, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
+from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _TILE = ("nt", "nv", "nl")
 """Loops over the channels of a block: tile, vector, lane."""
@@ -86,7 +89,12 @@ class Site:
         """Emit the micro-kernels of the blocks of channels of `group` by dot products."""
         own = replace(axes, gathered=self.gathered[1].per_row) if self.gathered else axes
         for block in self._blocks(group, axes):
-            ContractionMicroKernel(self, group, own, block).emit()
+            micro_kernel = ContractionMicroKernel(self, group, own, block)
+            step = self.kernel.program.strategy.step_of(block, axes.taps, self.op.pixel_count)
+            if step and not axes.sizes and group.count == 1:
+                micro_kernel.emit_in_steps(step)
+            else:
+                micro_kernel.emit()
 
     def single_tiles(self) -> list[ContractionMicroKernel]:
         """Those of all channels, each tile of channels by itself; wide ones for few pixels."""
@@ -101,7 +109,7 @@ class Site:
     def _blocks(self, group: ChannelGroup, axes: ReductionAxes) -> list[ChannelBlock]:
         strategy, op = self.kernel.program.strategy, self.op
         layout, parameters = op.layout(strategy, group, axes), len(op.epilogue.channel_parameters())
-        return strategy.channel_blocks(group.lanes, axes.taps, layout, parameters)
+        return strategy.channel_blocks(group.lanes, axes.weight_bytes, layout, parameters, op.pixel_count)
 
 
 @dataclass(frozen=True)
@@ -117,8 +125,19 @@ class _Columns:
     """K groups that are multiplied once more: an index, where each lies in the window, and its weights."""
 
 
+def _own(kernel: Kernel, tensor: Tensor, offsets: Sequence[int | Value], sizes: Sequence[int]) -> Tensor:
+    """The part of `tensor` from `offsets` on, along its first axes."""
+    rest = tensor.sizes[len(sizes) :]
+    return kernel.slice(tensor, (*offsets, *[0] * len(rest)), (*sizes, *rest))
+
+
 class ContractionMicroKernel:
     """One block of channels of one channel group; its constants are declared once and serve every segment."""
+
+    sums: Buffer | None = None
+    """Where sums lie between two steps of the reduction."""
+    is_last: bool = True
+    """Whether no step follows."""
 
     def __init__(self, site: Site, group: ChannelGroup, axes: ReductionAxes, block: ChannelBlock) -> None:
         self.site, self.kernel, self.op, self.axes = site, site.kernel, site.op, axes
@@ -171,7 +190,7 @@ class ContractionMicroKernel:
         matrix = weights.matrices.packed(block)
         tile, *inner = matrix.sizes
         outer, *steps = matrix.strides
-        size = block.channels * weights.matrices.k_groups * K_GROUP
+        size = weights.matrices.step(block)
         taps = [size * step for step in row_major(weights.window)]
         groups, strides = ((self.op.batch.size,), (self.op.batch.strides[-1] * size,)) if self.groups else ((), ())
         offset = matrix.offset + weights.first * size
@@ -203,10 +222,45 @@ class ContractionMicroKernel:
 
     def emit(self) -> None:
         """Emit the micro-kernels of all pixels."""
+        for segment in self._segments():
+            self._emit(segment)
+
+    def _segments(self) -> list[Segment]:
         pixels, block = self.op.pixels, self.tiles.block
         least = self.kernel.program.strategy.least_rows(block)
-        for segment in tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least)):
-            self._emit(segment)
+        return tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least))
+
+    def emit_in_steps(self, step: int) -> None:
+        """Emit the micro-kernels of all pixels for a tile of channels after the other, in steps of so many taps.
+
+        All pixels meet the weights of a step, which stay in the second level, before those of the next.  Sums lie in
+        memory between two steps, so that they are those of one step, to the last bit.
+        """
+        kernel, (taps,), length = self.kernel, self.axes.extents, self.op.pixel_count * self._width
+        sums = kernel.scratch(self._name_of("sums"), Storage((1, 1, 1, length), "f32", length))
+        last = -(-taps // step) - 1
+        with kernel.loop(self.tiles.block.tiles) as tile:
+            emit_map(kernel, [length], [], MapOperand(sums, (1,)), lambda body, _: body.constant(0.0, "f32"))
+            with kernel.loop(last) as index:
+                self._step(tile, kernel.multiple(index, step), step, sums, is_last=False).emit()
+            first = kernel.constant(last * step, "index")
+            self._step(tile, first, taps - last * step, sums, is_last=True).emit()
+
+    @property
+    def _width(self) -> int:
+        """Channels of a tile."""
+        return self.tiles.block.vectors * self.tiles.block.lanes
+
+    def _step(self, tile: Value, first: Value, taps: int, sums: Buffer, *, is_last: bool) -> ContractionMicroKernel:
+        """The micro-kernel of one tile of channels and `taps` from the `first` on, whose sums begin as they lie."""
+        kernel, found, (data, output, *_) = self.kernel, copy(self), self.site.buffers
+        buffers = kernel.moved(data, first), kernel.moved(output, kernel.multiple(tile, self._width))
+        found.site, found.axes = replace(self.site, buffers=buffers), replace(self.axes, extents=(taps,))
+        found.tiles = replace(self.tiles, block=replace(self.tiles.block, tiles=1))
+        found.columns = replace(self.columns, weights=_own(kernel, self.columns.weights, (tile, first), (1, taps)))
+        found.parameters = [_own(kernel, one, (tile,), (1,)) for one in self.parameters]
+        found.sums, found.is_last = sums, is_last
+        return found
 
     def _emit(self, segment: Segment) -> None:
         kernel, stages = self.kernel, self.site.stages
@@ -214,6 +268,12 @@ class ContractionMicroKernel:
         loops, own = self._root_loops(segment), (*self.groups, *segment.loops, *_TILE)
         data = self._data(segment, self._are_words)
         tiles = dict(zip(segment.loops, segment.tiles, strict=True)) | dict.fromkeys((*self.groups, "nt"), 1)
+        tag = Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel))
+        if self.sums and not self.is_last:
+            target, where = kernel.write(self.sums, self._sums_view(segment))
+            total = Operand(self._contract(micro_kernel, segment, data), own)
+            kernel.store(kernel.copy(loops, total, Operand(target, own), tag), where)
+            return
         residual = self.site.residual
         stages.store(
             kernel,
@@ -224,8 +284,13 @@ class ContractionMicroKernel:
             Operand(kernel.read(residual, self._output_view(segment, 2)), own) if residual else None,
             stages.segment_operands(kernel, segment, len(self.site.buffers)),
             kernel.write(self.site.buffers[1], self._output_view(segment, 1)),
-            Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel)),
+            tag,
         )
+
+    def _sums_view(self, segment: Segment) -> View:
+        """Where the sums of a tile of channels lie between two steps."""
+        steps = (*(step * self._width for step in segment.strides(-1)), self._width, self.tiles.block.lanes, 1)
+        return View(self._spread(segment), steps, segment.offsets[-1] * self._width)
 
     def _root_loops(self, segment: Segment) -> Loops:
         """The loops over tiles in the order in which the least comes from afar."""
@@ -235,7 +300,7 @@ class ContractionMicroKernel:
     def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""
         share = prod(segment.sizes) / self.op.pixel_count
-        weights = TiledOperand(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
+        weights = TiledOperand(self.tiles.block.channels * self.axes.weight_bytes, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
@@ -246,9 +311,12 @@ class ContractionMicroKernel:
         kernel, axes = self.kernel, self.axes
         loops = Loops((*self.groups, *segment.loops, *_TILE), axes.loops)
         sizes = self._spread(segment)
-        empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
+        empty = Operand(kernel.empty(sizes, self.columns.bias.tensor.element), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
-        start = kernel.copy(Loops(loops.parallel), self.columns.bias, empty, tag)
+        begun = self.columns.bias
+        if self.sums:
+            begun = Operand(kernel.read(self.sums, self._sums_view(segment)), loops.parallel)
+        start = kernel.copy(Loops(loops.parallel), begun, empty, tag)
         once_more = Loops(loops.parallel, ("k4",))
         for role, windows, weights in self._single_k_groups(segment):
             operands = windows, Operand(weights, (*self.groups, *_TILE, "k4"))
@@ -260,7 +328,8 @@ class ContractionMicroKernel:
             loops = replace(loops, reduction=(*axes.loops[:-1], "kp", "kq"))
         weights = Operand(self.columns.weights, (*self.groups, "nt", *axes.outer, "kk", "nv", *taps))
         tag = Tag(micro_kernel, "contraction", tiles)
-        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
+        how = {"is_signed": self.op.data.signed, "is_rounded": self.op.is_rounded}
+        return accumulate(kernel, tag, loops, (data, weights), start, **how)
 
     def _data(self, segment: Segment, in_pairs: bool) -> Operand:
         """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""

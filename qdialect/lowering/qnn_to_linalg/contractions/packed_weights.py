@@ -38,9 +38,9 @@ _TILE = 64
 
 @dataclass(frozen=True)
 class CenteredWeights:
-    """Weights as s8 with what is left of their zero points, [OC, ...]; `zero_points` is int32[OC]."""
+    """Weights as s8 with what is left of their zero points, [OC, ...]; `zero_points` is int32[OC].  Or f32 weights."""
 
-    values: NDArray[np.int8]
+    values: NDArray[Any]
     zero_points: NDArray[np.int32]
 
 
@@ -78,12 +78,12 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
 
 @dataclass(frozen=True)
 class ConstantWeights:
-    """Weights [OC, KH, KW, IC / groups] that are known, and what accumulators start at, int32[OC]."""
+    """Weights [OC, KH, KW, IC / groups] that are known, and what accumulators start at, int32[OC] or f32[OC]."""
 
     centered: CenteredWeights
-    bias: NDArray[np.int32]
+    bias: NDArray[Any]
     k_group: int = 4
-    """Taps of a K group: four bytes or two words."""
+    """Taps of a K group: four bytes, two words or an f32 number."""
     first: int = 0
     """The first input channel that they meet."""
 
@@ -205,7 +205,7 @@ def pad_channels(values: NDArray[Any], lanes: int) -> NDArray[Any]:
 # Asymmetric weights minus their zero point need nine bits, but few of them do: those of the channel that has the
 # widest range.  They are clipped to s8, and the remainder is multiplied once more.
 
-_K_GROUP = 4
+_K_GROUP, _WORDS = 4, 2
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class GatheredTaps:
 def pack_weights(weights: ConstantWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1) -> PackedWeights:
     """The weights of the channels of `tiles`, whose taps lie along `axes`; `factor` is that of `correction_of`."""
     taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.layout is Layout.PAIRS)
-    own: NDArray[Any] = taps if weights.k_group == _K_GROUP else taps.astype(np.int16)
+    own: NDArray[Any] = taps.astype(np.int16) if weights.k_group == _WORDS else taps
     return PackedWeights(
         tiles.packed(own, weights.k_group),
         tiles.per_channel(weights.bias),

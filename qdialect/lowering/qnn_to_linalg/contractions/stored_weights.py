@@ -20,6 +20,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, split
 from qdialect.lowering.ir.strides import Axis, View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
@@ -52,19 +53,35 @@ def emit_matrices(
 
     `points` are those of stored quantized values, of the data and of the matrices, with one or `channels` entries.
     """
-    packed = _emit_packing(program, matrices)
+    packed = _emit_packing(program, matrices, program.strategy.channel_blocks(matrices.lanes, matrices.taps))
     start = _emit_matrix_start(program, matrices, packed, bias, points)
     return StoredWeights(matrices, packed, start, points[1] - _SIGN, window)
 
 
-def _emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
+def emit_floats(program: Program, matrices: Matrices, rows: int, parameters: int) -> StoredWeights:
+    """Matrices of f32 numbers that meet so many rows each; appends the kernel call that packs them where that pays.
+
+    Rows of one register tile read them once, and those in the first level lie as near as packed ones; nor is a part of
+    a kernel worth a copy.  `parameters` are those of the epilogue by channel.
+    """
+    found, model = replace(matrices, k_group=1), program.strategy.model
+    blocks = program.strategy.channel_blocks(found.lanes, 4 * found.depth, Layout.FLOATS, parameters, rows)
+    is_near = model is None or 4 * found.depth * found.row_stride <= model.machine.l1_bytes
+    is_kept = rows <= blocks[0].rows or is_near or program.whole is not None
+    found = replace(found, in_place=is_kept and len(found.leading) <= 1)
+    slot = found.slot if found.in_place else _emit_packing(program, found, blocks)
+    zeros = np.zeros(found.channels, np.float32)
+    return StoredWeights(found, slot, zeros, zeros.astype(np.int32))
+
+
+def _emit_packing(program: Program, matrices: Matrices, blocks: Sequence[ChannelBlock]) -> BufferSlot:
     """Append the kernel call that packs `matrices`; returns the slot of the result."""
-    length = matrices.count * matrices.lanes * matrices.k_groups * K_GROUP
-    slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
+    length = matrices.count * matrices.lanes * matrices.k_groups * matrices.k_group
+    slot = program.buffer(Storage((1, 1, 1, length), matrices.slot.storage.element, length))
     kernel, is_transposed = Kernel(program), matrices.channel_stride != 1
     source = kernel.slot("matrices", _words(matrices.slot) if is_transposed else matrices.slot)
     buffers = source, kernel.slot("packed", _words(slot))
-    for block in program.strategy.channel_blocks(matrices.lanes, matrices.taps):
+    for block in blocks:
         if is_transposed:
             _emit_columns(kernel, matrices, buffers, block)
         else:
@@ -74,7 +91,9 @@ def _emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
 
 
 def _words(slot: BufferSlot) -> BufferSlot:
-    """A slot of bytes as 32-bit numbers."""
+    """A slot of bytes as 32-bit numbers; one of f32 numbers as it is."""
+    if slot.storage.element == "f32":
+        return slot
     words = slot.storage.length // K_GROUP
     return replace(slot, storage=Storage((1, 1, 1, words), "i32", words), offset=slot.offset // K_GROUP)
 
@@ -86,26 +105,31 @@ def _targets(matrices: Matrices, block: ChannelBlock) -> View:
     size = block.channels * matrices.k_groups
     strides = (*(size * stride for stride in row_major(leading)), matrices.k_groups * channels, channels, 1)
     sizes = (*leading, block.tiles, matrices.k_groups, channels)
-    return View(sizes, strides, packed.offset // K_GROUP)
+    return View(sizes, strides, packed.offset // matrices.k_group)
 
 
 def _emit_rows(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose rows are contiguous: the whole K groups, and the rows that are left."""
     view = _targets(matrices, block)
-    whole, rest = divmod(matrices.depth, K_GROUP)
-    for first, count, rows in ((0, whole, K_GROUP), (whole, 1, rest)):
+    whole, rest = divmod(matrices.depth, k_group := matrices.k_group)
+    for first, count, rows in ((0, whole, k_group), (whole, 1, rest)):
         if not count or not rows:
             continue
         row, channels = matrices.row_stride, view.sizes[-1]
-        steps = (*(axis.strides[0] for axis in matrices.leading), channels, K_GROUP * row, 1)
-        start = matrices.start + block.start + first * K_GROUP * row
+        steps = (*(axis.strides[0] for axis in matrices.leading), channels, k_group * row, 1)
+        start = matrices.start + block.start + first * k_group * row
         sources = [MapOperand(buffers[0], steps, start + i * row) for i in range(rows)]
         output = MapOperand(buffers[1], view.strides, view.offset + first * view.strides[-2])
         emit_map(kernel, (*view.sizes[:-2], count, channels), sources, output, _joined, _WIDTH)
 
 
 def _joined(body: Body, rows: Sequence[Value]) -> Value:
-    """Stored bytes of up to four rows as a signed K group; the bytes of rows that there are not are zero."""
+    """Stored bytes of up to four rows as a signed K group; the bytes of rows that there are not are zero.
+
+    An f32 number is one as it is.
+    """
+    if rows[0].is_float:
+        return rows[0]
     joined, *others = (body.cast("arith.extui", value, "i32") for value in rows)
     for i, value in enumerate(others, start=1):
         joined = body.binary("arith.ori", joined, body.binary("arith.shli", value, body.constant(8 * i, "i32")))
@@ -120,10 +144,13 @@ def _signed(body: Body, word: Value, rows: int) -> Value:
 
 def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose columns are contiguous: squares of 32-bit numbers, read along K, written along channels."""
-    view, column = _targets(matrices, block), matrices.channel_stride // K_GROUP
+    view, column = _targets(matrices, block), matrices.channel_stride // matrices.k_group
     *leading, tiles, k_groups, width = view.sizes
     outer = tuple(f"b{i}" for i in range(len(leading)))
-    loops, steps = Loops((*outer, "nt", "kk", "nl")), tuple(axis.strides[0] // K_GROUP for axis in matrices.leading)
+    loops, steps = (
+        Loops((*outer, "nt", "kk", "nl")),
+        tuple(axis.strides[0] // matrices.k_group for axis in matrices.leading),
+    )
     # Beyond the last channel there may be nothing to read; what the lanes there hold counts nowhere.
     whole, rest = divmod(min(matrices.channels - block.start, tiles * width), width)
     parts = [
@@ -133,13 +160,14 @@ def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buf
     for (first, count, channel, size, square), (row, rows, row_tile) in product(
         squares, split(k_groups, min(_SQUARE, k_groups))
     ):
-        start = matrices.start // K_GROUP + (block.start + first * width + channel) * column + row
+        start = matrices.start // matrices.k_group + (block.start + first * width + channel) * column + row
         read = View((*leading, count, size, rows), (*steps, width * column, column, 1), start)
         inputs = [Operand(kernel.read(buffers[0], read), (*outer, "nt", "nl", "kk"))]
         origin = view.offset + first * view.strides[-3] + channel + row * view.strides[-2]
         destination, where = kernel.write(buffers[1], View((*leading, count, rows, size), view.strides, origin))
         body = kernel.body(inputs)
-        value = _signed(body, body.inputs[0], K_GROUP)
+        (value,) = body.inputs
+        value = value if value.is_float else _signed(body, value, K_GROUP)
         root = Tag(kernel.next_micro_kernel(), "root", (*(1 for _ in leading), 1, row_tile, square))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 

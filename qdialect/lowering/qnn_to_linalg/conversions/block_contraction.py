@@ -9,14 +9,14 @@ from math import prod
 import numpy as np
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
-from qdialect.arithmetic.choices import ActivationScale, BlockActivations
-from qdialect.dialect import BlockDenseOp, BlockGatherOp, BlockWeightOp
+from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
+from qdialect.dialect import BlockDenseOp, BlockGatherOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
 from qdialect.lowering.qnn_to_linalg.contractions.block_rows import BlockRows
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, PackedBlocks, pack_blocks
-from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import operand_of
+from qdialect.lowering.qnn_to_linalg.contractions.widened_products import MANY_ROWS, WidenedProducts
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
@@ -41,17 +41,22 @@ _LARGEST = 127.0
 
 @lowers(BlockDenseOp)
 def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
-    data, output, epilogue = operand_of(lowering, op.data), lowering.product(op), lowering.epilogue(op)
-    weights, rows, program = _packed(lowering.program, op), shape_of(op.data.type)[:-1], lowering.program
+    shape, program, output = shape_of(op.data.type), lowering.program, lowering.product(op)
+    weights, rows, epilogue = _packed(program, op), shape[:-1], lowering.epilogue(op)
+    slot = lowering.slot(op.data)
+    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
+    further = epilogue.arrays() if epilogue else [], epilogue.emit if epilogue else as_folded
     if op.activations is BlockActivations.F32:
-        source = _spaced(program, rows, data, op.depth)
-        kernel = Kernel(program)
-        F32Products(kernel, BlockProducts(weights, rows, (source, result), *further), op.order).emit()
+        source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
+        kernel, products = Kernel(program), BlockProducts(weights, rows, (source, result), *further)
+        has_fma = program.strategy.requantizer_forms.multiply_adds
+        is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
+        (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
     else:
         blocks = Blocks(op.depth, min(op.data_block, op.depth))
-        quantized = _quantized(program, rows, data, blocks, weights.terms, op.activation_scale)
+        how = blocks, weights.terms, op.activation_scale
+        quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
         kernel = Kernel(program)
         operands = quantized[0], result, *quantized[1:]
         IntegerProducts(kernel, BlockProducts(weights, rows, operands, *further), blocks.size).emit()
@@ -74,10 +79,10 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _packed(program: Program, op: BlockWeightOp) -> PackedBlocks:
+def _packed(program: Program, op: BlockDenseOp | BlockGatherOp) -> PackedBlocks:
     """The weights of `op` as kernels read them."""
     weight, scales = (required_constant(name, value) for name, value in (("weight", op.weight), ("scales", op.scales)))
-    points: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | float = float(1 << (op.bits - 1))
+    points = np.full((1, 1), 1 << (op.bits - 1), np.float32)
     if op.zero_points is not None:
         given = required_constant("zero_points", op.zero_points)
         is_packed = given.dtype == np.uint8

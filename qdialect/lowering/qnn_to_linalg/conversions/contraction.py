@@ -23,6 +23,7 @@ from qdialect.dialect import (
     DenseOp,
     DynamicConv2DOp,
     DynamicDenseOp,
+    F32MatmulOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
     FusedDenseOp,
@@ -35,7 +36,13 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import Access, Contraction, Matrices, convolution
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
+    Access,
+    Contraction,
+    Matrices,
+    StoredWeights,
+    convolution,
+)
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue, stage_kernels
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
@@ -213,13 +220,28 @@ def _phase(
 def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     bias, result = bias_of(op), op.operation.results[0]
     epilogue = epilogue_of(lowering, op, accumulator_range_of_any_weights(bias, shape_of(op.weight.type)[-2]))
-    data, right = _stored(lowering, op.data), _stored(lowering, op.weight)
+    data, right = stored_tensor(lowering, op.data), stored_tensor(lowering, op.weight)
     points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     how = epilogue.start(bias), (op.input_zero_point + signed_shift(op.data.type), points)
-    weights = emit_matrices(lowering.program, _matrices(right), *how)
-    output = lowering.result(result)
-    tensors = [data, *(_Tensor.of(result, slot) for slot in (output, epilogue.residual) if slot is not None)]
-    axes = _axes(op, tensors)
+    weights = emit_matrices(lowering.program, matrices_of(right), *how)
+    emit_batches(lowering, op, data, shape_of(op.weight.type), weights, lowering.result(result), epilogue)
+
+
+def emit_batches(
+    lowering: GraphLowering,
+    op: MatMulOp | FusedMatMulOp | F32MatmulOp,
+    data: StoredTensor,
+    matrices: tuple[int, ...],
+    weights: StoredWeights,
+    output: BufferSlot,
+    epilogue: Epilogue,
+    *,
+    is_rounded: bool = False,
+) -> None:
+    """Append the kernel calls of products with `weights`, whose shape is that of `matrices`."""
+    result = op.operation.results[0]
+    tensors = [data, *(StoredTensor.of(result, slot) for slot in (output, epilogue.residual) if slot is not None)]
+    axes = _axes(shape_of(result.type), matrices, tensors)
     rows = [axis for axis in axes if axis.strides[-1] == 0]
     *outer, last = [axis for axis in axes if axis.strides[-1] != 0] or [Axis(1, (0,) * (len(tensors) + 1))]
     for indices in product(*(range(axis.size) for axis in outer)):
@@ -231,12 +253,13 @@ def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
             for k, tensor in enumerate(tensors)
         )
         extents = tuple(axis.size for axis in rows)
-        part = Contraction(accesses, extents, replace(weights, first=moved[-1]), epilogue, batch=last)
+        own = replace(weights, first=moved[-1])
+        part = Contraction(accesses, extents, own, epilogue, batch=last, is_rounded=is_rounded)
         emit(lowering.program, part, op.operation.name)
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class StoredTensor:
     """A tensor of `shape`, and the elements from one index of each dimension to the next in its buffer."""
 
     slot: BufferSlot
@@ -244,33 +267,33 @@ class _Tensor:
     strides: tuple[int, ...]
 
     @classmethod
-    def of(cls, value: ir.Value, slot: BufferSlot) -> _Tensor:
+    def of(cls, value: ir.Value, slot: BufferSlot) -> StoredTensor:
         """That of a stored value."""
         shape = shape_of(value.type)
         return cls(slot, shape, dim_strides(shape, slot.storage))
 
 
-def _stored(lowering: GraphLowering, value: ir.Value) -> _Tensor:
+def stored_tensor(lowering: GraphLowering, value: ir.Value) -> StoredTensor:
     """`value`, perhaps in the tensor that it is a transposition of."""
     transpose = source_of(value)
     if transpose is None:
-        return _Tensor.of(value, lowering.slot(value))
-    source = _Tensor.of(transpose.input, lowering.slot(transpose.input))
+        return StoredTensor.of(value, lowering.slot(value))
+    source = StoredTensor.of(transpose.input, lowering.slot(transpose.input))
     order = tuple(transpose.permutation)
     shape, strides = (tuple(numbers[axis] for axis in order) for numbers in (source.shape, source.strides))
-    return _Tensor(source.slot, shape, strides)
+    return StoredTensor(source.slot, shape, strides)
 
 
-def _matrices(tensor: _Tensor) -> Matrices:
+def matrices_of(tensor: StoredTensor) -> Matrices:
+    """A tensor as the right operand of products."""
     leading = [Axis(size, (stride,)) for size, stride in zip(tensor.shape[:-2], tensor.strides, strict=False)]
     depth, channels = tensor.shape[-2:]
     return Matrices(tensor.slot, tuple(collapse(leading)), tensor.strides[-2], depth, channels, tensor.strides[-1])
 
 
-def _axes(op: MatMulOp | FusedMatMulOp, tensors: list[_Tensor]) -> list[Axis]:
+def _axes(result: tuple[int, ...], matrices: tuple[int, ...], tensors: list[StoredTensor]) -> list[Axis]:
     """The dimensions before the channels: strides of each tensor and of the matrix, merged where contiguous."""
-    *leading, rows, _ = shape_of(op.operation.results[0].type)
-    matrices = shape_of(op.weight.type)[:-2]
+    (*leading, rows, _), matrices = result, matrices[:-2]
     steps = [broadcast_strides(tensor.shape[:-2], tensor.strides[:-2], tuple(leading)) for tensor in tensors]
     steps.append(broadcast_strides(matrices, row_major(matrices), tuple(leading)))
     axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(leading)]
@@ -286,7 +309,7 @@ def _dynamic(lowering: GraphLowering, op: AnyDynamic) -> None:
     known = known_number(op.zero_point)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     further = lowering.epilogue(op)
-    parts = (_RunTimeDequantize.of(lowering, op, weights), *([_Further(further)] if further else []))
+    parts = (_RunTimeDequantize.of(lowering, op, weights), *([ElementWise(further)] if further else []))
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     constant = ConstantWeights(weights, folded_bias(weights, start, point))
     window = window_of(op, data)
@@ -364,7 +387,7 @@ class _RunTimeDequantize(EpiloguePart):
 
 
 @dataclass(frozen=True)
-class _Further(EpiloguePart):
+class ElementWise(EpiloguePart):
     """Element-wise ops on the f32 values."""
 
     epilogue: ResultEpilogue

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, I16MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
+from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
+from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
+    ElementWise,
+    emit_batches,
+    matrices_of,
+    stored_tensor,
+)
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     F32_PRODUCTS,
     F32_ROUNDED_PRODUCTS,
@@ -30,8 +43,8 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 
 _ROWS, _YMM_ROWS = 8, 6
 """Of a tile of products; with 256 bits 16 registers hold the sums of six rows of two vectors, and three operands."""
-_YMM = 8
-AnyReduced = F32Conv2DOp | F32MatmulOp | I16Conv2DOp | I16DenseOp | I16MatmulOp
+_YMM = _WHOLE = 8
+AnyReduced = F32Conv2DOp | I16Conv2DOp | I16DenseOp | I16MatmulOp
 
 
 @dataclass(frozen=True)
@@ -111,17 +124,48 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
-    data, matrix, output = operand_of(lowering, op.data), operand_of(lowering, op.matrix), lowering.product(op)
-    _products(lowering, op).emit_matrices(lowering, op, data, matrix, output)
+    matrix, epilogue, output = constant_value(op.matrix), _epilogue(lowering, op), lowering.product(op)
+    if matrix is not None and matrix.ndim == len(("rows", "columns")):
+        data = lowering.slot(op.data)
+        images, height, width, _ = data.storage.shape
+        window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
+        products = convolution(data, output, epilogue, window, _weights(matrix.T[:, None, None]))
+        emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
+        return
+    data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
+    rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
+    weights = emit_floats(lowering.program, matrices_of(right), rows, len(epilogue.channel_parameters()))
+    emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
 
 
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
+    weight = constant_value(op.weight)
+    # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
+    if weight is not None and (op.groups == 1 or weight.shape[0] // op.groups % _WHOLE == 0):
+        (images, height, width, _), (_, *size, _) = shape_of(op.output.type), weight.shape
+        y, x = op.strides
+        window = Window(images, (height, width), (size[0], size[1]), (y, x), (op.dilation[0], op.dilation[1]), (0, 0))
+        slots = lowering.slot(op.data), lowering.product(op)
+        products = convolution(*slots, _epilogue(lowering, op), window, _weights(weight), op.groups)
+        emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
+        return
     data, output = operand_of(lowering, op.data), lowering.product(op)
     _products(lowering, op).emit_convolution(lowering, op, data, output)
 
 
-def _products(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> ReducedProducts:
+def _epilogue(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> Epilogue:
+    found = lowering.epilogue(op)
+    return Epilogue((ElementWise(found),) if found else ())
+
+
+def _weights(taps: NDArray[np.float32]) -> ConstantWeights:
+    """Weights [OC, KH, KW, IC / groups], whose sums start from zero."""
+    zeros = np.zeros(len(taps), np.float32)
+    return ConstantWeights(CenteredWeights(taps, zeros.astype(np.int32)), zeros, k_group=1)
+
+
+def _products(lowering: GraphLowering, op: F32Conv2DOp) -> ReducedProducts:
     found, rank, strategy = lowering.epilogue(op), len(shape_of(op.output.type)), lowering.program.strategy
 
     def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:

@@ -7,7 +7,7 @@ copies for padding: consumers declare beforehand which pads they read, and the p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -58,6 +58,7 @@ from qdialect.support.diagnostics import CompileError
 from qdialect.support.registry import Registry
 
 Op = TypeVar("Op", bound=QnnOp)
+Derived = TypeVar("Derived")
 Conversion = Callable[["GraphLowering", Any], None]
 _CONVERSIONS = Registry[Conversion]("lowering", "qdialect.lowering.qnn_to_linalg.conversions")
 _TAKES_ARRAYS: set[str] = {"func.return"}
@@ -113,6 +114,7 @@ class GraphLowering:
         self._returned = list(self._operations[-1].operands)
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
+        self._derived: dict[Hashable, Any] = {}
         self._paddings = paddings = self._collect_paddings()
         # A reference to this object would keep it and all weights alive until the cyclic garbage collector runs.
         self._row_fusion = RowFusion(self._operations, lambda value: value not in paddings, scope)
@@ -189,6 +191,12 @@ class GraphLowering:
         if middle is None or self.is_of_rows([value]) or whole.pitch != self._storage(value).pitch:
             return None
         return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
+
+    def once(self, key: Hashable, emit: Callable[[], Derived]) -> Derived:
+        """What `emit` returns, which appends kernel calls, at its first call with `key`; the same at others."""
+        if key not in self._derived:
+            self._derived[key] = emit()
+        return self._derived[key]
 
     def epilogue(self, op: ir.OpView) -> ResultEpilogue | None:
         """The epilogue that the kernel of a product applies to its values before it stores them."""

@@ -17,7 +17,7 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 # Copies of the elements at constant indices along one dimension.
 
-_MAX_PROGRESSIONS = 4
+_MAX_PROGRESSIONS, _LONG = 4, 8
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,15 @@ def emit_gather(
 
     `shape` is the extents of the target.
     """
-    progressions = _progressions(indices)
-    if len(progressions) > _MAX_PROGRESSIONS:
+    progressions = sorted(_progressions(indices), key=lambda one: one.count, reverse=True)
+    apart = progressions[_MAX_PROGRESSIONS:]
+    if apart:
+        # What is long is copied by itself; the loop takes what is left.
+        apart += [one for one in progressions[:_MAX_PROGRESSIONS] if one.count < _LONG]
         kernel = Kernel(program)
-        _emit_loop(kernel, shape, source, target, axis, indices)
+        _emit_loop(kernel, shape, source, target, axis, sorted(apart, key=lambda one: one.at))
         program.call(kernel, label)
-        return
-    for progression in progressions:
+    for progression in sorted(set(progressions) - set(apart), key=lambda one: one.at):
         steps = list(source.strides)
         steps[axis] *= progression.step
         part = MapOperand(source.source, tuple(steps), source.offset + progression.first * source.strides[axis])
@@ -75,13 +77,22 @@ def _progressions(indices: Sequence[int]) -> list[_Progression]:
 
 
 def _emit_loop(
-    kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand, axis: int, indices: Sequence[int]
+    kernel: Kernel,
+    shape: Sequence[int],
+    source: MapOperand,
+    target: MapOperand,
+    axis: int,
+    progressions: Sequence[_Progression],
 ) -> None:
     """One iteration for each index: a copy of everything at that index."""
+    pairs = [(one.first + one.step * i, one.at + i) for one in progressions for i in range(one.count)]
+    indices, places = zip(*pairs, strict=True)
     data = declare_operand(kernel, "source", source).buffer
     output = declare_operand(kernel, "target", target).buffer
     offsets = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
     table = kernel.data("offsets", offsets)
+    is_whole = places == tuple(range(len(places)))
+    positions = None if is_whole else kernel.data("positions", np.array(places, dtype=np.int64))
     others = [i for i in range(len(shape)) if i != axis]
     axes = collapse([Axis(shape[i], (source.strides[i], target.strides[i])) for i in others])
     if not axes or axes[-1].strides != (1, 1):
@@ -90,7 +101,8 @@ def _emit_loop(
     loops = tuple(f"d{i}" for i in range(len(axes)))
     with kernel.loop(len(indices)) as index:
         start = kernel.position(table, index)
-        target_at = kernel.sum(kernel.multiple(index, target.strides[axis]), kernel.constant(target.offset, "index"))
+        place = kernel.position(positions, index) if positions else index
+        target_at = kernel.sum(kernel.multiple(place, target.strides[axis]), kernel.constant(target.offset, "index"))
         for first, extent, tile in split(inner.size, min(VECTOR, inner.size)):
             sizes = (*(axis.size for axis in outer), extent)
             froms, tos = (tuple(axis.strides[i] for axis in axes) for i in range(2))

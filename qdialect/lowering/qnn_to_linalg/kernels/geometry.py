@@ -232,6 +232,11 @@ class ReductionAxes:
         return math.prod(self.extents)
 
     @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights of a channel."""
+        return self.taps if self.k_group > 1 else 4 * self.taps
+
+    @property
     def k_groups(self) -> int:
         """K groups of the contiguous reduction, the last one padded."""
         return -(-(self.extents[-1] - self.gathered + self.padding) // self.k_group)

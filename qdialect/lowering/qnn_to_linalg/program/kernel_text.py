@@ -119,6 +119,15 @@ class Walk(Generic[Carried]):
     index: Value
     values: list[Carried]
 
+    @property
+    def value(self) -> Carried:
+        """The only one."""
+        return self.values[0]
+
+    @value.setter
+    def value(self, value: Carried) -> None:
+        self.values = [value]
+
 
 def tensor_type(sizes: Sequence[int], element: str) -> str:
     """A ranked tensor type."""

@@ -1,0 +1,110 @@
+"""``qdialect-explore``: a page that shows a network from its nodes down to the instructions of its kernels."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import json
+import sys
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from qdialect.cli import terminal
+from qdialect.cli.arguments import CommandParser, add_target_arguments, target_name
+from qdialect.cli.explorer.data import Explored, explored
+from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.frontends.model_files import FORMATS
+from qdialect.runtime.compiler import check_target
+from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.options import ImportOptions
+from qdialect.targets import resolve
+
+PROGRAM = "qdialect-explore"
+_EXAMPLES = """\
+The page is one file, which needs nothing else: graphs before and after fusion, each kernel in every phase, its
+register tile and the others, its hot loop, and measured times. PAGE.html#kernel=NAME opens it at a kernel.
+
+examples:
+  qdialect-explore model.tflite -o page.html              compile, measure, write the page
+  qdialect-explore model.onnx -o page.html --target avx2  code of another CPU that this machine has the features of
+  qdialect-explore model.onnx -o page.html --no-measure   without times
+"""
+
+
+class Arguments(argparse.Namespace):
+    """The command line."""
+
+    model: str
+    output: str
+    target: str
+    mattr: str | None
+    no_measure: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(arguments, namespace=Arguments())
+    return terminal.run(PROGRAM, lambda: _explore(options, import_options(options)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
+    parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the page, as .html")
+    add_import_arguments(parser)
+    add_target_arguments(parser.add_argument)
+    parser.add_argument("--no-measure", action="store_true", help="call nothing: the page has no times")
+    return parser
+
+
+def _explore(options: Arguments, importing: ImportOptions) -> int:
+    path = Path(options.output)
+    if path.suffix != ".html":
+        raise InputError(f"--output must name an .html file, but got '{options.output}'")
+    target, is_measured = resolve(target_name(options)), not options.no_measure
+    try:
+        check_target(target)
+    except CompileError as error:
+        if is_measured:
+            terminal.say(f"{PROGRAM}: warning: nothing is measured: {error}")
+        is_measured = False
+    found = explored(Path(options.model), target, importing, is_measured=is_measured, progress=terminal.progress)
+    terminal.write_file(options.output, page(found).encode(errors="replace"))
+    print(
+        f"wrote {options.output}: {len(found.nodes)} nodes, {len(found.ops)} fused ops, {len(found.calls)} kernel calls"
+    )
+    return 0
+
+
+def page(found: Explored) -> str:
+    """The page as HTML, whose texts are compressed."""
+    texts = gzip.compress(json.dumps(found.texts).encode(), mtime=0)
+    parts = {
+        "TITLE": _escaped(found.title),
+        "STYLE": _asset("page.css"),
+        "DATA": _json(found.page()),
+        "TEXTS": base64.b64encode(texts).decode(),
+        "LAYOUT": _asset("dagre.min.js"),
+        "SCRIPT": _asset("page.js"),
+    }
+    return "".join(parts.get(part, part) for part in _asset("page.html").split("@@"))
+
+
+def _asset(name: str) -> str:
+    return resources.files("qdialect.cli.explorer").joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    """No string of it ends the element of the page that it stands in."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

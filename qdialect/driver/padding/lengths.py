@@ -1,0 +1,261 @@
+"""A model file whose open extents change from call to call: compiled once for all that are proven to be computed alike.
+
+The steps of a decoder have a cache that grows: past and total lengths have one entry more in each step.  A network for
+a power of two of them computes all that are smaller, and the next one is compiled before it is needed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdialect.runtime.base import Executable
+from qdialect.runtime.memory import CallLock
+from qdialect.runtime.padded import PaddedNetwork, Padding, best
+from qdialect.runtime.shaped import KnownLengths, Lengths, given_extents
+from qdialect.support.diagnostics import CompileError, QDialectError
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.log import LOG
+from qdialect.support.options import CompileOptions
+from qdialect.support.threads import active_jobs, using_jobs
+
+if TYPE_CHECKING:
+    from qdialect.cache.store import Store
+    from qdialect.frontends.model_files import OpenShapes
+    from qdialect.ir._mlir import ir
+
+Extents = Mapping[str, int]
+Varying = frozenset[str]
+
+_SMALLEST = 256
+"""Entries of the smallest network: attention to fewer costs little, and the next one takes seconds to compile."""
+_CANDIDATES = 2
+_MORE_WORK = {1: 1.25, 2: 2.0}
+"""How many products a network may compute in place of one, where one extent varies alone, and where sums do as well.
+
+A decoder is called with other lengths each time.
+"""
+_FREE_WORK = 1 << 20
+"""Products that take no time worth mentioning."""
+_FAILURES = 2
+"""Of networks in which the same extents vary; then no other is tried."""
+
+
+def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> Lengths:
+    """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
+    importing = options.importing
+    first = given_extents(declared, importing.dims, importing.batch)
+    batches = frozenset(key for name, shape in declared.items() if shape for key in (f"{name}:0", shape[0]))
+    return PaddedLengths(path, options, first, batches, store, active_jobs()) if first else KnownLengths()
+
+
+class PaddedLengths:
+    """Compiles networks for several extents each; threads may share it."""
+
+    def __init__(
+        self, path: Path, options: CompileOptions, first: Extents, batches: Varying, store: Store | None, jobs: int
+    ) -> None:
+        """`first` are the extents that the model is compiled for anyway; those of `batches` do not vary."""
+        self._path, self._options, self._store, self._jobs = path, options, store, jobs
+        self._first = first
+        self._batches = batches
+        self._seen = [first]
+        self._tried: set[tuple[Varying, str]] = set()
+        self._failures: Counter[Varying] = Counter()
+        self._networks: list[PaddedNetwork] = []
+        self._thread: threading.Thread | None = None
+        self._lock = CallLock()
+
+    @property
+    def networks(self) -> Sequence[PaddedNetwork]:
+        """Those that are compiled."""
+        return tuple(self._networks)
+
+    def prepare(self) -> Executable | None:
+        """Compile for the ranges; gives the network of the first extents if it computes all, else None."""
+        ranges = {name: ends for name, ends in self._options.ranges.items() if ends[1] > ends[0]}
+        if not ranges.keys() <= self._first.keys():
+            return None
+        widths = {name: high - low for name, (low, high) in ranges.items()}
+        if len(ranges) > 1 and len(set(widths.values())) == 1:
+            self._try(self._first, frozenset(ranges))
+        for (name, other), totals in self._totals([self._first]).items():
+            if ranges.keys() == {name, other, *totals}:
+                least = ranges[other][0]
+                sums = dict.fromkeys(totals, self._first[name] + least)
+                self._try({**self._first, other: least, **sums}, totals | {name})
+        found = best(self._networks, self._first)
+        return found.executable(self._first) if found else None
+
+    def missing(self) -> Extents | None:
+        """The least extents of the ranges, where networks compute more of the ranges but not these."""
+        least = {**self._first, **{name: low for name, (low, _) in self._options.ranges.items() if name in self._first}}
+        return least if self._networks and best(self._networks, least) is None else None
+
+    def executable(self, extents: Extents) -> Executable | None:
+        """The network of these extents, in the code of larger ones; None where that is not proven to compute the same.
+
+        Nothing is compiled for more than the ranges of the options.
+        """
+        found = best(self._networks, extents)
+        if found is None:
+            with self._lock.lock:
+                found = self._made(extents)
+                self._seen = [*self._seen[-_CANDIDATES:], extents]
+        if found is None:
+            return None
+        self._prepare_next(found, extents)
+        return found.executable(extents)
+
+    def _made(self, extents: Extents) -> PaddedNetwork | None:
+        if self._thread is not None:
+            # It may compile what is missing.
+            self._thread.join()
+        found = best(self._networks, extents)
+        for varying in () if found else self._candidates(extents):
+            for least in (_SMALLEST, 1):
+                self._try(self._largest(extents, varying, least), varying, extents)
+                found = found or best(self._networks, extents)
+            if found is not None:
+                break
+        return found
+
+    def _candidates(self, extents: Extents) -> list[Varying]:
+        """Which extents may vary together: those that did since another call, and one with its sums."""
+        found = [*self._changed(extents), *self._sums(extents)]
+        return [one for one in dict.fromkeys(found) if self._may_vary(one, extents)][:_CANDIDATES]
+
+    def _may_vary(self, varying: Varying, extents: Extents) -> bool:
+        return varying.isdisjoint(self._batches) and all(extents[name] for name in varying)
+
+    def _changed(self, extents: Extents) -> Iterator[Varying]:
+        for seen in reversed(self._seen):
+            changes = {name: extents[name] - own for name, own in seen.items() if extents[name] != own}
+            if len(set(changes.values())) == 1:
+                yield frozenset(changes)
+
+    def _sums(self, extents: Extents) -> Iterator[Varying]:
+        found = self._totals([*self._seen, extents])
+        sums = frozenset[str]().union(*found.values())
+        for name, other in sorted(found, key=lambda pair: -extents[pair[0]]):
+            if name not in sums:
+                yield found[name, other] | {name}
+
+    def _totals(self, calls: Sequence[Extents]) -> Mapping[tuple[str, str], Varying]:
+        """Which extents are the sum of two others in all `calls`, by the names of these, in both orders."""
+        found: dict[tuple[str, str], Varying] = {}
+        for name, other in permutations(calls[0], 2):
+            rest = [one for one in calls[0] if one not in (name, other)]
+            totals = [one for one in rest if all(call[one] == call[name] + call[other] for call in calls)]
+            if totals:
+                found[name, other] = frozenset(totals)
+        return found
+
+    def _largest(self, extents: Extents, varying: Varying, smallest: int = _SMALLEST) -> Extents:
+        """The extents of a network for these ones: the least of them is a power of two, within the ranges."""
+        least = min(extents[name] for name in varying)
+        more = max(smallest, 1 << least.bit_length()) - least
+        ranges = self._options.ranges
+        more = min([more, *(ranges[name][1] - extents[name] for name in varying if name in ranges)])
+        return {name: extent + more * (name in varying) for name, extent in extents.items()}
+
+    def _prepare_next(self, network: PaddedNetwork, extents: Extents) -> None:
+        """Compile the next larger network in a thread, long before this one is full."""
+        varying = network.varying
+        least, most = (min(one[name] for name in varying) for one in (extents, network.extents))
+        if least <= most // 4 or (self._thread is not None and self._thread.is_alive()):
+            return
+        wanted = self._largest({n: own + (n in varying) for n, own in network.extents.items()}, varying)
+        ranges = self._options.ranges
+        is_allowed = all(wanted[name] <= ranges[name][1] for name in varying if name in ranges)
+        if is_allowed and not self._was_tried(wanted, varying):
+            self._thread = threading.Thread(target=self._try, args=(wanted, varying), name="qdialect lengths")
+            self._thread.start()
+
+    def _was_tried(self, largest: Extents, varying: Varying) -> bool:
+        return (varying, repr(largest)) in self._tried or self._failures[varying] >= _FAILURES
+
+    def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None) -> None:
+        """Compile a network for these extents and smaller ones, if that is proven and `wanted` is among them."""
+        if self._was_tried(largest, varying) or (wanted and best(self._networks, wanted)):
+            return
+        self._tried.add((varying, repr(largest)))
+        try:
+            with using_jobs(self._jobs):
+                made = self._compiled(largest, varying, wanted)
+        except QDialectError as error:
+            names = " and ".join(sorted(varying))
+            self._failures[varying] += 1
+            LOG.info("'%s' is not compiled for all extents of %s: %s", self._path.name, names, error.message)
+            return
+        if made is None:
+            return
+        # Networks have their own constants: one that computes all that another does takes its place.
+        kept = [one for one in self._networks if one.varying != varying or made.count(one.extents) is None]
+        self._networks = [*kept, made]
+        LOG.info("'%s' is compiled for extents up to %s", self._path.name, dict(largest))
+
+    def _compiled(self, largest: Extents, varying: Varying, wanted: Extents | None) -> PaddedNetwork | None:
+        """The network; None where it would compute too much for `wanted`, which else does not matter."""
+        with LATE_IMPORTS:
+            from qdialect.driver.fallback import compile_tuned
+            from qdialect.driver.padding.network import padded, products
+            from qdialect.driver.padding.rules import Side
+            from qdialect.frontends.model_files import is_float32
+
+        least = min(largest[name] for name in varying)
+        problems: dict[str, None] = {}
+        for lowest, side in ((1, Side.BACK), (1, Side.FRONT), (2, Side.BACK), (2, Side.FRONT)):
+            module = self._read(largest, varying, 0)
+            # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
+            counts = sorted({least - lowest, least // 2} - {0}, reverse=True)
+            smaller = [self._read(largest, varying, count) for count in counts]
+            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
+            try:
+                inputs, outputs = padded(module, smaller, side)
+            except QDialectError as error:
+                problems[error.message] = None
+                continue
+            most = counts[0] if wanted is None else _most_padding(work, _MORE_WORK[min(len(varying), 2)])
+            if wanted is not None and next(iter(largest[name] - wanted[name] for name in varying)) > most:
+                return None
+            options = self._options
+            code = compile_tuned(
+                module,
+                target=options.target,
+                threads=options.threads,
+                store=self._store,
+                workspaces=options.workspaces,
+                tune=options.tune,
+                is_verified=True,
+            )
+            code.is_float32 = is_float32(module)
+            return PaddedNetwork(
+                code, Padding(tuple(inputs), tuple(outputs), side is Side.FRONT), largest, varying, most
+            )
+        raise CompileError(f"no side may have padding: {'; '.join(problems)}")
+
+    def _read(self, largest: Extents, varying: Varying, count: int) -> ir.Module:
+        """The module for `count` entries less."""
+        with LATE_IMPORTS:
+            from qdialect.frontends.model_files import format_of
+
+        extents = {name: extent - count * (name in varying) for name, extent in largest.items()}
+        return format_of(self._path).read(self._path, replace(self._options.importing, batch=1, dims=extents))
+
+
+def _most_padding(work: Mapping[int, int], factor: float) -> int:
+    """The entries of padding with which a network has at most `factor` times the products of one without.
+
+    `work` gives products by entries of padding: a polynomial, as scores have rows and columns.
+    """
+    counts = np.arange(max(work) + 1)
+    needed = np.polyval(np.polyfit(list(work), list(work.values()), len(work) - 1), counts)
+    return int(counts[work[0] <= factor * needed + _FREE_WORK].max())

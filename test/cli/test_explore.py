@@ -1,0 +1,146 @@
+"""`qdialect-explore`: what the page holds of a network, and what a browser shows of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from drawn_networks import CONVOLUTION
+from onnx_graphs import ModelBuilder
+
+import qdialect
+from qdialect.cli import explore
+from qdialect.cli.explorer.assembly import functions, hottest
+from qdialect.cli.explorer.data import Explored, explored
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.support.interface import kernel_names
+from qdialect.support.options import ImportOptions
+from qdialect.targets import GENERIC, host, resolve
+
+PHASES = ("linalg", "vector", "x86", "llvm")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def model(folder: Path) -> Path:
+    """A convolution with a residual, what is not supported, and a convolution."""
+    b, scale = ModelBuilder(), (0.04, 117)
+    weights = np.random.default_rng(0).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
+    value = data = b.dequantize(b.quantize(b.input("x", (1, 4, 16, 16)), scale), scale)
+    value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01), pads=[1, 1, 1, 1]), scale), scale)
+    value = b.dequantize(b.quantize(b.node("Add", value, data), scale), scale)
+    value = b.dequantize(b.quantize(b.node("Hardmax", value), scale), scale)
+    value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01), pads=[1, 1, 1, 1]), scale), scale)
+    path = folder / "model.onnx"
+    path.write_bytes(b.finish(value, dtype=np.float32))
+    return path
+
+
+@pytest.fixture(scope="module")
+def divided(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    path = model(tmp_path_factory.mktemp("models"))
+    return explored(path, host(), ImportOptions(), is_measured=True, progress=lambda text: None)
+
+
+@pytest.mark.parametrize("name", ["host", GENERIC])
+def test_every_call_has_its_kernel_in_every_phase(name: str, tmp_path: Path) -> None:
+    path, target = tmp_path / "a.mlir", resolve(name)
+    path.write_text(CONVOLUTION)
+    found = explored(path, target, ImportOptions(), is_measured=name == "host", progress=lambda text: None)
+    calls = lower(qdialect.read_model(path), target, Phase.LINALG).calls
+    assert [call["kernel"] for call in found.calls] == list(kernel_names(calls))
+    assert [call["label"] for call in found.calls] == [call.label for call in calls]
+    assert found.kernels.keys() == found.texts.keys() == set(kernel_names(calls))
+    for kernel, texts in found.texts.items():
+        assert all(f"@{kernel}(" in texts[phase] for phase in PHASES)
+    (op,) = (op for op in found.ops if op["name"] == "qnn.fused_conv2d")
+    (call,) = (call for call in found.calls if call["label"] == "qnn.fused_conv2d")
+    assert call["id"] in op["calls"]
+    assert op["stages"] == ["requantize", "lut"]
+    assert call["macs"] == 6 * 6 * 8 * 9 * 4
+    kernel = found.kernels[call["kernel"]]
+    assert "weight_scales" in op["text"]
+    if shutil.which("objdump"):
+        assert kernel["instructions"] == len(found.texts[call["kernel"]]["asm"].splitlines()) > 10
+    if name == "host":
+        assert all(one["seconds"] >= 0 for one in found.calls)
+        assert found.summary["seconds"] == pytest.approx(sum(one["seconds"] for one in found.calls))
+    else:
+        assert "seconds" not in found.calls[0]
+        assert kernel["resources"] == {}
+    if name == "host" and host().has_vnni:
+        assert kernel["tile"]["own"] == next(iter(kernel["tile"]["cycles"]))
+        assert max(kernel["resources"].values()) == pytest.approx(kernel["bound"])
+
+
+def test_regions_of_the_framework_are_marked_and_the_others_have_kernels(divided: Explored) -> None:
+    assert [region["compiled"] for region in divided.regions] == [True, False, True]
+    nodes = {node["kind"]: node for node in divided.nodes}
+    assert nodes["Hardmax"]["region"] == 1
+    assert nodes["Hardmax"]["calls"] == ()
+    assert divided.regions[1]["reasons"][nodes["Hardmax"]["title"]] == "operator is not supported"
+    assert {call["region"] for call in divided.calls} == {0, 2}
+    assert all(call["kernel"].startswith(f"region {call['region']}: kernel_") for call in divided.calls)
+    assert [call["id"] for call in divided.calls] == list(range(len(divided.calls)))
+    assert [op["id"] for op in divided.ops] == list(range(len(divided.ops)))
+    # One kernel stands for the first convolution and the addition.
+    first = next(node for node in divided.nodes if node["kind"] == "Conv")
+    (shared,) = set(first["calls"]) & set(nodes["Add"]["calls"])
+    assert divided.calls[shared]["label"] == "qnn.fused_conv2d"
+    assert all(read < op["id"] for op in divided.ops for read in op["reads"])
+
+
+def test_no_name_ends_an_element_of_the_page() -> None:
+    title = "</script><b>&"
+    text = explore.page(Explored(title, "host", [{"title": title}], []))
+    assert title not in text
+    data = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)
+    assert data
+    assert json.loads(data[1])["nodes"] == [{"title": title}]
+
+
+def test_the_hot_loop_is_the_one_with_the_most_dot_products() -> None:
+    lines = [
+        *("0: vmulps %zmm0", "4: vmulps %zmm1", "8: jl 0 <f>", "c: vpdpbusd %zmm0", "10: vpdpbusd %zmm1"),
+        *("14: nop", "18: jne c <f+0xc>", "1c: ret"),
+    ]
+    text = "0000000000000000 <f>:\n" + "\n".join(re.sub(r"(\w+): (\w+) ?", r"  \1:\t\2 ", line) for line in lines)
+    loop = hottest(*list(functions(text))[-1])
+    assert loop
+    assert loop.counts == {"vpdpbusd": 2, "jne": 1}
+    assert hottest("g", []) is None
+
+
+def test_the_page_must_be_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore.main([str(model(tmp_path)), "-o", str(tmp_path / "a.svg")]) == 1
+    assert "error: --output must name an .html file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_a_browser_shows_the_same_kernel_everywhere(divided: Explored, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(explore.page(divided))
+    number = next(call["id"] for call in divided.calls if call["label"] == "qnn.fused_conv2d")
+    name = str(divided.calls[number]["kernel"])
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    shown = subprocess.run(
+        [*command, "--virtual-time-budget=4000", "--dump-dom", f"file://{path}#kernel={quote(name)}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert "data-ready=" in shown
+    assert f"<h1>{name}</h1>" in shown
+    nodes = sum(number in node["calls"] for node in divided.nodes)
+    ops = sum(number in op["calls"] for op in divided.ops)
+    assert len(re.findall(r'class="box[^"]* on"', shown)) == nodes + ops
+    assert len(re.findall(r'class="box foreign[^"]*"', shown)) == sum(node["region"] == 1 for node in divided.nodes)
+    # The texts of its phases have been unpacked.
+    assert all(f">{phase} (" in shown for phase in ("fused", *PHASES))
+    assert shown.count("<mark>") > 5

@@ -1,0 +1,37 @@
+// RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=x86 --target=avx2 | filecheck %s --check-prefix=AVX2
+
+// Weights of four bits are read as they are packed. For f32 rows a mask and a constant exponent make an f32 number of a
+// word's field, from which 2^11 + 8 times the scale is taken off as it is scaled; rows of bytes are multiplied by masked
+// bytes, below VNNI in pairs.
+
+// CHECK-LABEL: func.func private @kernel_0(
+// CHECK: %[[SCALES:.*]] = arith.extf %{{.*}} : vector<4x16xf16> to vector<4x16xf32>
+// CHECK: %[[TAKEN:.*]] = arith.mulf %[[SCALES]], %{{.*}} : vector<4x16xf32>
+// CHECK: scf.for
+// CHECK: %[[WORDS:.*]] = vector.transfer_read %{{.*}} vector<4x16xi32>
+// CHECK: %[[SHIFTED:.*]] = arith.shli %[[WORDS]], %{{.*}} : vector<4x16xi32>
+// CHECK: %[[FIELD:.*]] = arith.andi %[[SHIFTED]], %{{.*}} : vector<4x16xi32>
+// CHECK: %[[BITS:.*]] = arith.ori %[[FIELD]], %{{.*}} : vector<4x16xi32>
+// CHECK: %[[NUMBER:.*]] = arith.bitcast %[[BITS]] : vector<4x16xi32> to vector<4x16xf32>
+// CHECK: %[[WEIGHT:.*]] = math.fma %[[NUMBER]], %[[SCALES]], %{{.*}} : vector<4x16xf32>
+// CHECK: math.fma %{{.*}}, %[[WEIGHT]], %{{.*}} : vector<4x16xf32>
+// CHECK-NOT: arith.sitofp
+// CHECK-LABEL: func.func private @kernel_2(
+// CHECK: %[[BYTES:.*]] = arith.andi %{{.*}}, %{{.*}} : vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[BYTES]], %{{.*}})
+// CHECK: %[[HIGH:.*]] = arith.shrui %{{.*}}, %{{.*}} : vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[HIGH]], %{{.*}})
+// CHECK-NOT: vector.contract
+
+// AVX2-LABEL: func.func private @kernel_2(
+// AVX2: %[[PAIRS:.*]] = llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// AVX2: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[PAIRS]], %{{.*}})
+// AVX2-NOT: vector.contract
+func.func @main(%data: tensor<1x64xf32>) -> (tensor<1x64xf32>, tensor<1x64xf32>) {
+  %weight = "qnn.constant"() {value = dense<113> : tensor<64x32xui8>} : () -> tensor<64x32xui8>
+  %scales = "qnn.constant"() {value = dense<0.375> : tensor<64x2xf32>} : () -> tensor<64x2xf32>
+  %0 = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 32 : i64} : (tensor<1x64xf32>, tensor<64x32xui8>, tensor<64x2xf32>) -> tensor<1x64xf32>
+  %1 = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 32 : i64, activations = "i8_block", order = "blocks"} : (tensor<1x64xf32>, tensor<64x32xui8>, tensor<64x2xf32>) -> tensor<1x64xf32>
+  return %0, %1 : tensor<1x64xf32>, tensor<1x64xf32>
+}
