@@ -20,12 +20,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import accumulate, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -39,7 +39,7 @@ for _one, _other in (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
     *((ast.Add, ast.Sub), (ast.LShift, ast.RShift), (ast.BitOr, ast.BitAnd), (ast.And, ast.Or)),
 ):
-    _SWAPPED |= {_one: _other, _other: _one}
+    _SWAPPED.update({_one: _other, _other: _one})
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _executed(node: ast.AST) -> Iterator[Any]:
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "keywords") and not isinstance(node, ast.Call):
             continue
-        for child in value if isinstance(value, list) else [value]:
+        for child in cast("list[object]", value) if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Import | ast.ImportFrom):
                 yield child
                 yield from _executed(child)
@@ -110,7 +110,7 @@ class _Recorder:
         self._seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         self._coverage.switch_context(item.nodeid)
         start = time.process_time()
         found = yield
