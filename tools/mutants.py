@@ -34,12 +34,12 @@ FOLDER = ROOT / "build" / "mutants"
 SECONDS, LIMIT = 20.0, 200.0
 """Of recorded time the tests of a mutant, and how long they may take."""
 
-_SWAPPED: dict[type[ast.AST], type[ast.AST]] = {ast.Mod: ast.Mult, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult}
+_swapped: dict[type[ast.AST], type[ast.AST]] = {ast.Mod: ast.Mult, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult}
 for _one, _other in (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
     *((ast.Add, ast.Sub), (ast.LShift, ast.RShift), (ast.BitOr, ast.BitAnd), (ast.And, ast.Or)),
 ):
-    _SWAPPED.update({_one: _other, _other: _one})
+    _swapped |= {_one: _other, _other: _one}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def _executed(node: ast.AST) -> Iterator[Any]:
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "keywords") and not isinstance(node, ast.Call):
             continue
-        for child in cast("list[object]", value) if isinstance(value, list) else [value]:
+        children = cast("list[Any]", value) if isinstance(value, list) else [value]
+        for child in children:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Import | ast.ImportFrom):
                 yield child
                 yield from _executed(child)
@@ -83,9 +84,9 @@ def _changes(node: Any) -> Iterator[ast.AST]:
     new = copy.deepcopy(node)
     match node:
         case ast.Compare(ops=[op]):
-            new.ops = [_SWAPPED[type(op)]()]
-        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _SWAPPED:
-            new.op = _SWAPPED[type(op)]()
+            new.ops = [_swapped[type(op)]()]
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _swapped:
+            new.op = _swapped[type(op)]()
         case ast.Constant(value=bool(value)):
             new.value = not value
         case ast.Constant(value=int(value)):
@@ -110,7 +111,7 @@ class _Recorder:
         self._seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._coverage.switch_context(item.nodeid)
         start = time.process_time()
         found = yield

@@ -50,7 +50,7 @@ def _meanings() -> dict[str, str]:
 
 def _flag(parser: CommandParser, name: str) -> str:
     known = parser.flags()
-    flags = next((known[dest] for dest in (name, *FLAGS.get(name, ())) if dest in known), [])
+    flags = next((known[dest] for dest in (name, *FLAGS.get(name, ())) if dest in known), ())
     return " ".join(f"`{flag}`" for flag in flags) or "-"
 
 

@@ -182,9 +182,9 @@ def _tell(message: str, *, is_silent: bool) -> None:
 
 def _of_mode(mode: str | None) -> Mapping[str, object]:
     """The options that a mode stands for; raises `InputError` for one that stands for nothing here."""
-    if mode in (None, "default"):
+    if mode is None or mode == "default":
         return {}
-    if mode is None or not mode.startswith(_TUNED):
+    if not mode.startswith(_TUNED):
         wanted = f"'default' or '{_TUNED}', which measures kernels"
         raise InputError(f"mode of {_NAME} must be {wanted}, but got {mode!r}, which is about GPUs and other backends")
     return {"tune": True}

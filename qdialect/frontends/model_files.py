@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path, PosixPath
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from qdialect.arithmetic.profiles import TFLITE_PROFILES
@@ -335,7 +335,7 @@ class _OwnedFile(PosixPath):
     """The file of a model that was given in memory, which is removed with this object."""
 
 
-def path_or_module(model: object) -> Path | ir.Module:
+def path_or_module(model: Any) -> Path | ir.Module:
     """The path of a model, of which a file is made where it has none, or the module that it is.
 
     Keep the path itself for as long as the file is read. Raises `ImportModelError` for anything else.
@@ -343,11 +343,12 @@ def path_or_module(model: object) -> Path | ir.Module:
     if isinstance(model, Path):
         return model
     if isinstance(model, str | os.PathLike):
-        return Path(model)
+        return Path(os.fspath(cast("str | os.PathLike[str]", model)))
     if isinstance(model, bytes | bytearray | memoryview):
-        content = bytes(model)
+        content = bytes(cast("bytes", model))
         return _owned(content, _suffix_of(content))
-    onnx, torch = sys.modules.get("onnx"), sys.modules.get("torch")
+    onnx: Any = sys.modules.get("onnx")
+    torch: Any = sys.modules.get("torch")
     if onnx is not None and isinstance(model, onnx.ModelProto):
         return _owned(_serialized(model), ".onnx")
     if torch is not None and isinstance(model, torch.export.ExportedProgram):

@@ -24,7 +24,7 @@ class RemoveIdentity(Pattern[ir.Value]):
     """An op that changes neither quantized values nor parameters is its input."""
 
     name: ClassVar[str] = "remove-identity"
-    roots: ClassVar[tuple[str, ...]] = tuple(
+    roots = tuple(
         op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp, SliceOp, GatherOp)
     )
 
@@ -75,7 +75,7 @@ class MergeReshapes(Pattern[ReshapeOp]):
     """A reshape of a reshape is one reshape."""
 
     name: ClassVar[str] = "merge-reshapes"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.reshape",)
+    roots = ("qnn.reshape",)
 
     def check(self, op: ReshapeOp) -> ReshapeOp | None:
         return produced_by(op.input, ReshapeOp)
@@ -90,7 +90,7 @@ class MergeTransposes(Pattern[TransposeOp]):
     """A transpose of a transpose is one transpose."""
 
     name: ClassVar[str] = "merge-transposes"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)
+    roots = ("qnn.transpose",)
 
     def check(self, op: TransposeOp) -> TransposeOp | None:
         return produced_by(op.input, TransposeOp)
@@ -106,7 +106,7 @@ class TransposeToReshape(Pattern[tuple[int, ...]]):
     """A transpose that moves only dimensions of extent 1 keeps the order of the elements: it is a reshape."""
 
     name: ClassVar[str] = "transpose-to-reshape"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)
+    roots = ("qnn.transpose",)
 
     def check(self, op: TransposeOp) -> tuple[int, ...] | None:
         shape = shape_of(op.input.type)
@@ -126,7 +126,7 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
     """A constant that is moved is another constant."""
 
     name: ClassVar[str] = "fold-constant-movement"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape", "qnn.slice", "qnn.gather")
+    roots = ("qnn.transpose", "qnn.reshape", "qnn.slice", "qnn.gather")
 
     def check(self, op: _Movement) -> NDArray[Any] | None:
         value = constant_value(op.input)

@@ -31,7 +31,7 @@ class ComposeDag(LutPattern):
     """A function of two tensors that depend on one alone, through branches that share ops, is a table of that one."""
 
     name: ClassVar[str] = "compose-dag"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         subgraph = _subgraph(op)
@@ -158,7 +158,7 @@ class ComposeDiamond(LutPattern):
     """``x * f(x)`` and the like: a function of two tensors that are functions of one tensor is a table of that."""
 
     name: ClassVar[str] = "compose-diamond"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         source = _common_source(op)
@@ -180,7 +180,7 @@ class LutToClip(Pattern[Bounds]):
     """A table that clamps and keeps the parameters is a clip."""
 
     name: ClassVar[str] = "lut-to-clip"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
+    roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> Bounds | None:
         return clamp_of(op)

@@ -20,7 +20,7 @@ class DecomposeFused(Pattern[AnyFused]):
     """A contraction, and the ops that each stage stands for."""
 
     name: ClassVar[str] = "decompose-fused"
-    roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
+    roots = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | MatchFailure | None:
         if is_extern(function_of(op.operation)):

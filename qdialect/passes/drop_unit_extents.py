@@ -47,7 +47,7 @@ class DropTrailingUnits(Pattern[int]):
     """``f(x)`` of a shape that ends with 1 becomes ``reshape(f(reshape(x)))``, where f works element by element."""
 
     name: ClassVar[str] = "drop-trailing-units"
-    roots: ClassVar[tuple[str, ...]] = (*_UPSTREAM, *(op.OPERATION_NAME for op in _MAPS))
+    roots = (*_UPSTREAM, *(op.OPERATION_NAME for op in _MAPS))
 
     def check(self, op: ir.OpView) -> int | None:
         values = *op.operation.operands, *op.operation.results
@@ -87,7 +87,7 @@ class DropUnitReductions(Pattern[_Reduced]):
     """A reduction over dimensions of extent 1 is none: of floats, which are added to zero, it is ``x + 0``."""
 
     name: ClassVar[str] = "drop-unit-reductions"
-    roots: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
+    roots = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
 
     def check(self, op: Any) -> _Reduced | MatchFailure | None:
         shape = shape_of(op.input.type)
@@ -104,7 +104,9 @@ class DropUnitReductions(Pattern[_Reduced]):
             if match.axes:
                 # The order of a sum is that of the shape that it had.
                 is_longer = partial_sums(shape_of(value.type), match.axes) > 1
-                in_order = {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, F32SumOp) else {}
+                in_order: dict[str, Any] = (
+                    {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, F32SumOp) else {}
+                )
                 value = rebuilt(op, value, axes=match.axes, keep_dims=False, **in_order).output
             elif isinstance(op, F32SumOp):
                 value = arith.addf(value, constant(np.broadcast_to(np.float32(0), shape_of(value.type))))

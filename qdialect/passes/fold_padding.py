@@ -22,7 +22,7 @@ class FoldPadding(Pattern[PadOp]):
     """
 
     name: ClassVar[str] = "fold-padding"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
+    roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
     def check(self, op: AnyConv2D) -> PadOp | MatchFailure | None:
         pad = produced_by(op.data, PadOp)

@@ -33,7 +33,7 @@ class FuseBias(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "fuse-bias"
-    roots: ClassVar[tuple[str, ...]] = ("arith.addi", "arith.subi")
+    roots = ("arith.addi", "arith.subi")
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         lhs, rhs = op.operation.operands

@@ -37,7 +37,7 @@ class FuseClamp(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "fuse-clamp"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.clip", "qnn.relu", "qnn.relu6")
+    roots = ("qnn.clip", "qnn.relu", "qnn.relu6")
 
     def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | MatchFailure | None:
         clamped = producer(op.input)

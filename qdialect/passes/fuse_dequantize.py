@@ -23,7 +23,7 @@ class FuseDequantize(Pattern[Contraction]):
     """``dequantize(contraction)`` becomes a product whose scale is 1, its zero point and its scales constant."""
 
     name: ClassVar[str] = "fuse-dequantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.dequantize",)
+    roots = ("qnn.dequantize",)
 
     def check(self, op: DequantizeOp) -> Contraction | MatchFailure | None:
         contraction = producer(op.input)

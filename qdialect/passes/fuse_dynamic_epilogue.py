@@ -61,7 +61,7 @@ class FuseDynamicScale(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "fuse-dynamic-scale"
-    roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
+    roots = ("arith.mulf",)
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         for value, factor in _either_way(op):
@@ -104,7 +104,7 @@ class FuseDynamicBias(Pattern[tuple[AnyDynamic, NDArray[np.float32]]]):
     """A constant of the channels that is added to a product's f32 values becomes its bias."""
 
     name: ClassVar[str] = "fuse-dynamic-bias"
-    roots: ClassVar[tuple[str, ...]] = ("arith.addf",)
+    roots = ("arith.addf",)
 
     def check(self, op: ir.OpView) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
         for value, addend in _either_way(op):
@@ -125,7 +125,7 @@ class FuseDynamicActivation(Pattern[_Activated]):
     """An activation of a product's f32 values, written as its float ops, becomes its own."""
 
     name: ClassVar[str] = "fuse-dynamic-activation"
-    roots: ClassVar[tuple[str, ...]] = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
+    roots = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
 
     def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
         found = match_function(op.operation.results[0], _FUNCTIONS)

@@ -56,7 +56,7 @@ class FuseFloatEpilogue(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "fuse-float-epilogue"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+    roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Match | MatchFailure | None:
         contraction = contraction_behind(op.input)

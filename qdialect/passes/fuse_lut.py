@@ -22,7 +22,7 @@ class FuseLut(Pattern[AnyFused]):
     """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
 
     name: ClassVar[str] = "fuse-lut"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
+    roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> AnyFused | MatchFailure | None:
         fused = producer(op.input)

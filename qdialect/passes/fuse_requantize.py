@@ -25,7 +25,7 @@ class FuseRequantize(Pattern[AnyContraction]):
     """``requantize(contraction)`` with equal scales and an 8-bit result."""
 
     name: ClassVar[str] = "fuse-requantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
         contraction = producer(op.input)

@@ -33,7 +33,7 @@ class FuseResidual(Pattern[_Side]):
     """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one."""
 
     name: ClassVar[str] = "fuse-residual"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+    roots = ("qnn.add",)
 
     def check(self, op: AddOp) -> _Side | MatchFailure | None:
         lhs, rhs = (op.lhs, op.lhs_params), (op.rhs, op.rhs_params)

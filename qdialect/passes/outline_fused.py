@@ -197,7 +197,7 @@ class OutlineFused(Pattern[FusedOp]):
     """A fused op becomes a call of a private function that holds it and its constants."""
 
     name: ClassVar[str] = "outline-fused"
-    roots: ClassVar[tuple[str, ...]] = tuple(
+    roots = tuple(
         op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp)
     )
 

@@ -52,7 +52,7 @@ class RaiseToTable(LutPattern):
     """A float region with one 8-bit input is a table; the input may enter it several times."""
 
     name: ClassVar[str] = "raise-to-table"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+    roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> LutMatch | MatchFailure | None:
         sources = _sources_of(op)
@@ -83,7 +83,7 @@ class RaiseToBinary(Pattern[_Binary]):
     """A float region with two 8-bit inputs is an add or mul where all its results agree with that op's."""
 
     name: ClassVar[str] = "raise-to-binary"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+    roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Binary | MatchFailure | None:
         sources = _sources_of(op)

@@ -68,7 +68,7 @@ class RaiseRequantize(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "raise-requantize"
-    roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip")
+    roots = (*UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
         self._sources = Sources()

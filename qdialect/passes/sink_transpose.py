@@ -89,7 +89,7 @@ class SinkThroughBinary(_Sink):
     """Past add, mul and concat whose operands are transposed alike, or constant."""
 
     name: ClassVar[str] = "sink-through-binary"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul", "qnn.concat")
+    roots = ("qnn.add", "qnn.mul", "qnn.concat")
 
     def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | MatchFailure | None:
         operands = list(op.operation.operands)
@@ -121,7 +121,7 @@ class HoistAboveDequantize(Pattern[DequantizeOp]):
     """
 
     name: ClassVar[str] = "hoist-above-dequantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape")
+    roots = ("qnn.transpose", "qnn.reshape")
 
     def check(self, op: TransposeOp | ReshapeOp) -> DequantizeOp | MatchFailure | None:
         dequantize = produced_by(op.input, DequantizeOp)

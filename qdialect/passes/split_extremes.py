@@ -25,7 +25,7 @@ class SplitExtreme(Pattern[int]):
     """
 
     name: ClassVar[str] = "split-extreme"
-    roots: ClassVar[tuple[str, ...]] = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
+    roots = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
 
     def check(self, op: F32MaxOp | F32MinOp) -> int | MatchFailure | None:
         shape, last = shape_of(op.input.type), op.axes[-1]

@@ -26,7 +26,7 @@ class TabulateElementwise(LutPattern):
     """A graph of element-wise ops from one 8-bit tensor, constants aside, to an 8-bit result."""
 
     name: ClassVar[str] = "tabulate-elementwise"
-    roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
+    roots = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
 
     def check(self, op: ir.OpView) -> LutMatch | MatchFailure | None:
         result = op.operation.results[0]

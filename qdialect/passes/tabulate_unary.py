@@ -39,7 +39,7 @@ class TabulateRequantize(LutPattern):
     """A requantize from 8 bits to 8 bits is a table."""
 
     name: ClassVar[str] = "tabulate-requantize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
         if not is_eight_bit(op.input) or not is_eight_bit(op.output):
@@ -54,7 +54,7 @@ class TabulateConstantOperand(LutPattern):
     """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
     name: ClassVar[str] = "tabulate-constant-operand"
-    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+    roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
@@ -72,7 +72,7 @@ class SetLeakyMode(Pattern[LeakyMode]):
     """A leaky_relu follows the arithmetic `mode` instead of its own."""
 
     name: ClassVar[str] = "set-leaky-mode"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.leaky_relu",)
+    roots = ("qnn.leaky_relu",)
     mode: LeakyMode
 
     def check(self, op: LeakyReluOp) -> LeakyMode | MatchFailure | None:

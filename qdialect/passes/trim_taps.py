@@ -68,7 +68,7 @@ class TrimTaps(Pattern[_Trimmed]):
     """
 
     name: ClassVar[str] = "trim-taps"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
+    roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
     def check(self, op: AnyConv2D) -> _Trimmed | MatchFailure | None:
         (top, bottom), (left, right) = (axis.trimmed() for axis in _axes(op))

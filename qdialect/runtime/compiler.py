@@ -149,7 +149,7 @@ class CompiledExecutable(NativeExecutable):
         self.kernels = lowered.kernels
         self.calls = lowered.calls
         self.threads = lowered.threads
-        self.target = target_name_of(lowered.module) or targets.GENERIC
+        self.target = target_name_of(lowered.module) or targets.GENERIC.name
         self.metadata = metadata_of(lowered.module)
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes

@@ -125,7 +125,7 @@ def test_the_page_must_be_html(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_browser_shows_the_same_kernel_everywhere(divided: Explored, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(explore.page(divided))
-    number = next(call["id"] for call in divided.calls if call["label"] == "qnn.fused_conv2d")
+    number: int = next(call["id"] for call in divided.calls if call["label"] == "qnn.fused_conv2d")
     name = str(divided.calls[number]["kernel"])
     command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     shown = subprocess.run(

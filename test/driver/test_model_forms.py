@@ -65,8 +65,8 @@ def test_a_model_in_every_form(folder: Path) -> None:
 
 
 def test_a_model_in_memory_for_any_batch_and_in_parts(folder: Path) -> None:
-    anything = qdialect.compile(onnx_model("Relu"), batch="dynamic")
-    parts = qdialect.compile(onnx_model("Relu", "Hardmax", "Neg"), fallback="framework", batch=2)
+    anything: Any = qdialect.compile(onnx_model("Relu"), batch="dynamic")
+    parts: Any = qdialect.compile(onnx_model("Relu", "Hardmax", "Neg"), fallback="framework", batch=2)
     gc.collect()
     assert anything(np.repeat(X, 5, 0)).shape == (10, 4)
     np.testing.assert_array_equal(parts(X).argmin(1), [0, 3])
@@ -91,6 +91,9 @@ def test_contents_are_told_apart(name: str, folder: Path) -> None:
     assert not list(folder.glob("qdialect-*"))
 
 
+JIT: Any = torch.jit
+
+
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(x)
@@ -99,10 +102,8 @@ class Net(torch.nn.Module):
 REFUSED: dict[str, Callable[[], Any]] = {
     "must be exported, but got an nn.Module of class Net": Net,
     "must be exported, but got a GraphModule of class": lambda: torch.fx.symbolic_trace(Net()),
-    "must be exported, but got TorchScript of class": lambda: torch.jit.trace(Net(), torch.zeros(1)),
-    "must be exported, but got TorchScript of class ScriptFunction": lambda: torch.jit.trace(
-        torch.relu, torch.zeros(1)
-    ),
+    "must be exported, but got TorchScript of class": lambda: JIT.trace(Net(), torch.zeros(1)),
+    "must be exported, but got TorchScript of class ScriptFunction": lambda: JIT.trace(torch.relu, torch.zeros(1)),
     "model must be a path, the content of a file, .* but got an object of int": lambda: 42,
     "bytes must be the content of a file of kind .mlir, .tflite": lambda: b"\xff\xfe\x00model",
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import runpy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -29,6 +29,8 @@ Array = NDArray[Any]
 HEADS, WIDTH, VOCABULARY = 2, 16, 11
 HIDDEN = HEADS * WIDTH
 PAST, TOKENS, TOTAL = "past_sequence_length", "sequence_length", "total_sequence_length"
+
+ORT: Any = import_module("onnxruntime")
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -52,9 +54,11 @@ class Graph:
         self.nodes.append(helper.make_node(kind, names, outputs, domain=domain, **attributes))
         return outputs[0]
 
-    def model(self, inputs: dict[str, tuple[int, list[Any]]], outputs: dict[str, tuple[int, list[Any]]]) -> bytes:
-        ports = [[helper.make_tensor_value_info(n, *one) for n, one in each.items()] for each in (inputs, outputs)]
-        graph = helper.make_graph(self.nodes, "g", *ports, self.constants)
+    def model(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> bytes:
+        sources, results = (
+            [helper.make_tensor_value_info(n, *one) for n, one in each.items()] for each in (inputs, outputs)
+        )
+        graph = helper.make_graph(self.nodes, "g", sources, results, self.constants)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
@@ -103,7 +107,7 @@ def shared_lengths() -> bytes:
     lengths = [g.node("Cast", one, to=TensorProto.INT32) for one in (last, total)]
     rows = [g.node("MatMul", x, numbers(HIDDEN, HIDDEN, seed=i)) for i in range(3)]
     angles = [np.cos(numbers(600, WIDTH // 2)), np.sin(numbers(600, WIDTH // 2))]
-    how = {"domain": "com.microsoft", "num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
+    how: dict[str, Any] = {"domain": "com.microsoft", "num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
     operands = [*rows, "past_keys", "past_values", *lengths, *angles]
     heads = g.node("GroupQueryAttention", *operands, output="heads keys values", **how)
     g.node("MatMul", g.node("Add", x, heads), numbers(HIDDEN, VOCABULARY), output="logits")
@@ -129,7 +133,7 @@ def call_of(tokens: int, past: int) -> list[Array]:
 
 def check(executable: Executable, content: bytes, calls: Sequence[tuple[int, int]]) -> None:
     """Results are those of ONNX Runtime for (tokens, earlier ones)."""
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    session: Any = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_inputs()]
     for call in calls:
         arrays = call_of(*call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 import tflite
 from cached import kept
@@ -15,6 +16,9 @@ import qdialect
 from qdialect.cache.store import Store
 from qdialect.cli import compile as compile_command
 from qdialect.frontends.tflite.flatbuffer.reader import metadata
+
+SCHEMA: Any = tflite
+ONNX: Any = onnx
 
 __all__ = ["kept"]
 NOTED = {"author": "me\nyou", "labels": '["a*/", "b"]'}
@@ -45,16 +49,14 @@ def test_properties_of_onnx_models(model: Path, tmp_path: Path, kept: Store) -> 
 
 
 def test_a_model_in_parts(model: Path) -> None:
-    import onnx
-
-    made = onnx.load(model)
+    made: Any = ONNX.load(model)
     made.graph.node[0].op_type = "Hardmax"
     assert dict(qdialect.compile(made, fallback="framework").metadata) == NOTED
 
 
 def described() -> bytes:
     """A table of the schema of metadata."""
-    builder = Builder(64)
+    builder: Any = Builder(64)
     texts = {slot: builder.CreateString(text) for slot, text in ((0, "classifier"), (4, "someone"))}
     builder.StartObject(8)
     for slot, text in texts.items():
@@ -65,32 +67,32 @@ def described() -> bytes:
 
 def tflite_model() -> bytes:
     """Metadata alone: a text, a description, and what is no text."""
-    builder = Builder(1024)
+    builder: Any = Builder(1024)
     contents = {"version": b"1.14.0\0\0", "TFLITE_METADATA": described(), "blob": b"\xff\xfe", "zeros": b"a\0b"}
     buffers: list[int] = []
     for content in contents.values():
         data = builder.CreateByteVector(content)
-        tflite.BufferStart(builder)
-        tflite.BufferAddData(builder, data)
-        buffers.append(tflite.BufferEnd(builder))
+        SCHEMA.BufferStart(builder)
+        SCHEMA.BufferAddData(builder, data)
+        buffers.append(SCHEMA.BufferEnd(builder))
     entries: list[int] = []
     for index, name in enumerate(contents):
         text = builder.CreateString(name)
-        tflite.MetadataStart(builder)
-        tflite.MetadataAddName(builder, text)
-        tflite.MetadataAddBuffer(builder, index)
-        entries.append(tflite.MetadataEnd(builder))
+        SCHEMA.MetadataStart(builder)
+        SCHEMA.MetadataAddName(builder, text)
+        SCHEMA.MetadataAddBuffer(builder, index)
+        entries.append(SCHEMA.MetadataEnd(builder))
     vectors: list[int] = []
     for tables in (buffers, entries):
         builder.StartVector(4, len(tables), 4)
         for table in reversed(tables):
             builder.PrependUOffsetTRelative(table)
         vectors.append(builder.EndVector())
-    tflite.ModelStart(builder)
-    tflite.ModelAddVersion(builder, 3)
-    tflite.ModelAddBuffers(builder, vectors[0])
-    tflite.ModelAddMetadata(builder, vectors[1])
-    builder.Finish(tflite.ModelEnd(builder), b"TFL3")
+    SCHEMA.ModelStart(builder)
+    SCHEMA.ModelAddVersion(builder, 3)
+    SCHEMA.ModelAddBuffers(builder, vectors[0])
+    SCHEMA.ModelAddMetadata(builder, vectors[1])
+    builder.Finish(SCHEMA.ModelEnd(builder), b"TFL3")
     return bytes(builder.Output())
 
 

@@ -306,7 +306,7 @@ def test_queries_of_other_numbers_than_causal_keys_are_refused(kind: str) -> Non
 # frontends/onnx/operators/attention_cache.py: keys and values of earlier tokens, compared with ONNX Runtime.
 
 ORT: Any = import_module("onnxruntime")
-BATCH, NEW, EARLIER, KEPT_HEADS, KEPT_WIDTH = 2, 3, 5, 4, 2
+NEW, EARLIER, KEPT_HEADS, KEPT_WIDTH = 3, 5, 4, 2
 ROWS, CACHE = (BATCH, NEW, KEPT_HEADS * KEPT_WIDTH), (BATCH, KEPT_HEADS, EARLIER, KEPT_WIDTH)
 SPLIT = (BATCH, KEPT_HEADS, NEW, KEPT_WIDTH)
 

@@ -258,7 +258,6 @@ def test_a_name_that_is_longer_than_the_file_is_damage() -> None:
 
 # Scales around 1e36, which masks of attention bring along, compared with LiteRT's reference kernels.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 WIDE = Quantization((9.3e35,), (127,))
 SHARES = Quantization((1 / 256,), (-128,))
 
@@ -273,13 +272,13 @@ def _scores(scale: float) -> list[Given]:
 
 
 def test_products_vanish_beside_the_scale() -> None:
-    option = OPTIONS.MulOptions, table({}, 0)
-    (found,) = check_operator(KIND.MUL, _scores(0.092), [Result((3, 20), np.int8, WIDE)], option)
+    option = KIND.MulOptions, table({}, 0)
+    (found,) = check_operator(CODE.MUL, _scores(0.092), [Result((3, 20), np.int8, WIDE)], option)
     assert np.all(found == 127)
 
 
 def test_products_that_do_not_vanish_are_refused() -> None:
-    content = one_operator(KIND.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], (OPTIONS.MulOptions, table({}, 0)))
+    content = one_operator(CODE.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], (KIND.MulOptions, table({}, 0)))
     with pytest.raises(ImportModelError, match=r"output scale must be in \[2\^-60, 2\^30\], but got 9\."):
         import_tflite(content)
 
@@ -287,8 +286,8 @@ def test_products_that_do_not_vanish_are_refused() -> None:
 def test_choices() -> None:
     condition = Given(drawn(3, 3, 20) > 0)
     sides = [Given(drawn(seed, *shape), quantization=WIDE) for seed, shape in ((4, (3, 20)), (5, (1, 20)))]
-    option = OPTIONS.SelectV2Options, table({}, 0)
-    check_operator(KIND.SELECT_V2, [condition, *sides], [Result((3, 20), np.int8, WIDE)], option)
+    option = KIND.SelectV2Options, table({}, 0)
+    check_operator(CODE.SELECT_V2, [condition, *sides], [Result((3, 20), np.int8, WIDE)], option)
 
 
 def _beta(builder: Any) -> int:
@@ -302,4 +301,4 @@ def test_shares_of_masked_scores(scale: float) -> None:
     """The largest of a row has all, and equal ones have as much."""
     values = np.where(drawn(6, 5, 20) > 0, 127, drawn(7, 5, 20)).astype(np.int8)
     given = Given(values, quantization=Quantization((scale,), (127,)))
-    check_operator(KIND.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], (OPTIONS.SoftmaxOptions, _beta))
+    check_operator(CODE.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], (KIND.SoftmaxOptions, _beta))

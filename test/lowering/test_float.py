@@ -274,7 +274,7 @@ def test_sums_of_several_steps_are_one_chain_of_products(target: str) -> None:
     assert lower(module, resolve(target), Phase.LINALG).labels == ("input 0", "qnn.f32_matmul")
     (wanted,) = interpreter.run(module, [x])
     for threads in (1, 2):
-        found = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
+        found: Any = compile_module(module, target=target, threads=threads, min_cycles=1)(x)
         np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 

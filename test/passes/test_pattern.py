@@ -33,7 +33,7 @@ class MergeClips(Pattern[ClipOp]):
     """clip(clip(x)): the outer bounds alone; refuses bounds that differ by more than `maximum`."""
 
     name: ClassVar[str] = "merge-clips"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+    roots = ("qnn.clip",)
     maximum: int = 255
 
     def check(self, op: ClipOp) -> ClipOp | MatchFailure | None:
@@ -52,7 +52,7 @@ class FlipFlop(Pattern[int]):
     """Never content: moves the upper bound up and down."""
 
     name: ClassVar[str] = "flip-flop"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+    roots = ("qnn.clip",)
 
     def check(self, op: ClipOp) -> int:
         return 101 if op.max == 100 else 100
@@ -103,7 +103,7 @@ class ClipToInput(Pattern[ir.Value]):
     """What a sum's first operand was clipped from, instead of the sum."""
 
     name: ClassVar[str] = "clip-to-input"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+    roots = ("qnn.add",)
 
     def check(self, op: AddOp) -> ir.Value:
         return _first_input(op.lhs)
@@ -171,7 +171,7 @@ class EraseReaders(Pattern[list[ir.OpView]]):
     """Erases the clips that read a sum, which come later in the program, and in any order the readers of these."""
 
     name: ClassVar[str] = "erase-readers"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+    roots = ("qnn.add",)
 
     def check(self, op: AddOp) -> list[ir.OpView] | None:
         return _readers(op.output) or None
@@ -208,7 +208,7 @@ class EraseCall(Pattern[bool]):
     """Erases a call."""
 
     name: ClassVar[str] = "erase-call"
-    roots: ClassVar[tuple[str, ...]] = ("func.call",)
+    roots = ("func.call",)
 
     def check(self, op: ir.OpView) -> bool:
         return True
@@ -277,7 +277,7 @@ class Misspelt(Pattern[int]):
     """Never matches, if it could be made: nobody calls `chekc`."""
 
     name: ClassVar[str] = "misspelt"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+    roots = ("qnn.clip",)
 
     def chekc(self, op: ClipOp) -> int:
         return 1

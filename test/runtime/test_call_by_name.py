@@ -35,11 +35,12 @@ def executable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return qdialect.load(path)
 
 
+TORCH: Any = torch
 FEEDS: list[Callable[[Executable], Any]] = [
     lambda one: one(A, B),
     lambda one: one({"out": B, "image": A}),
     lambda one: one({"out": B}, image=A),
-    lambda one: one.submit({"out": B, "image": torch.from_numpy(A)}).result(),
+    lambda one: one.submit({"out": B, "image": TORCH.from_numpy(A)}).result(),
     lambda one: one.submit(A, B).result(),
     lambda one: asyncio.run(_awaited(one)),
     lambda one: tuple(one(A, B, returns="dict").values()),

@@ -167,10 +167,14 @@ def test_arrays_of_a_call_must_not_overlap() -> None:
     executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
 
 
+def doubled(*values: ir.Value) -> list[ir.Value]:
+    return [arith.addf(value, value) for value in values]
+
+
 def test_many_arrays_of_a_call_must_not_overlap() -> None:
     """Inputs may, and one may lie inside another."""
     types = ["tensor<4xf32>", "tensor<40xf32>"] + ["tensor<4xf32>"] * 4
-    executable = compile_module(graph(types, lambda *arguments: [arith.addf(x, x) for x in arguments]))
+    executable = compile_module(graph(types, doubled))
     block = np.arange(400, dtype=np.float32)
     inputs = [block[10:14], block[:40], *(block[8:12] for _ in range(4))]
     outputs = [block[50:54], block[100:140], *(block[200 + 4 * i :][:4] for i in range(4))]

@@ -135,7 +135,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
         self.inputs = open_ports(smallest.inputs, batch.factors[0])
         self.outputs = open_ports(smallest.outputs, batch.factors[1])
         self.kernels, self.calls = smallest.kernels, smallest.calls
-        self.target = target_name_of(smallest.module) or targets.GENERIC
+        self.target = target_name_of(smallest.module) or targets.GENERIC.name
         self.metadata = metadata_of(smallest.module)
         self.threads = max(one.threads for one in lowered)
         self.working_memory = max(one.arena_bytes for one in lowered)

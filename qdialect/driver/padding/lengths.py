@@ -52,7 +52,7 @@ def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
     importing = options.importing
     first = given_extents(declared, importing.dims, importing.batch)
-    batches = frozenset(key for name, shape in declared.items() if shape for key in (f"{name}:0", shape[0]))
+    batches = frozenset(str(key) for name, shape in declared.items() if shape for key in (f"{name}:0", shape[0]))
     return PaddedLengths(path, options, first, batches, store, active_jobs()) if first else KnownLengths()
 
 

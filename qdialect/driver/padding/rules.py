@@ -196,7 +196,8 @@ def transpose(site: Site) -> None:
 @RULES.register("qnn.slice")
 def slice_of(site: Site) -> None:
     """Entries of the side without padding, or all of them."""
-    view, other = site.view, site.other.opview
+    other: Any = site.other.opview
+    view = site.view
     site.check_attributes("begin", "size")
     for axis, extent in enumerate(site.shapes[0]):
         pairs = [(one.begin[axis], one.size[axis]) for one in (view, other)]

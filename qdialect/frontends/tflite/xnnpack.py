@@ -62,7 +62,7 @@ class RunTimeDense(Pattern[tuple[int, int]]):
     """The rescale of such a product by integer ops, whose factor is below one."""
 
     name: ClassVar[str] = "xnnpack-run-time-dense"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> tuple[int, int] | None:
         """Multiplier and exponent."""
@@ -110,7 +110,7 @@ class Mean(Pattern[tuple[np.float32, np.float32]]):
     """A mean, or a sum, as a sum of integers, a factor and a bias."""
 
     name: ClassVar[str] = "xnnpack-mean"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.mean", "qnn.sum")
+    roots = ("qnn.mean", "qnn.sum")
 
     def check(self, op: MeanOp | SumOp) -> tuple[np.float32, np.float32] | None:
         """Factor and bias; None where 32 bits may not hold the sum."""
@@ -188,7 +188,7 @@ class _Restated(Pattern[dict[str, Any]]):
 
 class _Accumulators(_Restated):
     name: ClassVar[str] = "xnnpack-accumulators"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> dict[str, Any] | None:
         # The kernels of recurrent operators, which are not the delegate's, have factors of float32.
@@ -210,7 +210,7 @@ def _is_delegated_product(op: RequantizeOp) -> bool:
 
 class _Product(_Restated):
     name: ClassVar[str] = "xnnpack-product"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.mul",)
+    roots = ("qnn.mul",)
 
     def check(self, op: MulOp) -> dict[str, Any] | None:
         product = np.float32(op.lhs_scale) * np.float32(op.rhs_scale)
@@ -220,7 +220,7 @@ class _Product(_Restated):
 
 class _Sum(_Restated):
     name: ClassVar[str] = "xnnpack-sum"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.sub")
+    roots = ("qnn.add", "qnn.sub")
 
     def check(self, op: AddOp | SubOp) -> dict[str, Any] | None:
         ratios = [_ratio(scale, op.output_scale) for scale in (op.lhs_scale, op.rhs_scale)]
@@ -231,7 +231,7 @@ class _Sum(_Restated):
 
 class _Resize(_Restated):
     name: ClassVar[str] = "xnnpack-resize"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.resize_bilinear",)
+    roots = ("qnn.resize_bilinear",)
 
     def check(self, op: ResizeBilinearOp) -> dict[str, Any] | None:
         is_taken = op.arithmetic is not Interpolation.XNNPACK_FIXED and is_eight_bit(op.input)
@@ -265,7 +265,7 @@ def _rescaled(offsets: NDArray[np.int64], positive: np.float32, negative: np.flo
 
 class _Rescale(_Tabulated):
     name: ClassVar[str] = "xnnpack-rescale"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+    roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> tuple[np.float32, np.float32] | None:
         # QUANTIZE forms its factor in float64; the clamps, whose factor is a float32, are not the delegate's.
@@ -277,7 +277,7 @@ class _Rescale(_Tabulated):
 
 class _LeakyRelu(_Tabulated):
     name: ClassVar[str] = "xnnpack-leaky-relu"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.leaky_relu",)
+    roots = ("qnn.leaky_relu",)
 
     def check(self, op: LeakyReluOp) -> tuple[np.float32, np.float32] | None:
         positive = _ratio(op.input_scale, op.output_scale)

@@ -81,7 +81,7 @@ class ByteStore(InstructionPattern[_Store]):
     """A write of [..., vectors, 16] bytes that are 32-bit integers narrowed, or looked up in a table."""
 
     name: ClassVar[str] = "byte-store"
-    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_write",)
+    roots = ("vector.transfer_write",)
     # Its match contains a gather: it is tried before the pattern of gathers.
     benefit: ClassVar[int] = 2
 

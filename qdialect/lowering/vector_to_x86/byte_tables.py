@@ -112,7 +112,7 @@ class ByteTable(InstructionPattern[Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
     name: ClassVar[str] = "byte-table"
-    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
+    roots = ("vector.gather",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -226,7 +226,7 @@ class BytePlaneTable(InstructionPattern[_Match]):
     """
 
     name: ClassVar[str] = "byte-plane-table"
-    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
+    roots = ("vector.gather",)
     benefit: ClassVar[int] = 2
 
     def check(self, op: ir.Operation) -> _Match | MatchFailure | None:

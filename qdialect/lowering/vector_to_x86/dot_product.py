@@ -71,7 +71,7 @@ class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -263,7 +263,7 @@ class WidenedDot(InstructionPattern[_Widened]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     name: ClassVar[str] = "widened-dot"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots

@@ -31,7 +31,7 @@ class RoundConvert(InstructionPattern[_Rounded]):
     """The conversion of whole vectors of float32 numbers, rounded to even or down, to 32-bit integers."""
 
     name: ClassVar[str] = "round-convert"
-    roots: ClassVar[tuple[str, ...]] = ("arith.fptosi",)
+    roots = ("arith.fptosi",)
 
     def __init__(self, conversions: Mapping[str, Instruction]) -> None:
         self._conversions = conversions
@@ -106,7 +106,7 @@ class RoundEven(_VectorRounding):
     """To even."""
 
     name: ClassVar[str] = "vector-round-even"
-    roots: ClassVar[tuple[str, ...]] = ("math.roundeven",)
+    roots = ("math.roundeven",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         integers = _splat(type_, _INTEGERS)
@@ -117,7 +117,7 @@ class RoundDown(_VectorRounding):
     """Down."""
 
     name: ClassVar[str] = "vector-round-down"
-    roots: ClassVar[tuple[str, ...]] = ("math.floor",)
+    roots = ("math.floor",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         whole = _without_fraction(small, type_)
@@ -128,7 +128,7 @@ class RoundUp(_VectorRounding):
     """Up."""
 
     name: ClassVar[str] = "vector-round-up"
-    roots: ClassVar[tuple[str, ...]] = ("math.ceil",)
+    roots = ("math.ceil",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         whole = _without_fraction(small, type_)
@@ -139,7 +139,7 @@ class RoundToZero(_VectorRounding):
     """To zero."""
 
     name: ClassVar[str] = "vector-round-to-zero"
-    roots: ClassVar[tuple[str, ...]] = ("math.trunc",)
+    roots = ("math.trunc",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         return _without_fraction(small, type_)
@@ -190,7 +190,7 @@ class ExactMultiplyAdd(InstructionPattern[_Types]):
     """A fused multiply-add of f32 numbers or vectors of them."""
 
     name: ClassVar[str] = "exact-multiply-add"
-    roots: ClassVar[tuple[str, ...]] = ("math.fma",)
+    roots = ("math.fma",)
 
     def check(self, op: ir.Operation) -> _Types | MatchFailure | None:
         type_ = op.results[0].type

@@ -68,7 +68,7 @@ class ConstantDivision(InstructionPattern[ShortReciprocal]):
     """[..., 16 n] float32 numbers divided by one constant with an odd part of few bits, such as 6 or 49."""
 
     name: ClassVar[str] = "constant-division"
-    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
+    roots = ("arith.divf",)
 
     def check(self, op: ir.Operation) -> ShortReciprocal | MatchFailure | None:
         divisor = _splat_of(op.operands[1])
@@ -155,7 +155,7 @@ class RowDivision(InstructionPattern[_Row]):
     """[..., 16 n] float32 numbers divided by one that the innermost loop does not change."""
 
     name: ClassVar[str] = "row-division"
-    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
+    roots = ("arith.divf",)
 
     def __init__(self, in_place_alone: bool = False) -> None:
         """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
@@ -257,7 +257,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     """
 
     name: ClassVar[str] = "scale-exponent"
-    roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
+    roots = ("arith.mulf",)
 
     def __init__(self, masks: bool = True) -> None:
         """With `masks`, lanes whose product rounds to zero are masked out."""
@@ -340,7 +340,7 @@ class ScaleBound(InstructionPattern[ir.Value]):
     """The bounded number, all of whose uses end in products that `ScaleExponent` rewrites: the number itself."""
 
     name: ClassVar[str] = "scale-bound"
-    roots: ClassVar[tuple[str, ...]] = ("arith.select",)
+    roots = ("arith.select",)
 
     def check(self, op: ir.Operation) -> ir.Value | MatchFailure | None:
         if SCALE_BOUND not in op.attributes:

@@ -54,7 +54,7 @@ def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[
     """Apply `patterns` to all of `module` until none matches, and explain match failures."""
     by_benefit = sorted(patterns, key=lambda pattern: -pattern.benefit)
     # Functions without a root are skipped: the driver visits and folds every op of a function.
-    roots = ops_named(module, *{root for pattern in patterns for root in pattern.roots})
+    roots = ops_named(module, *{root for pattern in patterns for root in pattern.roots if isinstance(root, str)})
     for function in dict.fromkeys(map(function_of, roots)):
         apply_greedily(function.operation, by_benefit, len(roots), folds=True)
     explain_left(module, patterns)

@@ -162,7 +162,7 @@ class UnitContraction(InstructionPattern[Contraction]):
     """A contraction of i32 with one term for each element of the result."""
 
     name: ClassVar[str] = "unit-contraction"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
     benefit: ClassVar[int] = 3
 
     def check(self, op: ir.Operation) -> Contraction | MatchFailure | None:
@@ -205,7 +205,7 @@ class HighWord(InstructionPattern[_Product]):
     """The truncation of a product of extended 32-bit vectors, shifted right."""
 
     name: ClassVar[str] = "high-word"
-    roots: ClassVar[tuple[str, ...]] = ("arith.trunci",)
+    roots = ("arith.trunci",)
 
     def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):

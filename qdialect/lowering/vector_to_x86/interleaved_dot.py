@@ -50,7 +50,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     """A contraction along taps of tiles of a vector's bytes, whose data lies lane by lane, whose weights tap by tap."""
 
     name: ClassVar[str] = "interleaved-dot"
-    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
+    roots = ("vector.contract",)
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:

@@ -64,7 +64,7 @@ class RegisterTable(InstructionPattern[Lookup]):
     """A gather from 16 floats in every lane, by integers modulo 16."""
 
     name: ClassVar[str] = "register-table"
-    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
+    roots = ("vector.gather",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are the 32-bit lanes of the widest vector that has a permute."""
@@ -140,7 +140,7 @@ class NumberTable(InstructionPattern[Lookup]):
     """
 
     name: ClassVar[str] = "number-table"
-    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
+    roots = ("vector.gather",)
 
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         type_ = table_type(op, BYTE_ENTRIES)

@@ -30,7 +30,7 @@ class TransposePair(InstructionPattern[Transposition]):
     """A transposition of a transposition."""
 
     name: ClassVar[str] = "transpose-pair"
-    roots: ClassVar[tuple[str, ...]] = ("vector.transpose",)
+    roots = ("vector.transpose",)
 
     def check(self, op: ir.Operation) -> Transposition | None:
         first = b.defining(op.operands[0], "vector.transpose")
@@ -59,7 +59,7 @@ class TransposedGather(InstructionPattern[Transposition]):
     """A gather of every lane by transposed indices."""
 
     name: ClassVar[str] = "transposed-gather"
-    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
+    roots = ("vector.gather",)
 
     def check(self, op: ir.Operation) -> Transposition | MatchFailure | None:
         _, _, indices, mask, _ = op.operands
@@ -114,7 +114,7 @@ class TransposedSquare(InstructionPattern[Square]):
     """A transposition that exchanges the only two dimensions of a vector that are not 1."""
 
     name: ClassVar[str] = "transposed-square"
-    roots: ClassVar[tuple[str, ...]] = ("vector.transpose",)
+    roots = ("vector.transpose",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are those of 32 bits of the widest vector."""
@@ -207,7 +207,7 @@ class StridedRead(InstructionPattern[Read]):
     """A read of one row of bytes that are a constant distance apart."""
 
     name: ClassVar[str] = "strided-read"
-    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_read",)
+    roots = ("vector.transfer_read",)
 
     def check(self, op: ir.Operation) -> Read | MatchFailure | None:
         if not b.is_vector_of(op.results[0], 8) or not _is_row_apart(op):
@@ -264,7 +264,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
     """A write of bytes whose two innermost dimensions were exchanged, where pixels are contiguous."""
 
     name: ClassVar[str] = "pixel-write"
-    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_write",)
+    roots = ("vector.transfer_write",)
 
     def check(self, op: ir.Operation) -> _Pixels | MatchFailure | None:
         value, buffer, *indices = op.operands

@@ -146,8 +146,8 @@ def metadata(content: bytes) -> dict[str, str]:
     with suppress(ImportModelError), reading("the metadata"):
         model = tflite.Model.GetRootAs(content, 0)
         for index in range(min(model.MetadataLength(), _MAX_METADATA)):
-            entry = model.Metadata(index)
-            buffer = model.Buffers(entry.Buffer())
+            entry: Any = model.Metadata(index)
+            buffer: Any = model.Buffers(entry.Buffer())
             if 0 < buffer.DataLength() <= _MAX_METADATA_BYTES:
                 raw = buffer.DataAsNumpy().tobytes()
                 own = _described(raw) if raw[4:8] == _DESCRIPTION else {entry.Name(): raw}
@@ -157,7 +157,7 @@ def metadata(content: bytes) -> dict[str, str]:
 
 def _described(raw: bytes) -> dict[bytes | None, bytes]:
     """The texts of a table `ModelMetadata`, whose schema is no part of that of models."""
-    table = Table(raw, int.from_bytes(raw[:4], "little"))
+    table: Any = Table(raw, int.from_bytes(raw[:4], "little"))
     slots = {name: table.Offset(slot) for name, slot in _DESCRIPTIVE.items()}
     return {name.encode(): table.String(table.Pos + slot) for name, slot in slots.items() if slot}
 

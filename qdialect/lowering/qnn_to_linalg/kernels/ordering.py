@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -312,7 +312,7 @@ class _Sort:
             bit = kernel.binary("arith.shrui", lowest, kernel.cast(walk.index, element))
             higher = kernel.binary("arith.addi", walk.values[0], bit)
 
-            def counted(body: Body, total: Value, values: Value) -> Value:
+            def counted(body: Body, total: Value, values: Sequence[Value]) -> Value:
                 return body.add(total, body.select(body.compare("sge", values[0], higher), one, none))
 
             fold = Fold(element, 0, counted, Body.add, lanes=_LANES)
