@@ -1,5 +1,6 @@
 """What a module from an ONNX model looks like, what the importer refuses and how it says so."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,21 @@ def test_an_error_says_what_was_expected_and_found(
         assert notes == [f"node 1 Cast ('t1'): {reason}"]
         return
     assert unsupported(kind, *operands, **attributes) == reason
+
+
+def test_an_operand_too_many_is_refused() -> None:
+    """Of every operator of ONNX that is imported and has a number of them, but for those that want constants first."""
+    accepted = []
+    for schema in onnx.defs.get_all_schemas():
+        if schema.domain or any(one.option.name == "Variadic" for one in schema.inputs):
+            continue
+        b = ModelBuilder()
+        data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
+        content = b.finish(b.quantize(b.node(schema.name, *[data] * (schema.max_input + 1)), Y))
+        told = " ".join(notes_of(content))
+        if not re.search("inputs, but got|is not supported|must be constant|constant must be", told):
+            accepted.append((schema.name, told))
+    assert accepted == []
 
 
 def test_parameters_must_be_sound() -> None:
