@@ -70,7 +70,7 @@ def test_parts_joined_and_cut_again_and_again() -> None:
     timed(lambda: import_onnx(b.finish("y", dtype=np.int8)))
 
 
-@pytest.mark.parametrize("kinds", [["Relu"], ["Relu", "Sigmoid"], ["Relu", "Identity", "Abs"], ["HardSwish", "Relu"]])
+@pytest.mark.parametrize("kinds", [["Relu", "Identity", "Abs"], ["HardSwish", "Relu"]])
 def test_a_long_chain_is_imported_and_compiled(kinds: list[str]) -> None:
     module = import_onnx(chain(kinds, 2000).finish("y", dtype=np.int8))
     (result,) = (qdialect.compile(module)(np.array([[-100, 0, 5, 100]], np.int8)),)

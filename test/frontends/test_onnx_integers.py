@@ -46,6 +46,11 @@ def test_negations() -> None:
     check("BitwiseNot", [drawn((3, 19), np.uint8)])
 
 
+def test_shifts_by_every_distance() -> None:
+    for direction in ("LEFT", "RIGHT"):
+        check("BitShift", [drawn((3, 19), np.uint8), np.arange(19, dtype=np.uint8) % 9], direction=direction)
+
+
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, 2.5], np.float32)
 
 

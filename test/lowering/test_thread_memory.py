@@ -116,7 +116,7 @@ def test_threads_that_take_turns_compute_the_same(kind: str, order: str, tmp_pat
     environment = {**os.environ, openmp.VARIABLE: str(runtime), "THREAD_ORDER": order}
     code = """
 from test_thread_memory import drop_barriers, in_turns
-assert all(in_turns({kind!r}, threads) > 3 for threads in (2, 3, 7)), "wrong results"
+assert all(in_turns({kind!r}, threads) > 3 for threads in (2, 5)), "wrong results"
 drop_barriers()
 assert in_turns({kind!r}, 2) == 0, "a barrier too few is not noticed"
 """
@@ -245,7 +245,7 @@ def test_a_loop_that_changes_what_was_written_before_it_stays_with_that() -> Non
 
 
 # Blocks of rows and a rest: pixels, channels, and what comes out.
-REMAINDERS = [(1, 7, 35, 64, 40), (1, 5, 13, 32, 16), (1, 3, 11, 64, 17), (1, 9, 37, 144, 24)]
+REMAINDERS = [(1, 7, 35, 64, 40), (1, 3, 11, 64, 17)]
 
 
 @pytest.mark.parametrize("shape", REMAINDERS)
@@ -377,11 +377,9 @@ def product_read_by_channel(size: tuple[int, int], channels: tuple[int, int]) ->
     ("name", "size", "channels"),
     [
         ("host", (8, 8), (256, 512)),
-        ("host", (7, 7), (64, 200)),
         ("amxint8,portable", (3, 11), (256, 512)),
         ("amxint8,portable", (8, 8), (64, 200)),
         ("avx2,portable", (7, 7), (256, 512)),
-        ("avx2,portable", (3, 11), (64, 200)),
     ],
 )
 def test_products_read_by_channel_give_the_reference(

@@ -216,7 +216,10 @@ func.func @main(%a: tensor<40xi32>, %b: tensor<40xi32>) -> (tensor<40xi32>, tens
   %n = arith.minsi %m, %b : tensor<40xi32>
   %o = arith.ori %n, %three : tensor<40xi32>
   %l = arith.shli %o, %three : tensor<40xi32>
-  %i = math.absi %l : tensor<40xi32>
+  %r = arith.shrsi %l, %three : tensor<40xi32>
+  %u = arith.shrui %s, %three : tensor<40xi32>
+  %x = arith.xori %r, %u : tensor<40xi32>
+  %i = math.absi %x : tensor<40xi32>
   %f = arith.sitofp %a : tensor<40xi32> to tensor<40xf32>
   %g = math.absf %f : tensor<40xf32>
   %h = math.floor %g : tensor<40xf32>

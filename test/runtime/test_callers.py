@@ -1,4 +1,4 @@
-"""One executable and many callers: threads, forks, signal handlers and processes that it was sent to."""
+"""One executable and many callers: threads, errors, bound calls and forks."""
 
 import pytest
 from subprocesses import IN_THREADS, output_of
@@ -118,46 +118,9 @@ def forks(_):
 in_threads(lambda index: forks(index) if index == 0 else busy(index), 4)
 """
 
-HANDLERS = """
-calls = []
-is_guarded = False
-def handler(*_):
-    check(1)
-    calls.append(1)
-    # A late signal may arrive behind the `try`.
-    if is_guarded and len(calls) % 3 == 0:
-        raise KeyboardInterrupt
-signal.signal(signal.SIGALRM, handler)
-stop = threading.Event()
-def busy():
-    while not stop.is_set():
-        check(2)
-others = [threading.Thread(target=busy, daemon=True) for _ in range(2)]
-for thread in others:
-    thread.start()
-while len(calls) < 300:
-    try:
-        is_guarded = True
-        signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + len(calls) % 50))
-        for _ in range(20):
-            check(0)
-        is_guarded = False
-    except KeyboardInterrupt:
-        pass
-signal.setitimer(signal.ITIMER_REAL, 0)
-stop.set()
-for thread in others:
-    thread.join()
-in_threads(lambda index: [check(index) for _ in range(20)])
-"""
-
 TOGETHER = CALLS + ERRORS + BINDS + RESULTS + FORKS
 
 
 @pytest.mark.parametrize(("threads", "kind"), [("1", "compiled"), ("2", "loaded")])
 def test_callers_do_not_disturb_each_other(threads: str, kind: str) -> None:
     output_of(IN_THREADS + PROLOGUE + TOGETHER, threads, kind, "300" if threads == "1" else "30")
-
-
-def test_signal_handlers_that_call_and_raise() -> None:
-    output_of(IN_THREADS + PROLOGUE + HANDLERS, "1", "compiled")

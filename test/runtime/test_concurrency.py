@@ -170,29 +170,6 @@ def test_the_torch_backend_in_many_threads() -> None:
     output_of(IN_THREADS + PROLOGUE + BACKEND)
 
 
-FORK_IN_A_CALL = """
-executable = qdialect.compile(qdialect.parse(text(1 << 22)))
-array = np.arange(1 << 22, dtype=np.int32).astype(np.int8)
-output = np.empty_like(array)
-binding = executable.bind([array], [np.empty_like(array)])
-stop = False
-def busy():
-    while not stop:
-        executable.run([array], [output])
-        binding()
-def work():
-    executable(array)
-    binding()
-    assert (binding.outputs[0] == array.clip(-5, 9)).all()
-thread = threading.Thread(target=busy)
-thread.start()
-try:
-    assert all(child_ends(work) for _ in range(12))
-finally:
-    stop = True
-    thread.join()
-"""
-
 FORK_IN_A_COMPILATION = """
 stop = False
 def busy():
@@ -323,7 +300,7 @@ assert library.omp_get_max_active_levels() == levels
 
 @pytest.mark.parametrize(
     "program",
-    [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, FORK_BEFORE_LOGGING, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP],
+    [FORK_IN_A_COMPILATION, FORK_BEFORE_LOGGING, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP],
 )
 def test_forks_and_handlers(program: str) -> None:
     output_of(IN_THREADS + PROLOGUE + program)
