@@ -23,7 +23,7 @@ where that is installed ([fallback](fallback.md)).
 | format | quantized by | types |
 |---|---|---|
 | `.tflite` | TensorFlow's converter, ai-edge-quantizer | uint8, int8, 16x8, dynamic ranges; weights of 2 and 4 bits |
-| `.onnx` | ONNX Runtime, NNCF and others: QDQ, quantized operators | uint8, int8, float32; weights of 2, 4 and 8 bits in blocks |
+| `.onnx` | ONNX Runtime, NNCF and others | uint8, int8, float32; weights of 2, 4 and 8 bits in blocks |
 | `.pt2` | PT2E, torchao | uint8, int8, float32; weights of 2, 4 and 8 bits in groups |
 | `.mlir` | `qnn` ops, or TOSA | all of these |
 

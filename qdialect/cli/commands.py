@@ -15,7 +15,6 @@ COMMANDS = {
     "explore": ("explore", "a page from the nodes of a model down to the instructions of its kernels"),
     "compile": ("compile", "a model as a shared library, an object file, assembly or LLVM IR"),
     "import": ("import_model", "a model file as MLIR, or a table of what each node became"),
-    "explore": ("explore", "a page of a model: its graph, kernels, assembly and times"),
     "opt": ("opt", "passes on MLIR, with the flags of mlir-opt"),
     "reduce": ("reduce", "make a model smaller while a command finds a fault in it"),
     "bench": ("bench", "measure networks beside other engines"),
