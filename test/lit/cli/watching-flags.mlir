@@ -1,6 +1,6 @@
 // Flags of mlir-opt that show what passes did, and what was wrong where.
 // RUN: %qopt %s --fuse-qnn --mlir-pass-statistics --mlir-disable-threading 2>&1 >/dev/null | filecheck %s --check-prefix=STATISTICS
-// RUN: rm -rf %t && %qopt %s --cse --fuse-qnn --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t -o /dev/null && cat %t/builtin_module_no-symbol-name/15_qnn-fuse-clamp.mlir | filecheck %s --check-prefix=TREE
+// RUN: rm -rf %t && %qopt %s --cse --qnn-fuse-clamp --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t -o /dev/null && cat %t/builtin_module_no-symbol-name/1_qnn-fuse-clamp.mlir | filecheck %s --check-prefix=TREE
 // RUN: not %qopt %s --load-pass-plugin=%S/Inputs/plugin.py --cse --raise --mlir-pass-pipeline-crash-reproducer=%t.mlir 2>&1 | filecheck %s --check-prefix=RAISE
 // RUN: filecheck %s --check-prefix=REPRODUCER --input-file %t.mlir
 // RUN: not %qopt %t.mlir --load-pass-plugin=%S/Inputs/plugin.py --run-reproducer 2>&1 | filecheck %s --check-prefix=AGAIN
