@@ -22,8 +22,8 @@ from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, Stora
 
 _FEW = 32
 """From so many elements on a heap takes longer than a sort by digits, whose passes walk 256 counts each."""
-_BLOCKS = (64, 16)
-"""Elements of a block, whose largest one says whether any of them is looked at."""
+_BLOCKS, _LONG = (64, 16), 4096
+"""Elements of a block, whose largest one says whether any of them is looked at; so many make a row of long blocks."""
 _LANES = 16
 _DIGITS = 256
 _LOW = 2**32 - 1
@@ -87,7 +87,8 @@ class _Row:
     @classmethod
     def of(cls, kernel: Kernel, line: Line, blocks: int) -> _Row:
         """The row in at least so many blocks where it has them."""
-        size = next((size for size in _BLOCKS if line.count // size >= blocks), 0)
+        sizes = _BLOCKS if line.count >= _LONG else _BLOCKS[1:]
+        size = next((size for size in sizes if line.count // size >= blocks), 0)
         if not size:
             return cls(kernel, line, line.count, None)
         element = line.buffer.element
