@@ -39,12 +39,12 @@ _SMALLEST = 256
 """Entries of the smallest network: attention to fewer costs little, and the next one takes seconds to compile."""
 _CANDIDATES = 2
 _MORE_WORK = {1: 1.25, 2: 2.0}
-"""How many products a network may compute in place of one, where one extent varies alone, and where sums do as well.
+"""How much more a network may compute than one without padding, where one extent varies alone, and where sums do too.
 
 A decoder is called with other lengths each time.
 """
 _FREE_WORK = 1 << 20
-"""Products that take no time worth mentioning."""
+"""Products and elements that take no time worth mentioning."""
 _FAILURES = 2
 """Of networks in which the same extents vary; then no other is tried."""
 
@@ -217,7 +217,7 @@ class PaddedLengths:
     def _compiled(self, largest: Extents, varying: Varying, wanted: Extents | None) -> PaddedNetwork | None:
         """The network; None where it would compute too much for `wanted`, which else does not matter."""
         with LATE_IMPORTS:
-            from qdialect.driver.padding.network import compared, padded, products
+            from qdialect.driver.padding.network import compared, padded, work_of
             from qdialect.driver.padding.rules import Side
 
         least = min(largest[name] for name in varying)
@@ -245,7 +245,7 @@ class PaddedLengths:
             except QDialectError as error:
                 problems.append(error.message)
                 continue
-            work = {0: products(module), **{count: products(one) for count, one in zip(counts, smaller, strict=True)}}
+            work = {0: work_of(module), **{count: work_of(one) for count, one in zip(counts, smaller, strict=True)}}
             # Only `module` is needed from here on, and each holds all constants.
             del smaller
             read.cache_clear()
@@ -284,9 +284,9 @@ class PaddedLengths:
 
 
 def _most_padding(work: Mapping[int, int], factor: float) -> int:
-    """The entries of padding with which a network has at most `factor` times the products of one without.
+    """The entries of padding with which a network computes at most `factor` times what one without does.
 
-    `work` gives products by entries of padding: a polynomial, as scores have rows and columns.
+    `work` is by entries of padding: a polynomial, as scores have rows and columns.
     """
     counts = np.arange(max(work) + 1)
     needed = np.polyval(np.polyfit(list(work), list(work.values()), len(work) - 1), counts)

@@ -57,11 +57,13 @@ def compared(network: ir.Module, smaller: Sequence[ir.Module], side: Side) -> Co
     return found[0]
 
 
-def products(network: ir.Module) -> int:
-    """Multiply-accumulates of the matrix products of a network."""
+def work_of(network: ir.Module) -> int:
+    """Multiply-accumulates of the matrix products of a network, and elements that its ops give."""
     operations = [op.operation for op in main_function(network).regions[0].blocks[0].operations]
-    found = [op for op in operations if op.name.endswith(("matmul", "dense"))]
-    return sum(math.prod(shape_of(op.results[0].type)) * shape_of(op.operands[0].type)[-1] for op in found)
+    computed = [op for op in operations if op.name not in CONSTANT_OPS and len(op.results)]
+    found = [op for op in computed if op.name.endswith(("matmul", "dense"))]
+    products = sum(math.prod(shape_of(op.results[0].type)) * shape_of(op.operands[0].type)[-1] for op in found)
+    return products + sum(math.prod(shape_of(op.results[0].type)) for op in computed)
 
 
 class Comparison:
