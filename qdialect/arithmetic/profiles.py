@@ -189,10 +189,10 @@ PROFILES: Mapping[str, Profile] = {
 """Every profile by its name."""
 
 TFLITE_PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
+"""The names of those that a .tflite file may have, its own first."""
 ONNX_PROFILES: Mapping[str, BlockActivations | None] = {
     ORT.name: None,
     f"{ORT.name}-accuracy-0": BlockActivations.F32,
     f"{ORT.name}-accuracy-4": BlockActivations.I8_BLOCK,
 }
 """In which form data are multiplied by packed weights: as each node says, or as at one accuracy level everywhere."""
-"""The names of those that a .tflite file may have, its own first."""

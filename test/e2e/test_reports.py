@@ -45,7 +45,7 @@ class Network:
 NETWORKS = {
     "ad01_int8": Network(10, 12, 10, {}, {}),
     "bisonai_mobilenetv3_mnist": Network(177, 101, 57, {"qnn.avg_pool2d": 11, "qnn.mul": 10, "qnn.lut": 8}, SOFTMAX),
-    "dcgan_generator_int8": Network(23, 16, 10, {"qnn.reshape": 1}, {}),
+    "dcgan_generator_int8": Network(23, 17, 10, {"qnn.reshape": 1}, {}),
     "deeplabv3_mnv2_dm05_pascal_quant": Network(
         72,
         80,

@@ -238,7 +238,7 @@ def two_outputs(kind: int, **options: Any) -> bytes:
 
 
 def plan_as(monkeypatch: pytest.MonkeyPatch, emission: Emission) -> None:
-    def plan(_: Operator) -> Emission:
+    def plan(_: Operator, **_options: object) -> Emission:
         return emission
 
     monkeypatch.setattr(importer, "plan", plan)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from quantized_layers import add, conv
 
 from qdialect.arithmetic import Rounding
-from qdialect.dialect import ArgMaxOp, LutOp, MaxPool2DOp, MeanOp, ReduceMaxOp, build
+from qdialect.dialect import ArgMaxOp, F32SumOp, LutOp, MaxPool2DOp, MeanOp, ReduceMaxOp, ReshapeOp, build
 from qdialect.dialect.type_constraints import element_of
-from qdialect.ir._mlir import ir
+from qdialect.ir._mlir import arith, ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
@@ -149,6 +149,21 @@ def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> Non
     module = graph([tensor_type(SHAPE, element)], body)
     check(module)
     assert not labels(module) & {"input", "output"}
+
+
+def test_what_a_last_reshape_reads_is_written_where_its_result_is() -> None:
+    """Also where it is returned twice; what another op reads too is copied."""
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        alone, read = arith.addf(x, x), arith.mulf(x, x)
+        first, second = (build(ReshapeOp, one, element="f32", shape=(6, 8)).output for one in (alone, read))
+        other = build(F32SumOp, read, element="f32", axes=(0,)).output
+        return [first, first, second, other]
+
+    module = graph(["tensor<3x16xf32>"], body)
+    check(module)
+    copied = [one for one in lower(module, TARGETS["generic"], Phase.LINALG).labels if one.startswith("output")]
+    assert copied == ["output 1", "output 2"]
 
 
 @variants_together

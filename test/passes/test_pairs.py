@@ -14,7 +14,7 @@ from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
 import qdialect
 from qdialect.arithmetic import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
-from qdialect.arithmetic.profiles import PROFILES, ActivationOrder, Profile
+from qdialect.arithmetic.profiles import ONNX_PROFILES, PROFILES, ActivationOrder, Profile
 from qdialect.dialect import (
     AddOp,
     DivOp,
@@ -201,7 +201,7 @@ POINTS = {"lhs_zero_point": 3, "rhs_zero_point": 9, "output_zero_point": 5, "out
 
 def test_every_format_names_profiles_that_exist() -> None:
     named = {name for entry in FORMATS.values() for name in entry.profiles()}
-    assert named <= PROFILES.keys()
+    assert named <= PROFILES.keys() | ONNX_PROFILES.keys()
     assert {"tflite", "tflite-xnnpack", "ort", "pytorch", "tosa"} <= named
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from bounds import memory_at_most
 from subprocesses import output_of
 
 import qdialect
+from qdialect.driver.compile_model import compile_model
 from qdialect.ir import untrusted_input
 from qdialect.ir.context import several_threads
 from qdialect.ir.module_text import bytecode as written
+from qdialect.runtime.base import Executable
 from qdialect.support import child_processes, files, limits
 from qdialect.support.child_processes import ChildError, answer, tool_output
 from qdialect.support.diagnostics import ImportModelError, ParseError, QDialectError, printable
@@ -246,11 +249,11 @@ def test_the_collector_stands_still_inside() -> None:
 def test_nothing_is_collected_during_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
-    def compile_model(*arguments: object, **options: object) -> None:
-        del arguments, options
+    def compiled(*arguments: Any, **options: Any) -> Executable:
         seen.append(gc.isenabled())
+        return compile_model(*arguments, **options)
 
-    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", compile_model)
+    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", compiled)
     qdialect.compile(qdialect.parse(CLIP), cache=False)
     assert seen == [False]
 

@@ -24,22 +24,15 @@ _STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 def open_shapes(content: bytes) -> dict[str, OpenShape]:
-    """The shapes of the inputs of a model that was read before, with names of the extents that it leaves open."""
-    import onnx
-
-    model = onnx.ModelProto()
-    model.ParseFromString(content)
+    """The shapes of a model's inputs, with names of the extents that it leaves open."""
+    model = _parsed(content)
     known = {tensor.name for tensor in model.graph.initializer}
     return {value.name: _open_shape(value) for value in model.graph.input if value.name not in known}
 
 
 def metadata(content: bytes) -> dict[str, str]:
-    """The properties that a model that was read before has, by their names."""
-    import onnx
-
-    model = onnx.ModelProto()
-    model.ParseFromString(content)
-    return {entry.key: entry.value for entry in model.metadata_props}
+    """The properties of a model by their names."""
+    return {entry.key: entry.value for entry in _parsed(content).metadata_props}
 
 
 def read_proto(content: bytes) -> onnx.ModelProto:
@@ -47,6 +40,18 @@ def read_proto(content: bytes) -> onnx.ModelProto:
 
     Raises `ImportModelError` for a damaged file and where the package `onnx` is not installed.
     """
+    model = _parsed(content)
+    import onnx
+
+    # A sparse constant is one that a node gives.
+    for sparse in reversed(model.graph.sparse_initializer):
+        constant = onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
+        model.graph.node.insert(0, constant)
+    del model.graph.sparse_initializer[:]
+    return inlined(model)
+
+
+def _parsed(content: bytes) -> onnx.ModelProto:
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -59,12 +64,7 @@ def read_proto(content: bytes) -> onnx.ModelProto:
         model.ParseFromString(content)
     except DecodeError as error:
         raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
-    # A sparse constant is one that a node gives.
-    for sparse in reversed(model.graph.sparse_initializer):
-        constant = onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
-        model.graph.node.insert(0, constant)
-    del model.graph.sparse_initializer[:]
-    return inlined(model)
+    return model
 
 
 def read_graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:

@@ -196,7 +196,11 @@ def sizes_of(declared: Mapping[str, Declared], extents: Extents, ranges: Mapping
 
 
 def _is_expression(part: int | str) -> bool:
-    return isinstance(part, str) and not shown(part).isidentifier()
+    try:
+        return isinstance(part, str) and not shown(part).isidentifier()
+    except UnsupportedError:
+        # Whoever evaluates it tells why it cannot be read, with the name of its input.
+        return True
 
 
 def open_shape(declared: Declared) -> tuple[int | str, ...]:

@@ -57,6 +57,8 @@ Shape = tuple[int, ...]
 
 @lowers(ReshapeOp)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
+    if lowering.is_stored(op.output):
+        return
     source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     # Kernels may read all lanes of a buffer of the arena, and a little past its end.
     is_safe = source.has_extra_bytes or lowering.can_be_array(op.output)

@@ -22,6 +22,7 @@ from qdialect.dialect import (
     FusedDenseOp,
     I16Conv2DOp,
     QnnOp,
+    ReshapeOp,
     TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
@@ -172,14 +173,26 @@ class GraphLowering:
 
     def result(self, value: ir.Value) -> BufferSlot:
         """The slot of a new value: a user's output array where that has the right layout, else the arena."""
-        padding = self._paddings.get(value)
-        index = self._returned.index(value) if value in self._returned else -1
-        if index >= 0 and padding is None and self.can_be_array(value):
-            slot = self._array("output", index, value)
+        reshaped = self._reshaped_result(value)
+        if value in self._returned and not self.is_padded(value) and self.can_be_array(value):
+            slot = self._array("output", self._returned.index(value), value)
+        elif reshaped is not None:
+            self._slots[reshaped] = array = self._array("output", self._returned.index(reshaped), reshaped)
+            slot = replace(array, storage=dense_storage_of(value.type))
         else:
             slot = self._inside_padded(value) or self.program.buffer(self._storage(value))
         self.define(value, slot)
         return slot
+
+    def _reshaped_result(self, value: ir.Value) -> ir.Value | None:
+        """The result of the network that is `value` in another shape, if the reshape alone reads it and can stay."""
+        readers = [use.owner for use in value.uses]
+        reshape = readers[0] if len(readers) == 1 else None
+        if not isinstance(reshape, ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
+            return None
+        fits = _takes_arrays(value.owner) or self.can_be_array(value)
+        is_last = all(use.owner == self._operations[-1] for use in reshape.output.uses)
+        return reshape.output if fits and is_last else None
 
     def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
         """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
