@@ -190,8 +190,8 @@ class GraphLowering:
         reshape = readers[0] if len(readers) == 1 else None
         if not isinstance(reshape, ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
             return None
-        fits = _takes_arrays(value.owner) or self.can_be_array(value)
-        is_last = all(use.owner == self._operations[-1] for use in reshape.output.uses)
+        fits = _is_written_as_array(value) or self.can_be_array(value)
+        is_last = all(use.owner.name == self._operations[-1].name for use in reshape.output.uses)
         return reshape.output if fits and is_last else None
 
     def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
@@ -392,8 +392,11 @@ def _only_windows(value: ir.Value) -> bool:
 
 def _everyone_takes_arrays(value: ir.Value) -> bool:
     """Whether every kernel that writes or reads `value` takes users' arrays directly."""
-    is_written_so = isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
-    return is_written_so and all(_takes_arrays(use.owner) for use in value.uses)
+    return _is_written_as_array(value) and all(_takes_arrays(use.owner) for use in value.uses)
+
+
+def _is_written_as_array(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
