@@ -128,8 +128,9 @@ def test_model_explorer_has_a_graph_of_each_phase(tmp_path: Path) -> None:
         assert all(int(edge["sourceNodeOutputId"]) < places[edge["sourceNodeId"]] for edge in edges)
     labels = {node["label"] for node in found["region 0: fused"]}
     assert {"arguments", "qnn.fused_conv2d"} <= labels
-    kernels = {node["namespace"].split("/")[0] for node in found["region 0: vector"]} - {""}
-    assert kernels == {node["label"] for node in found["region 0: vector"] if node["label"].startswith("kernel_")}
+    layers = {node["namespace"].split("/")[0] for node in found["region 0: vector"]}
+    assert layers
+    assert all(layer.startswith("kernel_") for layer in layers)
 
 
 def test_model_explorer_finds_the_extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +141,9 @@ def test_model_explorer_finds_the_extension(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "a.mlir"
     path.write_text(CONVOLUTION)
     command: dict[str, object] = {"extensionId": "qdialect", "cmdId": "convert", "modelPath": str(path), "settings": {}}
-    (collection,) = explorer.run_cmd(command)["graphCollections"]
-    assert [graph["id"] for graph in collection["graphs"]] == ["model", "qnn", "fused", "linalg", "vector"]
+    collections = explorer.run_cmd(command)["graphCollections"]
+    names = [[graph["id"] for graph in collection["graphs"]] for collection in collections]
+    assert names == [["model", "qnn", "fused"], ["linalg", "vector"]]
 
 
 def test_no_name_ends_an_element_of_the_page() -> None:

@@ -23,10 +23,11 @@ from qdialect.targets import Target, host
 
 _EXPLORER = "model_explorer"
 _PHASES = (Phase.QNN, Phase.FUSED, Phase.LINALG, Phase.VECTOR)
+_OF_KERNELS = tuple(map(str, _PHASES[2:]))
 _LONGEST = 200
 # Frameworks' names of layers are paths.
 _LAYER = re.compile(r"(?:node .*\(')?([^';]*)/")
-_GRADIENT = [{"stop": 0, "bgColor": "#fff7ec"}, {"stop": 1, "bgColor": "#ef6548"}]
+_COLD, _HOT = "#fff7ec", "#ef6548"
 _FOREIGN = "#f4a6a6"
 
 
@@ -60,11 +61,15 @@ def node_data(found: Explored) -> dict[str, Json]:
     times = {one: sum(call["seconds"] for call in calls) for one, calls in measured.items() if calls}
     if times:
         times_us = {one: {"value": round(1e6 * seconds, 3)} for one, seconds in times.items()}
-        columns["time"] = column("time us", times_us, gradient=_GRADIENT)
+        columns["time"] = column("time us", times_us, gradient=_gradient(_COLD, _HOT))
         shares = {one: _share([call for call in measured[one] if call["bound"] is not None]) for one in times}
         known = {one: {"value": round(100 * share, 1)} for one, share in shares.items() if share is not None}
-        columns["bound"] = column("of bound %", known, gradient=_GRADIENT[::-1])
+        columns["bound"] = column("of bound %", known, gradient=_gradient(_HOT, _COLD))
     return columns
+
+
+def _gradient(low: str, high: str) -> list[Json]:
+    return [{"stop": stop, "bgColor": color, "textColor": "#000000"} for stop, color in enumerate((low, high))]
 
 
 def _runner(found: Explored, node: Json) -> Json:
@@ -83,7 +88,10 @@ def _share(calls: Sequence[Json]) -> float | None:
 
 
 def graphs(path: Path, options: ImportOptions, target: Target) -> list[Json]:
-    """The model's own nodes, and its modules in each phase as far as `vector`; raises what reading raises."""
+    """The model's own nodes, its modules in the phases `qnn` and `fused`, and their kernels in `linalg` and `vector`.
+
+    Raises what reading and lowering raise.
+    """
     regions, modules = modules_of(path, target, options)
     found = [_model(format_of(path).nodes(path, options))]
     for number, module in enumerate(modules):
@@ -119,12 +127,13 @@ def _graph(name: str, module: ir.Module) -> Json:
             writers[value] = len(nodes), place
         nodes.append(_node(str(len(nodes)), label, namespace, attributes, edges=edges, outputs=types))
 
-    for function in filter(has_body, functions(module)):
+    kernels = [one for one in functions(module) if has_body(one) and name_of(one) != MAIN]
+    # With kernels all that is left of `main` are their calls, in the order of their names.
+    for function in kernels or filter(has_body, functions(module)):
         own = "" if name_of(function) == MAIN else name_of(function)
         add("arguments", own, {}, None, list(function.regions[0].blocks[0].arguments))
         for op, namespace in _ops(function, own):
-            callee = str(op.attributes["callee"]).removeprefix("@") if op.name == "func.call" else ""
-            add(callee or op.name, namespace, _attributes(op), op, list(op.results))
+            add(op.name, namespace, _attributes(op), op, list(op.results))
     return {"id": name, "nodes": nodes}
 
 
@@ -181,7 +190,12 @@ def _pairs(values: Mapping[str, str]) -> list[Json]:
 def _convert(_self: object, model_path: str, _settings: object) -> Json:
     path = Path(model_path)
     collection: Any = import_module(f"{_EXPLORER}.graph_builder").GraphCollection
-    return {"graphCollections": [collection(label=path.name, graphs=graphs(path, ImportOptions(), host()))]}
+    found = graphs(path, ImportOptions(), host())
+    kernels = [graph for graph in found if graph["id"].endswith(_OF_KERNELS)]
+    # The largest graph of the first collection is shown first.
+    others = [graph for graph in found if graph not in kernels]
+    collections = {path.name: others, f"{path.name}: kernels": kernels}
+    return {"graphCollections": [collection(label=label, graphs=own) for label, own in collections.items() if own]}
 
 
 def _register() -> None:
@@ -190,7 +204,7 @@ def _register() -> None:
     metadata: Any = explorer.AdapterMetadata(
         id="qdialect",
         name="qdialect",
-        description="The model's nodes, and its modules in the phases qnn, fused, linalg and vector.",
+        description="The model's nodes, its modules in the phases qnn and fused, and its kernels in linalg and vector.",
         fileExts=[suffix.removeprefix(".") for suffix in FORMATS],
     )
     type("QDialectAdapter", (explorer.Adapter,), {"metadata": metadata, "convert": _convert, "__module__": __name__})
