@@ -19,6 +19,7 @@ from qdialect.aot.network import checked_name, name_of_file
 from qdialect.cli import compile as command
 from qdialect.ir.context import parse
 from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.runtime.library import PERF_MAP
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import DTYPES
 
@@ -117,7 +118,9 @@ def test_code_for_every_cpu_uses_what_every_cpu_has(folder: Path, name: str) -> 
     )
 
 
-def test_line_tables_name_the_text_beside_the_library(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_tables_name_the_text_beside_the_library(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled(folder, CONVOLUTION, "-g", "--targets", "znver4,cascadelake,x86-64", "--name", "model", output="lines.so")
     compiled(folder, DIVISIBLE, "-g", "--threads", "2", "--emit", "obj", output="lines.o")
     plain, with_lines = (
@@ -136,7 +139,9 @@ def test_line_tables_name_the_text_beside_the_library(folder: Path, capsys: pyte
     assert shown
     assert all("vpdpbusd" in listed for listed in shown)
     assert "lines.x86_64.mlir" in ran(tool("objdump"), "--dwarf=decodedline", "lines.so", folder=folder)
+    monkeypatch.setenv(PERF_MAP, "1")
     assert qdialect.load(folder / "lines.so").inputs[0].name == "image"
+    assert f"{folder / 'lines.so'}\n" in Path("/proc/self/maps").read_text()
     for options, message in (
         (["--emit", "llvm"], "--debug-info must be given with --emit so or obj, but got --emit llvm"),
         (["--batch", "dynamic"], "--debug-info must be given with a batch of one size, but got --batch dynamic"),
