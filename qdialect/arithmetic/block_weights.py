@@ -148,12 +148,16 @@ class BlockWeights:
         return np.repeat(by_block, self.block, axis=1)[:, : self.depth]
 
 
-def ordered_product(data: F32Array, matrix: F32Array) -> F32Array:
-    """``y = fma(x_k, w_k, y)``, k ascending, from zero: data [..., K] times matrix [N, K], giving [..., N]."""
+def ordered_product(data: F32Array, matrix: F32Array, *, is_rounded: bool = False) -> F32Array:
+    """``y = fma(x_k, w_k, y)``, k ascending, from zero: data [..., K] times matrix [N, K], giving [..., N].
+
+    A product that `is_rounded` is so before it is added.
+    """
     total = np.zeros((*data.shape[:-1], len(matrix)), np.float32)
     with np.errstate(all="ignore"):
         for k in range(data.shape[-1]):
-            total = multiply_add(data[..., k, np.newaxis], matrix[:, k], total)
+            x, w = data[..., k, np.newaxis], matrix[:, k]
+            total = x * w + total if is_rounded else multiply_add(x, w, total)
     return total
 
 

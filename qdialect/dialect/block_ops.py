@@ -7,7 +7,7 @@ from typing import Any
 
 from qdialect.arithmetic.block_weights import BLOCK_STEP, WEIGHT_BITS, packed_bytes
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect.fields import I64, attribute, choice, operand, optional_operand, result
+from qdialect.dialect.fields import BOOL, I64, attribute, choice, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import BLOCK_ZERO_POINTS, BYTES_2D, FLOAT, FLOAT_2D, INDEX, element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -56,7 +56,8 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
 
     With `activations` f32 the data x stays f32, and y is by `order`, from zero and every step rounded once:
 
-    - terms: ``y = fma(x_k, round((q_k - z) * s), y)``, k ascending: `qnn.f32_matmul` of the f32 values;
+    - terms: ``y = fma(x_k, round((q_k - z) * s), y)``, k ascending: `qnn.f32_matmul` of the f32 values, and with
+      `rounded_products` that op's, too: a product is rounded before it is added;
     - blocks: ``y = fma(t, s, y)``, blocks ascending, ``t = fma(x_k, q_k - z, t)`` from zero, k ascending;
     - scale_last: ``y * s``, y the t of the one block.
 
@@ -70,6 +71,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
       C6: order scale_last must have one block
       C7: for activations of i8_block a block of data must have at most 65536 weights, and zero_points be bytes
       C8: activation_block must be 0, or a multiple of 16; where there are several blocks it divides block
+      C9: rounded_products must go with activations f32 and order terms
     """
 
     data = operand(FLOAT)
@@ -80,6 +82,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
     activation_block = attribute(I64, 0)
     activation_scale = attribute(choice(ActivationScale), ActivationScale.F32)
     order = attribute(choice(SumOrder), SumOrder.TERMS)
+    rounded_products = attribute(BOOL, False)
     output = result(FLOAT)
 
     @property
@@ -112,6 +115,9 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
         holds = size == 0 or (size > 0 and size % BLOCK_STEP == 0 and (blocks == 1 or self.block % size == 0))
         wanted = f"0, or a multiple of {BLOCK_STEP}" + f" that divides {self.block}" * (blocks > 1)
         require(holds, "C8", f"activation_block must be {wanted}, but got {size}")
+        found = self.activations, self.order
+        holds = not self.rounded_products or found == (BlockActivations.F32, SumOrder.TERMS)
+        require(holds, "C9", f"rounded_products must go with f32 and terms, but got {found[0]} and {found[1]}")
 
     def _check_integers(self) -> None:
         found, bounds = min(self.data_block, self.depth), f"must have at most {_LARGEST_INTEGER_BLOCK} weights"

@@ -266,7 +266,7 @@ def _block_dense(op: BlockDenseOp, operands: Arrays) -> Array:
     if op.order is SumOrder.BLOCKS:
         return product_by_blocks(data, weights)
     if op.order is SumOrder.TERMS:
-        return ordered_product(data, weights.values())
+        return ordered_product(data, weights.values(), is_rounded=op.rounded_products)
     with np.errstate(all="ignore"):
         return ordered_product(data, weights.differences()) * weights.scales[:, 0]
 

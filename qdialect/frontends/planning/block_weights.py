@@ -13,6 +13,7 @@ from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.dialect import BlockDenseOp, BlockGatherOp
 from qdialect.dialect.constants import is_repeated
 from qdialect.frontends.building.checks import Array
+from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Quantized, Tensor
@@ -98,13 +99,13 @@ def _packed_rows(rows: BlockQuantized) -> PackedWeights | None:
     return pack_weights(rows.integers, rows.scales, rows.zero_points, rows.size)
 
 
-def block_product(emitter: Emitter, data: ir.Value, weights: PackedWeights, **how: Any) -> ir.Value:
+def block_product(emitter: OpBuilder, data: ir.Value, weights: PackedWeights, **how: Any) -> ir.Value:
     """Of data [..., K] and constant weights [N, K]."""
     form = {"bits": weights.bits, "block": weights.block, **how}
     return emitter.build(BlockDenseOp, data, *_operands(emitter, weights), element="f32", **form)
 
 
-def _operands(emitter: Emitter, weights: PackedWeights) -> list[ir.Value]:
+def _operands(emitter: OpBuilder, weights: PackedWeights) -> list[ir.Value]:
     return [emitter.constant(part) for part in weights.operands]
 
 

@@ -49,6 +49,8 @@ class BlockProducts:
     channels: Sequence[NDArray[np.float32]]
     """What `finish` reads, by channel."""
     finish: Finish
+    is_rounded: bool = False
+    """Whether a product of f32 numbers is rounded before it is added."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +321,7 @@ class F32Products(BlockKernel):
             return sums
         scales = self.scales(panel, index)
         pairs = zip(totals, sums, strict=True)
-        return [self.added(panel, total, [own, scales], add_product) for total, own in pairs]
+        return [self.added(panel, total, [own, scales], self.add_product) for total, own in pairs]
 
     def scaled(self, panel: Panel, total: Tensor) -> Tensor:
         if self._order is not SumOrder.SCALE_LAST:
@@ -411,10 +413,17 @@ class F32Products(BlockKernel):
                 panel,
                 total,
                 [self.number(0, start), weights],
-                add_product,
+                self.add_product,
             )
             for total, start in zip(sums, data, strict=True)
         ]
+
+    def add_product(self, body: Body) -> Value:
+        """The output plus the product of both inputs."""
+        left, right = body.inputs
+        if self.op.is_rounded:
+            return body.add(body.output, body.multiply(left, right))
+        return body.multiply_add(left, right, body.output)
 
     def weight(self, body: Body, places: Value | int) -> Value:
         """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
@@ -436,12 +445,6 @@ class F32Products(BlockKernel):
             return body.multiply_add(value, body.inputs[1], taken)
         value = body.subtract(value, taken)
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
-
-
-def add_product(body: Body) -> Value:
-    """The output plus the product of both inputs."""
-    left, right = body.inputs
-    return body.multiply_add(left, right, body.output)
 
 
 def _base(lowest: int | None) -> int:

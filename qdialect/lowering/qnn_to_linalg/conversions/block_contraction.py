@@ -49,7 +49,8 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     further = epilogue.arrays() if epilogue else [], epilogue.emit if epilogue else as_folded
     if op.activations is BlockActivations.F32:
         source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
-        kernel, products = Kernel(program), BlockProducts(weights, rows, (source, result), *further)
+        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products)
+        kernel = Kernel(program)
         has_fma = program.strategy.requantizer_forms.multiply_adds
         is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
         (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
