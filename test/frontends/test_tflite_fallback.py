@@ -18,6 +18,7 @@ from tolerances import assert_floats_within
 import qdialect
 from qdialect.arithmetic.block_weights import pack
 from qdialect.frontends import frameworks
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
@@ -389,6 +390,7 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
     path, random = saved(tmp_path, narrow(kind, bits, dtype)), np.random.default_rng(0)
     drawn = random.integers(-128, 128, NARROW_SHAPES[kind][0])
     x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
+    assert ("qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))) == (dtype == "FLOAT32")
     assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
     assert_equal(
         qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(x), whole(path, x, kernels="AUTO")

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
-from qdialect.dialect import BlockDenseOp, BlockGatherOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
+from qdialect.dialect.block_ops import LARGEST_DYNAMIC_BLOCK
 from qdialect.dialect.constants import is_repeated
 from qdialect.frontends.building.checks import Array
 from qdialect.frontends.building.op_builder import OpBuilder
@@ -103,6 +104,21 @@ def block_product(emitter: OpBuilder, data: ir.Value, weights: PackedWeights, **
     """Of data [..., K] and constant weights [N, K]."""
     form = {"bits": weights.bits, "block": weights.block, **how}
     return emitter.build(BlockDenseOp, data, *_operands(emitter, weights), element="f32", **form)
+
+
+def takes_quantized_rows(weights: PackedWeights) -> bool:
+    """Whether a `dynamic_block_product` can have these weights."""
+    points = weights.zero_points
+    return weights.block <= LARGEST_DYNAMIC_BLOCK and (points is None or points.dtype == np.uint8)
+
+
+def dynamic_block_product(
+    emitter: OpBuilder, data: ir.Value, scale: ir.Value, zero_point: ir.Value, weights: PackedWeights
+) -> ir.Value:
+    """Of i8 data [..., K] and constant weights [N, K]; scale and zero point are those of rows, [..., 1], or one."""
+    weight, *parameters = _operands(emitter, weights)
+    form = {"bits": weights.bits, "block": weights.block}
+    return emitter.build(BlockDynamicDenseOp, data, weight, scale, zero_point, *parameters, element="f32", **form)
 
 
 def _operands(emitter: OpBuilder, weights: PackedWeights) -> list[ir.Value]:

@@ -452,15 +452,26 @@ def _base(lowest: int | None) -> int:
     return 0 if lowest is None else 1 << (_FRACTION - lowest)
 
 
+_SUM = 3
+"""The operand that has the sums of rows of bytes; zero points follow."""
+
+
 class IntegerProducts(BlockKernel):
-    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks."""
+    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks.
+
+    Behind these operands they may have a zero point for each block, too.
+    """
 
     is_apart = True
 
-    def __init__(self, kernel: Kernel, op: BlockProducts, size: int) -> None:
-        """`size` is that of the data's blocks."""
+    def __init__(
+        self, kernel: Kernel, op: BlockProducts, size: int, totals: NDArray[np.int16 | np.int32] | None = None
+    ) -> None:
+        """`size` is that of the data's blocks; `totals` are those of the weights, where the data have zero points."""
         super().__init__(kernel, op)
         self._size = size
+        self._totals = None if totals is None else kernel.data("totals", totals, is_weight=True)
+        self._totals_are_wide = totals is not None and totals.dtype == np.int32
 
     @property
     def row_bytes(self) -> int:
@@ -485,7 +496,11 @@ class IntegerProducts(BlockKernel):
                     starts,
                     -(-part // weights.terms),
                     points,
-                    [self.number(3, self.kernel.sum(row[3], place)) for row, place in zip(rows, places, strict=True)],
+                    [
+                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(row))]
+                        for row, place in zip(rows, places, strict=True)
+                    ],
+                    self.by_block(panel, index, self._totals) if self._totals else None,
                 )
                 walk.values = [
                     self.added(
@@ -503,11 +518,12 @@ class IntegerProducts(BlockKernel):
         data: Sequence[Value],
         count: int,
         points: Operand | None,
-        sums: Sequence[Operand],
+        sums: Sequence[Sequence[Operand]],
+        totals: Operand | None,
     ) -> list[Tensor]:
         """The exact sums of the products of `count` words."""
-        given = [points] if points else []
-        starts = [self.map(panel, "i32", [own, *given], self._start) for own in sums]
+        given = [one for one in (totals, points) if one]
+        starts = [self.map(panel, "i32", [*own, *given], self._start) for own in sums]
         fields = 8 // self.weights.bits
         with self.kernel.walk(count, *starts) as walk:
             start, found = self.further(words, walk.index, panel.width), walk.values
@@ -539,12 +555,18 @@ class IntegerProducts(BlockKernel):
         return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
 
     def _start(self, body: Body) -> Value:
-        total, *stored = body.inputs
-        points = self.weights.points
-        if not stored:
-            assert isinstance(points, float), "there is one for all"
-            return body.multiply(total, body.constant(-int(points), "i32"))
-        return body.multiply(total, body.subtract(body.constant(0, "i32"), body.cast("arith.extui", stored[0], "i32")))
+        """What is added to the products for the weights' zero points, then for the data's."""
+        (total, *others), points = body.inputs, self.weights.points
+        if isinstance(points, float):
+            taken = body.constant(-int(points), "i32")
+        else:
+            taken = body.subtract(body.constant(0, "i32"), body.cast("arith.extui", others.pop(), "i32"))
+        start = body.multiply(total, taken)
+        if not others:
+            return start
+        point, weights = others
+        weights = weights if self._totals_are_wide else body.cast("arith.extsi", weights, "i32")
+        return body.subtract(start, body.multiply(point, weights))
 
 
 def _scaled(body: Body) -> Value:
