@@ -72,7 +72,8 @@ class Folding:
         array = _folded(current)
         if array is not None:
             output = current.outputs[0]
-            self.define(output, replace(output, shape=array.shape, data=array))
+            narrow = current.inputs[0] if array.dtype == np.float32 else None
+            self.define(output, replace(output, shape=array.shape, data=array, narrow=narrow))
             return
         self.kept.append(current)
         for tensor in current.outputs:

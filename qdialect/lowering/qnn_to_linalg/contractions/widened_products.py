@@ -17,7 +17,6 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     BlockProducts,
     F32Products,
     Panel,
-    add_product,
     columns_of,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import Blocks
@@ -120,7 +119,7 @@ class WidenedProducts(F32Products):
                     panel,
                     total,
                     [self.number(0, kernel.sum(start, walk.index)), weights],
-                    add_product,
+                    self.add_product,
                 )
                 for total, start in zip(walk.values, data, strict=True)
             ]
