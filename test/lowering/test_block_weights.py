@@ -116,7 +116,7 @@ def test_any_number_of_rows_and_terms(shape: tuple[int, ...], count: int, target
     check_compiled(module, name, [[data]], [interpreter.run(module, [data])])
 
 
-DYNAMIC = [(72, 4, 32, "f16", "ui8", {}), (21, 2, 100, "any", "", {}), (45, 8, 48, "f32", "ui8", {})]
+DYNAMIC: Sequence[Case] = [(72, 4, 32, "f16", "ui8", {}), (21, 2, 100, "any", "", {}), (45, 8, 48, "f32", "ui8", {})]
 
 
 @pytest.mark.parametrize("target", [*EXECUTED, *PORTABLE])
@@ -128,7 +128,7 @@ def test_compiled_products_of_quantized_rows_are_the_reference(target: str) -> N
         found: list[ir.Value] = []
         for case in DYNAMIC:
             weight, *own = weights(case, 100, rng)
-            form = {"bits": case[1], "block": case[2]}
+            form: dict[str, Any] = {"bits": case[1], "block": case[2]}
             found.append(build(BlockDynamicDenseOp, data, weight, scale, point, *own, element="f32", **form).output)
         return found
 

@@ -24,10 +24,12 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     pack_blocks,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import MANY_ROWS, WidenedProducts
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
+    Finish,
     Fold,
     Reduced,
     Reduction,
@@ -53,7 +55,7 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     slot = lowering.slot(op.data)
     data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = epilogue.arrays() if epilogue else [], epilogue.emit if epilogue else as_folded
+    further = _finish(epilogue)
     if op.activations is BlockActivations.F32:
         source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
         products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products)
@@ -77,7 +79,7 @@ def _dynamic_dense(lowering: GraphLowering, op: BlockDynamicDenseOp) -> None:
     (weight, _, points), epilogue = _parts(op), lowering.epilogue(op)
     weights, rows = _packed(program, op), shape[:-1]
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
+    further = _finish(epilogue)
     parts = op.data, op.scale, op.zero_point
     how = weights.blocks, weights.terms
 
@@ -110,6 +112,11 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
         start = kernel.sum(write_at, kernel.constant(output.storage.origin, "index"))
         rows.emit(kernel.row(table, at, weights.channels), target, start)
     lowering.program.call(kernel, op.operation.name)
+
+
+def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
+    """What the kernel of a product does to its values, and the numbers by channel that it reads."""
+    return (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
 
 
 def _parts(
