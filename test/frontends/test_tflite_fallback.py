@@ -408,11 +408,12 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "bits", "dtype", "element"), [("FULLY_CONNECTED", 4, "INT16", "i16"), ("CONV_2D", 2, "FLOAT32", "f32")]
+    ("kind", "bits", "dtype", "wanted"),
+    [("FULLY_CONNECTED", 4, "INT16", "8 bits beside i16"), ("CONV_2D", 2, "FLOAT32", "4 or 8 bits in a convolution")],
 )
-def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, element: str, tmp_path: Path) -> None:
+def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, wanted: str, tmp_path: Path) -> None:
     path = saved(tmp_path, narrow(kind, bits, dtype))
-    with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of 8 bits beside {element}, but got {bits}"):
+    with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of {wanted}, but got {bits}"):
         qdialect.compile(path, profile="tflite", fallback="none")
 
 

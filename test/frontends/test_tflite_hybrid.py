@@ -305,6 +305,18 @@ def test_weights_alone(axis: int | None, dtype: Any) -> None:
     check(writer.finish([x], [y]), drawn(8, 3, 37))
 
 
+@pytest.mark.parametrize("kind", [KIND.FULLY_CONNECTED, KIND.BATCH_MATMUL])
+def test_weights_of_16_bits_are_floats(kind: int) -> None:
+    """What a converter makes of a network whose constants it rounds to float16."""
+    shape, _, _, option = _WEIGHT_ONLY[kind]
+    writer = ModelWriter("float16")
+    x, weight = writer.tensor("x", (3, 37), np.float32), writer.constant("weight", drawn(3, *shape).astype(np.float16))
+    numbers, y = writer.tensor("numbers", shape, np.float32), writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
+    writer.operator(KIND.DEQUANTIZE, [weight], numbers)
+    writer.operator(kind, [x, numbers, *[-1] * (kind == KIND.FULLY_CONNECTED)], y, *option)
+    check(writer.finish([x], [y]), drawn(2, 3, 37))
+
+
 # SVDF, from zero states: in integers the bits of LiteRT's reference kernel.
 
 INTEGER = Svdf()

@@ -45,7 +45,7 @@ class Tensor:
     bits: int = 0
     """Of each integer in the file, where a constant is wider here than there; else 0."""
     narrow: Tensor | None = None
-    """The constant of fewer bits whose numbers these are."""
+    """The quantized constant that a node made these numbers of; None for any others."""
 
     @property
     def leaves_open(self) -> bool:
