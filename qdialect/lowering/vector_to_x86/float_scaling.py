@@ -1,234 +1,26 @@
-"""Divisions of f32 numbers as products where the divider is slow, and products with powers of two by `vscalefps`."""
+"""Products of f32 numbers with powers of two by `vscalefps`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER, SCALE_BOUND, SCALED
-from qdialect.arithmetic.quantization import LEAST_DIVIDEND, ShortReciprocal
-from qdialect.ir._mlir import arith, ir, math, scf, vector
+from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.effects import READ, change_problem, writes_to
-from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
-# Helpers of patterns on vectors of float32 numbers: constants, bits, and whether all lanes are in a range.
-
 LANES = 16
-"""Lanes of a vector that the patterns match."""
+"""Lanes of a vector that the instruction scales."""
 
 
 def splat(type_: ir.VectorType, value: float) -> ir.Value:
     """A constant that is `value` in all lanes."""
     number = ir.FloatAttr.get(type_.element_type, value)
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
-
-
-def bits_of(numbers: ir.Value) -> ir.Value:
-    """The i32 values with the bits of `numbers`."""
-    return arith.bitcast(ir.VectorType.get(b.shape_of(numbers), ir.IntegerType.get_signless(32)), numbers)
-
-
-def as_integer(number: float) -> int:
-    """The bits of a float32 number: those of positive numbers are ordered as the numbers are."""
-    return int(np.float32(number).view(np.int32))
-
-
-def folded(fold: Callable[[ir.Value, ir.Value], ir.Value], values: ir.Value) -> ir.Value:
-    """One vector of `LANES` lanes of all."""
-    type_ = ir.VectorType(values.type)
-    count = int(np.prod(type_.shape)) // LANES
-    rows = vector.shape_cast(ir.VectorType.get([count, LANES], type_.element_type), values)
-    return reduce(fold, (b.extract(rows, (row,)) for row in range(count)))
-
-
-def every(lanes: ir.Value) -> ir.Value:
-    """Whether all of a vector of bits are set."""
-    count = int(np.prod(b.shape_of(lanes)))
-    bit = ir.IntegerType.get_signless(1)
-    flat = vector.shape_cast(ir.VectorType.get([count], bit), lanes)
-    return vector.reduction(bit, vector.CombiningKind.AND, flat)
-
-
-# Divisions of float32 numbers by a short constant -> two products, where the divider is slow.
-#
-# See `ShortReciprocal`.  Vectors with a smaller number than it allows are divided.
-
-DIVIDED = "qnn.divided"
-"""The attribute of a division that is not rewritten."""
-
-
-class ConstantDivision(InstructionPattern[ShortReciprocal]):
-    """[..., 16 n] float32 numbers divided by one constant with an odd part of few bits, such as 6 or 49."""
-
-    name: ClassVar[str] = "constant-division"
-    roots = ("arith.divf",)
-
-    def check(self, op: ir.Operation) -> ShortReciprocal | MatchFailure | None:
-        divisor = _splat_of(op.operands[1])
-        if divisor is None or DIVIDED in op.attributes:
-            return None
-        type_ = op.results[0].type
-        if not isinstance(type_, ir.VectorType) or not isinstance(type_.element_type, ir.F32Type):
-            return None
-        if b.lanes_of(op.results[0]) % LANES:
-            return MatchFailure(f"must be of vectors of a multiple of 16 lanes, but got {type_}")
-        reciprocal = ShortReciprocal.of(divisor)
-        return reciprocal or MatchFailure(
-            f"must have a divisor from 2^-20 to 2^20 of 2 to 19 bits, but got {divisor:g}"
-        )
-
-    def emit(self, op: ir.Operation, match: ShortReciprocal) -> ir.Value:
-        numbers, divisor = op.operands
-        type_ = ir.VectorType(numbers.type)
-        choice = scf.IfOp(_fit(numbers), [type_], has_else=True)
-        with ir.InsertionPoint(choice.then_block):
-            rest = arith.mulf(numbers, splat(type_, match.low))
-            scf.YieldOp([math.fma(numbers, splat(type_, match.high), rest)])
-        with ir.InsertionPoint(choice.else_block):
-            quotient = arith.divf(numbers, divisor)
-            quotient.owner.attributes[DIVIDED] = ir.UnitAttr.get()
-            scf.YieldOp([quotient])
-        return choice.results[0]
-
-
-def _splat_of(value: ir.Value) -> float | None:
-    """The number of a constant that is the same in all lanes."""
-    constant = b.defining(value, "arith.constant")
-    attribute = constant.attributes["value"] if constant else None
-    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-        return None
-    number = attribute.get_splat_value()
-    return ir.FloatAttr(number).value if isinstance(number, ir.FloatAttr) else None
-
-
-def _fit(numbers: ir.Value) -> ir.Value:
-    """Whether all numbers are zeros or not too small: 2 |a| as an integer, from which 1 is subtracted, wraps at 0."""
-    bits = bits_of(numbers)
-    type_ = ir.VectorType(bits.type)
-    sizes = arith.subi(arith.shli(bits, b.splat(type_, 1)), b.splat(type_, 1))
-    smallest = folded(arith.minui, sizes)
-    bound = b.splat(ir.VectorType(smallest.type), 2 * as_integer(LEAST_DIVIDEND) - 1)
-    return every(arith.cmpi(arith.CmpIPredicate.uge, smallest, bound))
-
-
-# Divisions of a row of float32 numbers by one number -> products with its reciprocal, where the divider is slow.
-#
-# With y = 1 / b, rounded, three fused operations have the bits of a / b (Markstein, "Computation of elementary
-# functions on the IBM RISC System/6000 processor", 1990):
-#
-#     q = a y        r = b q - a        a / b = q - r y
-#
-# Let a and b be in [1, 2), u the last place of a / b.  |y - 1/b| is at most 2^-25, so that q is within 3/2 u of a / b,
-# and q - r y before it is rounded within |a / b - q| |b y - 1|, at most 3/2 u b 2^-25, and a fraction 2^-24 of u more
-# where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples of
-# 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and at
-# most 5 where m is that near.  There q is one of the numbers next to m, because |a y - m| < u, so r is exact, |a / b -
-# q| is at most u / 2 + |a / b - m|, and the error times b
-#
-#     (2^-25 + j 2^-48 / b) b^2 2^-25 = b^2 2^-50 + j b 2^-73 < j 2^-48        for b <= 2 - 2^-23
-#
-# is less than the distance of a / b from m.  Powers of two change nothing while y, q and the terms of r are normal
-# numbers or multiples of the smallest one: for b in [2^-20, 2^20] and |a| in [2^-100, 2^100].  Of a zero q is a zero
-# with its sign and r is plus zero, so that q - r y is q.  Vectors with any other number are divided.
-
-_LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-20, 2.0**20
-_LEAST, _LARGEST = 2.0**-100, 2.0**100
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A division in a loop that reads its divisor again in every iteration."""
-
-    loop: ir.Operation
-    read: ir.Operation
-    broadcast: ir.Operation
-
-
-class RowDivision(InstructionPattern[_Row]):
-    """[..., 16 n] float32 numbers divided by one that the innermost loop does not change."""
-
-    name: ClassVar[str] = "row-division"
-    roots = ("arith.divf",)
-
-    def __init__(self, in_place_alone: bool = False) -> None:
-        """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
-        self._in_place_alone = in_place_alone
-
-    def check(self, op: ir.Operation) -> _Row | MatchFailure | None:
-        loop, broadcast = op.parent, b.defining(op.operands[1], "vector.broadcast")
-        read = b.defining(broadcast.operands[0], READ) if broadcast else None
-        if broadcast is None or read is None or loop is None or loop.name != LOOP:
-            return None
-        if b.defining(op.operands[0], "arith.constant"):
-            # A reciprocal, as the rewrite emits one.
-            return None
-        type_ = ir.VectorType(op.results[0].type)
-        if not isinstance(type_.element_type, ir.F32Type) or b.lanes_of(op.results[0]) % LANES:
-            return MatchFailure(f"must be of vectors of a multiple of 16 lanes of f32, but got {type_}")
-        if any(extent != 1 for extent in b.shape_of(broadcast.operands[0])):
-            return MatchFailure("must have one divisor in a vector")
-        if self._in_place_alone and not _is_in_place(op.operands[0], loop):
-            return MatchFailure("must be of numbers that its loop writes where it reads them")
-        problem = change_problem(read, loop, "divisor")
-        return MatchFailure(problem) if problem else _Row(loop, read, broadcast)
-
-    def emit(self, op: ir.Operation, match: _Row) -> ir.Value:
-        numbers = op.operands[0]
-        type_ = ir.VectorType(numbers.type)
-        with ir.InsertionPoint(match.loop):
-            divisor = _hoisted(match)
-            reciprocal = arith.divf(splat(type_, 1.0), divisor)
-            is_near_one = every(_within(divisor, _LEAST_DIVISOR, _LARGEST_DIVISOR))
-        choice = scf.IfOp(arith.andi(is_near_one, _have_fused_quotients(numbers)), [type_], has_else=True)
-        with ir.InsertionPoint(choice.then_block):
-            quotient = arith.mulf(numbers, reciprocal)
-            rest = math.fma(divisor, quotient, arith.negf(numbers))
-            scf.YieldOp([math.fma(arith.negf(rest), reciprocal, quotient)])
-        with ir.InsertionPoint(choice.else_block):
-            scf.YieldOp([arith.divf(numbers, divisor)])
-        return choice.results[0]
-
-
-def _is_in_place(numbers: ir.Value, loop: ir.Operation) -> bool:
-    read = b.defining(numbers, READ)
-    return read is not None and writes_to(loop, read.operands[0])
-
-
-def _hoisted(match: _Row) -> ir.Value:
-    """The divisor, read before the loop."""
-    read = match.read.clone()
-    return vector.broadcast(match.broadcast.results[0].type, read.results[0])
-
-
-def _have_fused_quotients(numbers: ir.Value) -> ir.Value:
-    """Whether all numbers have a quotient by fused operations: zero, or one of a range, with either sign.
-
-    The bits of |a| less 1 are the largest unsigned integer for zero alone, and the least signed one.
-    """
-    # As a float operation: LLVM would load the same numbers as integers once more.
-    bits = bits_of(math.absf(numbers))
-    below = arith.subi(bits, b.splat(ir.VectorType(bits.type), 1))
-    least, largest = folded(arith.minui, below), folded(arith.maxsi, below)
-    vector_type = ir.VectorType(least.type)
-    low, high = (b.splat(vector_type, as_integer(bound) - 1) for bound in (_LEAST, _LARGEST))
-    is_large_enough = arith.cmpi(arith.CmpIPredicate.uge, least, low)
-    return every(arith.andi(is_large_enough, arith.cmpi(arith.CmpIPredicate.sle, largest, high)))
-
-
-def _within(numbers: ir.Value, least: float, largest: float) -> ir.Value:
-    """Where a number, read as an unsigned integer as its bits are ordered, is in a range of positive numbers."""
-    bits = bits_of(numbers)
-    type_ = ir.VectorType(bits.type)
-    low, high = as_integer(least), as_integer(largest)
-    above = arith.subi(bits, b.splat(type_, low))
-    return arith.cmpi(arith.CmpIPredicate.ule, above, b.splat(type_, high - low))
 
 
 # A product with a power of two in one `vscalefps`.

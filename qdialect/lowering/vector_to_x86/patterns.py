@@ -24,7 +24,7 @@ from qdialect.lowering.vector_to_x86.float_rounding import (
     RoundToZero,
     RoundUp,
 )
-from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, RowDivision, ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.float_scaling import ScaleBound, ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
@@ -94,12 +94,10 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     rounding = [RoundConvert(conversions)] if conversions else []
     masks = instructions.masks_scaling
     scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
-    rows = [RowDivision(not instructions.divides_slowly)] if instructions.divides_slowly_in_place else []
-    divisions = [*rows, *([ConstantDivision()] if instructions.divides_slowly else [])]
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    words = [HighWord(), *rounding, *scaling, *divisions]
+    words = [HighWord(), *rounding, *scaling]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 
