@@ -191,8 +191,8 @@ def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
 # Parameters that are the same constant in all calls of a kernel are propagated into it if they affect instructions.
 #
 # A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, the smaller of a float
-# and 6 needs no instructions for zeros and NaN: patterns cannot see through a kernel parameter.  Scales stay parameters,
-# because they affect no instruction: kernels that differ in nothing else are shared by networks.
+# and 6 needs no instructions for zeros and NaN: patterns cannot see through a kernel parameter.  Scales stay
+# parameters, because they affect no instruction: kernels that differ in nothing else are shared by networks.
 
 _Constant = ir.IntegerAttr | ir.FloatAttr
 _BOUNDS = ("arith.maximumf", "arith.minimumf")
