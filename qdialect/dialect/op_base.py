@@ -135,10 +135,9 @@ class QnnOp(Qnn.Operation):
         for key in fields.keys() & vars(cls).keys():
             delattr(cls, key)
         super().__init_subclass__(name=name, traits=[ext.Pure], **kwargs)
-        for key, field in fields.items():
-            setattr(cls, key, field)
-        if shape is not None:
-            cls.infer_shape = staticmethod(shape)
+        functions = {} if shape is None else {"infer_shape": staticmethod(shape)}
+        for key, member in (fields | functions).items():
+            setattr(cls, key, member)
         cls.operand_fields = tuple(operands)
         cls.attribute_fields = attributes
         cls.result_fields = (results[0],)

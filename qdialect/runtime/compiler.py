@@ -23,8 +23,8 @@ from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
 from qdialect.lowering.pipeline.kernel_groups import add_table, taken_groups
 from qdialect.lowering.pipeline.phases import Lowered, Phase, lower, lower_further, lower_kernels, target_of, threads_of
 from qdialect.lowering.threads import MIN_CYCLES
-from qdialect.lowering.x86_to_llvm.code_attributes import is_left_as_it_is, keep_to_target
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import is_left_as_it_is, keep_to_target
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode

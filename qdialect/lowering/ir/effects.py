@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.loops import bounds, constant, inside
+from qdialect.lowering.ir.functions import bounds, constant, inside
 from qdialect.lowering.ir.views import may_alias
 
 # The effects of an op itself, without those of the ops in its regions.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.loops import constant, loop_of
+from qdialect.lowering.ir.functions import constant, loop_of
 from qdialect.lowering.ir.strides import static_strides
 
 _DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()

@@ -9,8 +9,7 @@ from qdialect.lowering.instructions.instruction import portable_emission
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import READ, change_problem
-from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.loops import LOOP, inside
+from qdialect.lowering.ir.functions import LOOP, inside, ops_named
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
