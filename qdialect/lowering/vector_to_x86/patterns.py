@@ -23,7 +23,7 @@ from qdialect.lowering.vector_to_x86.float_rounding import (
     RoundToZero,
     RoundUp,
 )
-from qdialect.lowering.vector_to_x86.float_scaling import ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, ScaleBound, ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
@@ -93,10 +93,11 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     rounding = [RoundConvert(conversions)] if conversions else []
     masks = instructions.masks_scaling
     scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
+    divisions = [ConstantDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    words = [HighWord(), *rounding, *scaling]
+    words = [HighWord(), *rounding, *scaling, *divisions]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 
