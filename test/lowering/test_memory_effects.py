@@ -17,8 +17,8 @@ from qdialect.lowering.ir import building
 from qdialect.lowering.ir.effects import effects_of
 from qdialect.lowering.ir.flat_address import flat_address
 from qdialect.lowering.ir.functions import functions
-from qdialect.lowering.ir.strides import Axis, collapse
 from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.views import Axis, collapse
 from qdialect.lowering.threads.divided_network import to_threads
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode

@@ -13,7 +13,7 @@ from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.lanes import VPERMD, VPERMI2D
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import constant
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 

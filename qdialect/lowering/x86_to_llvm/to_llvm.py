@@ -27,8 +27,8 @@ from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfe
 from qdialect.lowering.ir.functions import constant, function_of, ops_named
 from qdialect.lowering.ir.lowered import Phase, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.x86_to_llvm.openmp import add_entry, outline
 from qdialect.passes.registry import register
 from qdialect.support.late_imports import UNINTERRUPTED

@@ -13,7 +13,7 @@ from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOr
 from qdialect.dialect import BlockDenseOp, BlockGatherOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.cost.strategy import rows_for, split
-from qdialect.lowering.ir.strides import Axis, View, collapse, row_major
+from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     COLUMNS,
     BlockProducts,
