@@ -148,12 +148,16 @@ class BlockWeights:
         return np.repeat(by_block, self.block, axis=1)[:, : self.depth]
 
 
-def ordered_product(data: F32Array, matrix: F32Array) -> F32Array:
-    """``y = fma(x_k, w_k, y)``, k ascending, from zero: data [..., K] times matrix [N, K], giving [..., N]."""
+def ordered_product(data: F32Array, matrix: F32Array, *, is_rounded: bool = False) -> F32Array:
+    """``y = fma(x_k, w_k, y)``, k ascending, from zero: data [..., K] times matrix [N, K], giving [..., N].
+
+    A product that `is_rounded` is so before it is added.
+    """
     total = np.zeros((*data.shape[:-1], len(matrix)), np.float32)
     with np.errstate(all="ignore"):
         for k in range(data.shape[-1]):
-            total = multiply_add(data[..., k, np.newaxis], matrix[:, k], total)
+            x, w = data[..., k, np.newaxis], matrix[:, k]
+            total = x * w + total if is_rounded else multiply_add(x, w, total)
     return total
 
 
@@ -187,14 +191,15 @@ def quantize_blocks(data: F32Array, block: int, f16_scales: bool) -> tuple[NDArr
     return integers.reshape(*data.shape[:-1], -1)[..., :depth], scales
 
 
-def quantized_product(data: F32Array, weights: BlockWeights, block: int, f16_scales: bool) -> F32Array:
+def quantized_product(
+    integers: NDArray[np.int32], data_scales: F32Array, weights: BlockWeights, block: int
+) -> F32Array:
     """``y = fma(f32(c), round(d * s), y)``, blocks of the rows ascending, from zero; zero points are integers.
 
-    a and d are those of `quantize_blocks` with blocks of `block`, c is the exact sum of ``a * (q - z)`` of a block, and
-    s the scale of the block of weights that has it.
+    Integers a [..., K] in blocks of `block` have the scales d [..., ceil(K / block)]; c is the exact sum of
+    ``a * (q - z)`` of a block, and s the scale of the block of weights that has it.
     """
-    integers, data_scales = quantize_blocks(data, block, f16_scales)
-    total, differences = np.zeros((*data.shape[:-1], len(weights.scales)), np.float32), weights.differences()
+    total, differences = np.zeros((*integers.shape[:-1], len(weights.scales)), np.float32), weights.differences()
     for index in range(data_scales.shape[-1]):
         part = slice(index * block, (index + 1) * block)
         # Exact in float64.

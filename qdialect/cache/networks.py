@@ -20,7 +20,7 @@ from qdialect.lowering.x86_to_llvm.to_llvm import keep_to_target
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
-from qdialect.runtime.jit import PERF_MAP
+from qdialect.runtime.library import PERF_MAP
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.targets import Target
 

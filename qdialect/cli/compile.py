@@ -10,7 +10,7 @@ from pathlib import Path
 
 import qdialect
 from qdialect.aot.artifact import Artifact, artifact_of
-from qdialect.aot.cpu_dispatch import versions_of
+from qdialect.aot.cpu_dispatch import symbol_part, versions_of
 from qdialect.aot.headers import c_header, cpp_header
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
@@ -23,8 +23,8 @@ from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
 from qdialect.driver.tuning import tuned
 from qdialect.frontends.model_files import FORMATS, is_float32, read_model
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.lowered import target_name_of
-from qdialect.lowering.pipeline.phases import lower, threads_of
+from qdialect.lowering.ir.lowered import Lowered, target_name_of
+from qdialect.lowering.pipeline.phases import lower, lower_with_lines, threads_of
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import is_device, is_regular, is_same_file, write_files
 from qdialect.support.log import tell_float32
@@ -67,6 +67,7 @@ class Arguments(argparse.Namespace):
     batch: int | str
     name: str | None
     tune: bool
+    debug_info: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,6 +105,11 @@ def parser() -> CommandParser:
         help="measure kernels in several variants on this machine, take the fastest of each, and print what it won on "
         "stderr; for one CPU whose features this machine has",
     )
+    made.add_argument(
+        *("-g", "--debug-info"),
+        action="store_true",
+        help="line tables for gdb and perf: they show the text of phase x86, which is written beside FILE",
+    )
     return made
 
 
@@ -118,8 +124,9 @@ def _compile(options: Arguments) -> int:
     path = Path(options.output)
     name = checked_name(options.name if options.name is not None else name_of_file(path))
     _check_output(options, path)
-    artifact = _artifact(options, name)
-    contents = _EMITTED[options.emit](artifact, path)
+    listings: dict[Path, bytes] = {}
+    artifact = _artifact(options, name, path, listings)
+    contents = {**_EMITTED[options.emit](artifact, path), **listings}
     if options.output == "-":
         terminal.write_output("-", contents[path])
     else:
@@ -127,10 +134,11 @@ def _compile(options: Arguments) -> int:
     return 0
 
 
-def _artifact(options: Arguments, name: str) -> Artifact:
+def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, bytes]) -> Artifact:
+    """The network of the model, and in `listings` the files that its line tables name."""
     if options.batch == DYNAMIC:
-        if options.tune:
-            raise InputError(f"--tune must be given with a batch of one size, but got --batch {DYNAMIC}")
+        for option in (["--tune"] if options.tune else []) + (["--debug-info"] if options.debug_info else []):
+            raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
         network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
@@ -142,7 +150,18 @@ def _artifact(options: Arguments, name: str) -> Artifact:
     threads = threads_of(module, options.threads)
     if options.tune:
         module = _tuned(module, targets)
-    return artifact_of(name, targets, [lower(module, target, threads=threads) for target in targets])
+    lowered: list[Lowered] = []
+    for target in targets:
+        if options.debug_info:
+            listing = path.with_suffix(f".{symbol_part(target)}.mlir").absolute()
+            if is_same_file(listing, Path(options.model)):
+                raise InputError(f"--output must be such that '{listing}', for --debug-info, is not the model")
+            found, text = lower_with_lines(module, target, listing, threads=threads)
+            listings[listing] = text.encode()
+        else:
+            found = lower(module, target, threads=threads)
+        lowered.append(found)
+    return artifact_of(name, targets, lowered)
 
 
 def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
@@ -160,6 +179,8 @@ def _check_output(options: Arguments, path: Path) -> None:
         raise InputError(f"--output must name a file, but got '{options.output}'")
     if is_same_file(path, Path(options.model)) and is_regular(path):
         raise InputError(f"--output must not name the model, but got '{path}'")
+    if options.debug_info and not is_binary:
+        raise InputError(f"--debug-info must be given with --emit so or obj, but got --emit {options.emit}")
     if is_binary and (options.output == "-" or is_device(path)):
         raise InputError(
             f"--emit {options.emit} writes several files, so that --output must name one, but got '{path}'"

@@ -15,10 +15,12 @@ from typing import Any
 from qdialect.cli import terminal
 from qdialect.cli.arguments import CommandParser, add_target_arguments, target_name
 from qdialect.cli.explorer.data import Explored, explored
+from qdialect.cli.explorer.main import node_data
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.frontends.model_files import FORMATS
 from qdialect.runtime.compiler import check_target
 from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.files import write_files
 from qdialect.support.options import ImportOptions
 from qdialect.targets import resolve
 
@@ -31,6 +33,8 @@ examples:
   qdialect-explore model.tflite -o page.html              compile, measure, write the page
   qdialect-explore model.onnx -o page.html --target avx2  code of another CPU that this machine has the features of
   qdialect-explore model.onnx -o page.html --no-measure   without times
+  qdialect-explore model.tflite -o data.json              data.time.json, data.bound.json, data.kernel.json and
+                                                          data.runner.json, for the nodes in Google's Model Explorer
 """
 
 
@@ -53,17 +57,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write the page, as .html")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the page, as .html, or node data, as .json"
+    )
     add_import_arguments(parser)
     add_target_arguments(parser.add_argument)
-    parser.add_argument("--no-measure", action="store_true", help="call nothing: the page has no times")
+    parser.add_argument("--no-measure", action="store_true", help="call nothing: there are no times")
     return parser
 
 
 def _explore(options: Arguments, importing: ImportOptions) -> int:
     path = Path(options.output)
-    if path.suffix != ".html":
-        raise InputError(f"--output must name an .html file, but got '{options.output}'")
+    if path.suffix not in (".html", ".json"):
+        raise InputError(f"--output must name an .html or .json file, but got '{options.output}'")
     target, is_measured = resolve(target_name(options)), not options.no_measure
     try:
         check_target(target)
@@ -72,10 +78,13 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
             terminal.say(f"{PROGRAM}: warning: nothing is measured: {error}")
         is_measured = False
     found = explored(Path(options.model), target, importing, is_measured=is_measured, progress=terminal.progress)
-    terminal.write_file(options.output, page(found).encode(errors="replace"))
-    print(
-        f"wrote {options.output}: {len(found.nodes)} nodes, {len(found.ops)} fused ops, {len(found.calls)} kernel calls"
-    )
+    if path.suffix == ".json":
+        contents = {path.with_suffix(f".{kind}.json"): json.dumps(one) for kind, one in node_data(found).items()}
+    else:
+        contents = {path: page(found)}
+    write_files({name: text.encode(errors="replace") for name, text in contents.items()})
+    counts = f"{len(found.nodes)} nodes, {len(found.ops)} fused ops, {len(found.calls)} kernel calls"
+    print(f"wrote {', '.join(map(str, contents))}: {counts}")
     return 0
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import cast
 
-from qdialect.dialect.block_ops import BlockDenseOp, BlockGatherOp, BlockWeightOp
+from qdialect.dialect.block_ops import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, BlockWeightOp
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.dynamic_ops import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.elementwise_ops import (
@@ -130,6 +130,7 @@ __all__ = [
     "ArgMinOp",
     "AvgPool2DOp",
     "BlockDenseOp",
+    "BlockDynamicDenseOp",
     "BlockGatherOp",
     "BlockWeightOp",
     "BroadcastOp",

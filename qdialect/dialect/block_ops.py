@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from qdialect.arithmetic.block_weights import BLOCK_STEP, WEIGHT_BITS, packed_bytes
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect.fields import I64, attribute, choice, operand, optional_operand, result
+from qdialect.dialect.fields import BOOL, I64, attribute, choice, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import BLOCK_ZERO_POINTS, BYTES_2D, FLOAT, FLOAT_2D, INDEX, element_of, shape_of
+from qdialect.dialect.type_constraints import (
+    BLOCK_ZERO_POINTS,
+    BYTES_2D,
+    FLOAT,
+    FLOAT_2D,
+    INDEX,
+    SIGNED,
+    element_of,
+    shape_of,
+)
 from qdialect.ir._mlir import ir
 
 _LARGEST_INTEGER_BLOCK = 2**16
-"""Weights of a block whose integer products an i32 holds."""
+"""Weights of a block whose products with bytes an i32 holds."""
+
+LARGEST_DYNAMIC_BLOCK = 2**15
+"""The same, where bytes have a zero point."""
 
 
 class BlockWeightOp(QnnOp):
@@ -51,12 +64,28 @@ def _require_bits(bits: int) -> None:
     require(bits in WEIGHT_BITS, "C2", f"bits must be 2, 4 or 8, but got {bits}")
 
 
+def _product_shape(data: Shape, weight: Shape, bits: int) -> Shape:
+    _require_bits(bits)
+    require(len(data) > 0, "C1", "data must have at least 1 dimension, but got 0")
+    (rows, found), wanted = weight, packed_bytes(data[-1], bits)
+    require(found == wanted, "C1", f"weight must have {wanted} bytes a row, but got {found}")
+    return (*data[:-1], rows)
+
+
+def _check_integers(block: int, most: int, zero_points: ir.Value | None) -> None:
+    bounds = f"a block of data must have at most {most} weights"
+    require(block <= most, "C7", f"{bounds}, but got {block}")
+    element = "ui8" if zero_points is None else element_of(zero_points.type)
+    require(element == "ui8", "C7", f"zero_points must be ui8, but got {element}")
+
+
 class BlockDenseOp(BlockWeightOp, name="block_dense"):
     """Product of f32 data with weights in blocks: ``[..., K] x [N, K] -> [..., N]``.
 
     With `activations` f32 the data x stays f32, and y is by `order`, from zero and every step rounded once:
 
-    - terms: ``y = fma(x_k, round((q_k - z) * s), y)``, k ascending: `qnn.f32_matmul` of the f32 values;
+    - terms: ``y = fma(x_k, round((q_k - z) * s), y)``, k ascending: `qnn.f32_matmul` of the f32 values, and with
+      `rounded_products` that op's, too: a product is rounded before it is added;
     - blocks: ``y = fma(t, s, y)``, blocks ascending, ``t = fma(x_k, q_k - z, t)`` from zero, k ascending;
     - scale_last: ``y * s``, y the t of the one block.
 
@@ -70,6 +99,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
       C6: order scale_last must have one block
       C7: for activations of i8_block a block of data must have at most 65536 weights, and zero_points be bytes
       C8: activation_block must be 0, or a multiple of 16; where there are several blocks it divides block
+      C9: rounded_products must go with activations f32 and order terms
     """
 
     data = operand(FLOAT)
@@ -80,6 +110,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
     activation_block = attribute(I64, 0)
     activation_scale = attribute(choice(ActivationScale), ActivationScale.F32)
     order = attribute(choice(SumOrder), SumOrder.TERMS)
+    rounded_products = attribute(BOOL, False)
     output = result(FLOAT)
 
     @property
@@ -94,12 +125,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        (data, (rows, found), *_), bits = shapes, attributes["bits"]
-        _require_bits(bits)
-        require(len(data) > 0, "C1", "data must have at least 1 dimension, but got 0")
-        wanted = packed_bytes(data[-1], bits)
-        require(found == wanted, "C1", f"weight must have {wanted} bytes a row, but got {found}")
-        return (*data[:-1], rows)
+        return _product_shape(shapes[0], shapes[1], attributes["bits"])
 
     def check(self) -> None:
         self.infer_shape(self.operand_shapes(), {"bits": self.bits})
@@ -108,16 +134,53 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
         holds = blocks == 1 or self.order is not SumOrder.SCALE_LAST
         require(holds, "C6", f"order scale_last must have 1 block, but got {blocks}")
         if self.activations is BlockActivations.I8_BLOCK:
-            self._check_integers()
+            _check_integers(min(self.data_block, self.depth), _LARGEST_INTEGER_BLOCK, self.zero_points)
         holds = size == 0 or (size > 0 and size % BLOCK_STEP == 0 and (blocks == 1 or self.block % size == 0))
         wanted = f"0, or a multiple of {BLOCK_STEP}" + f" that divides {self.block}" * (blocks > 1)
         require(holds, "C8", f"activation_block must be {wanted}, but got {size}")
+        found = self.activations, self.order
+        holds = not self.rounded_products or found == (BlockActivations.F32, SumOrder.TERMS)
+        require(holds, "C9", f"rounded_products must go with f32 and terms, but got {found[0]} and {found[1]}")
 
-    def _check_integers(self) -> None:
-        found, bounds = min(self.data_block, self.depth), f"must have at most {_LARGEST_INTEGER_BLOCK} weights"
-        require(found <= _LARGEST_INTEGER_BLOCK, "C7", f"a block of data {bounds}, but got {found}")
-        element = "ui8" if self.zero_points is None else element_of(self.zero_points.type)
-        require(element == "ui8", "C7", f"zero_points must be ui8, but got {element}")
+
+class BlockDynamicDenseOp(BlockWeightOp, name="block_dynamic_dense"):
+    """Product of i8 data a, quantized at run time, with weights in blocks: ``[..., K] x [N, K] -> [..., N]``, f32.
+
+    `scale` d and `zero_point` z_a are of the data, or of each row, as those of `qnn.dynamic_dense`. With the exact sum
+    c of ``(a - z_a) * (q - z)`` of a block ``y = fma(f32(c), round(d * s), y)``, blocks ascending, from zero.
+
+    Constraints:
+      C1: data must have K as its last dimension, and weight ceil(K * bits / 8) bytes a row
+      C6: scale and zero_point must have 1 element, or the data's shape with a last dimension of 1
+      C7: a block must have at most 32768 weights, and zero_points be bytes
+    """
+
+    data = operand(SIGNED)
+    weight = operand(BYTES_2D)
+    scale = operand(FLOAT)
+    zero_point = operand(SIGNED)
+    scales = operand(FLOAT_2D)
+    zero_points = optional_operand(BLOCK_ZERO_POINTS)
+    output = result(FLOAT)
+
+    @property
+    def depth(self) -> int:
+        """K."""
+        return shape_of(self.data.type)[-1]
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return _product_shape(shapes[0], shapes[1], attributes["bits"])
+
+    def check(self) -> None:
+        self.infer_shape(self.operand_shapes(), {"bits": self.bits})
+        self.check_blocks(self.weight, self.scales, self.zero_points, self.depth)
+        rows = (*shape_of(self.data.type)[:-1], 1)
+        for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
+            found = shape_of(value.type)
+            holds = prod(found) == 1 or found == rows
+            require(holds, "C6", f"{name} must have 1 element or the shape {list(rows)}, but got {list(found)}")
+        _check_integers(min(self.block, self.depth), LARGEST_DYNAMIC_BLOCK, self.zero_points)
 
 
 class BlockGatherOp(BlockWeightOp, name="block_gather"):

@@ -44,8 +44,8 @@ class FuseBlockWeights(Pattern[PackedWeights]):
         numbers = _numbers_of(op.matrix)
         if numbers is None:
             return None
-        if numbers.integers.ndim != 2 or op.rounded_products:
-            return MatchFailure("must multiply by one matrix, and round once in each step")
+        if numbers.integers.ndim != 2:
+            return MatchFailure("must multiply by one matrix")
         rows = numbers.moved(np.transpose)
         size = _block_of(rows.scales, rows.zero_points)
         by_block = rows.scales[:, ::size], rows.zero_points[:, ::size]
@@ -56,7 +56,8 @@ class FuseBlockWeights(Pattern[PackedWeights]):
     def rewrite(self, op: F32MatmulOp, match: PackedWeights, rewriter: Rewriter) -> None:
         with rewriter.before(op):
             operands = [constant(np.ascontiguousarray(one)) for one in match.operands]
-            product = build(BlockDenseOp, op.data, *operands, element="f32", bits=match.bits, block=match.block)
+            form: dict[str, Any] = {"bits": match.bits, "block": match.block, "rounded_products": op.rounded_products}
+            product = build(BlockDenseOp, op.data, *operands, element="f32", **form)
         rewriter.replace(op, product.output)
 
 

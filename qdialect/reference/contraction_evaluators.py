@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import IntArray, QuantizedArray
 from qdialect.arithmetic.activations import ACTIVATIONS
-from qdialect.arithmetic.block_weights import BlockWeights, ordered_product, product_by_blocks, quantized_product
+from qdialect.arithmetic.block_weights import (
+    BlockWeights,
+    ordered_product,
+    product_by_blocks,
+    quantize_blocks,
+    quantized_product,
+)
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.arithmetic.requantization import i16_requantize
@@ -19,6 +25,7 @@ from qdialect.dialect import (
     AnyContraction,
     AnyFused,
     BlockDenseOp,
+    BlockDynamicDenseOp,
     BlockGatherOp,
     Conv2DOp,
     ConvTranspose2DOp,
@@ -262,13 +269,25 @@ def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
 def _block_dense(op: BlockDenseOp, operands: Arrays) -> Array:
     data, weights = operands[0], _block_weights(op, *operands[1:])
     if op.activations is BlockActivations.I8_BLOCK:
-        return quantized_product(data, weights, op.data_block, op.activation_scale is ActivationScale.F16)
+        quantized = quantize_blocks(data, op.data_block, op.activation_scale is ActivationScale.F16)
+        return quantized_product(*quantized, weights, op.data_block)
     if op.order is SumOrder.BLOCKS:
         return product_by_blocks(data, weights)
     if op.order is SumOrder.TERMS:
-        return ordered_product(data, weights.values())
+        return ordered_product(data, weights.values(), is_rounded=op.rounded_products)
     with np.errstate(all="ignore"):
         return ordered_product(data, weights.differences()) * weights.scales[:, 0]
+
+
+@evaluates(BlockDynamicDenseOp)
+def _block_dynamic_dense(op: BlockDynamicDenseOp, operands: Arrays) -> Array:
+    data, weight, scale, zero_point, *parameters = operands
+    weights, rows = _block_weights(op, weight, *parameters), (*data.shape[:-1], 1)
+    scale, zero_point = (
+        np.broadcast_to(one.reshape(-1) if one.size == 1 else one, rows) for one in (scale, zero_point)
+    )
+    scales = np.broadcast_to(scale, (*rows[:-1], weights.scales.shape[1]))
+    return quantized_product(data.astype(np.int32) - zero_point, scales, weights, op.block)
 
 
 @evaluates(BlockGatherOp)
@@ -278,6 +297,6 @@ def _block_gather(op: BlockGatherOp, operands: Arrays) -> Array:
 
 
 def _block_weights(
-    op: BlockDenseOp | BlockGatherOp, weight: Array, scales: Array, points: Array | None = None
+    op: BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp, weight: Array, scales: Array, points: Array | None = None
 ) -> BlockWeights:
     return BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth)

@@ -368,7 +368,8 @@ def _feeds(arrays: Sequence[object], named: Mapping[str, object]) -> tuple[Mappi
 
 def _title(executable: Executable) -> str:
     threads = executable.threads
-    return f"qdialect.Executable for {executable.target}, {threads} thread{'s' * (threads != 1)}"
+    runner = f" for {executable.target}" if executable.target else ""
+    return f"qdialect.Executable{runner}, {threads} thread{'s' * (threads != 1)}"
 
 
 def _facts(executable: Executable) -> Iterable[tuple[str, str, str]]:

@@ -14,13 +14,11 @@ from qdialect.aot.object_file import WRAPPER, functions_of
 from qdialect.ir._mlir import ExecutionEngine, ir, llvm
 from qdialect.ir.context import captured_diagnostics
 from qdialect.lowering.x86_to_llvm.to_llvm import optimization_level
+from qdialect.runtime.library import PERF_MAP
 from qdialect.runtime.native import BoundCall, packed_call
 from qdialect.support.diagnostics import CompileError
 
 _WORD = 64
-
-PERF_MAP = "QDIALECT_PERF_MAP"
-"""The environment variable with which ``perf`` finds the names of functions that were compiled in a process."""
 
 PERF_FOLDER = os.path.join("/", "tmp")
 """Where it looks for them, whatever the environment says of temporary files."""

@@ -21,6 +21,8 @@ from qdialect.runtime.memory import CallLock
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.files import is_regular
 
+PERF_MAP = "QDIALECT_PERF_MAP"
+"""The environment variable with which ``perf`` finds the names of functions of this process."""
 _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
@@ -55,7 +57,7 @@ _IN_PLACE: dict[tuple[int, int], tuple[tuple[int, int], SharedObject]] = {}
 def library_at(path: Path) -> Library:
     """The library at `path`; raises `LoadError` as `qdialect.load` documents.
 
-    A copy in memory is loaded, so that the file may be overwritten while the network runs.
+    A copy in memory is loaded, so that the file may be overwritten while the network runs; with `PERF_MAP` the file.
     """
     content = _read(path)
     _check(content, f"'{path}'")
@@ -105,6 +107,9 @@ def _library(content: bytes, title: str, path: Path | None) -> Library:
 
 def _mapped(content: bytes, path: Path | None) -> tuple[SharedObject, KeptFile]:
     file = KeptFile("qdialect-network", content)
+    if path is not None and PERF_MAP in os.environ:
+        # Debuggers and profilers read symbols and line tables from files.
+        return _in_place(path), file
     try:
         return SharedObject(file.path), file
     except OSError:

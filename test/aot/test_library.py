@@ -16,8 +16,10 @@ import qdialect
 from qdialect.aot import record
 from qdialect.aot.external_header import quoted
 from qdialect.aot.network import checked_name, name_of_file
+from qdialect.cli import compile as command
 from qdialect.ir.context import parse
 from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.runtime.library import PERF_MAP
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import DTYPES
 
@@ -114,6 +116,38 @@ def test_code_for_every_cpu_uses_what_every_cpu_has(folder: Path, name: str) -> 
     assert bool([body for function, body in bodies.items() if "model.avx512vnni" in function and "%zmm" in body]) == (
         name == "many.so"
     )
+
+
+def test_line_tables_name_the_text_beside_the_library(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(folder, CONVOLUTION, "-g", "--targets", "znver4,cascadelake,x86-64", "--name", "model", output="lines.so")
+    compiled(folder, DIVISIBLE, "-g", "--threads", "2", "--emit", "obj", output="lines.o")
+    plain, with_lines = (
+        ran(tool("objdump"), "--disassemble", *options, name, folder=folder).splitlines()[3:]
+        for name, options in (("many.so", []), ("lines.so", ["--line-numbers"]))
+    )
+    place = re.compile(r"(/.*\.mlir):(\d+)(?: \(discriminator \d+\))?$|\S+\(\):$")
+    assert [line for line in with_lines if not place.match(line)] == plain
+    shown: list[str] = []
+    listed = ""
+    for line in with_lines:
+        if (found := place.match(line)) and found[1]:
+            listed = Path(found[1]).read_text().splitlines()[int(found[2]) - 1]
+        elif "\tvpdpbusd" in line:
+            shown.append(listed)
+    assert shown
+    assert all("vpdpbusd" in listed for listed in shown)
+    assert "lines.x86_64.mlir" in ran(tool("objdump"), "--dwarf=decodedline", "lines.so", folder=folder)
+    monkeypatch.setenv(PERF_MAP, "1")
+    assert qdialect.load(folder / "lines.so").inputs[0].name == "image"
+    assert f"{folder / 'lines.so'}\n" in Path("/proc/self/maps").read_text()
+    for options, message in (
+        (["--emit", "llvm"], "--debug-info must be given with --emit so or obj, but got --emit llvm"),
+        (["--batch", "dynamic"], "--debug-info must be given with a batch of one size, but got --batch dynamic"),
+    ):
+        assert command.main([str(folder / "model.mlir"), "-o", str(folder / "refused"), "-g", *options]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_weights_that_versions_share_are_stored_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ import qdialect
 from qdialect.cli import explore
 from qdialect.cli.explorer.assembly import functions, hottest
 from qdialect.cli.explorer.data import Explored, explored
+from qdialect.cli.explorer.main import graphs, node_data
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.support.interface import kernel_names
 from qdialect.support.options import ImportOptions
@@ -95,6 +97,55 @@ def test_regions_of_the_framework_are_marked_and_the_others_have_kernels(divided
     assert all(read < op["id"] for op in divided.ops for read in op["reads"])
 
 
+def test_data_of_nodes_is_laid_over_the_model(divided: Explored, tmp_path: Path) -> None:
+    data = node_data(divided)
+    titles = {node["outputs"][0]: node["kind"] for node in divided.nodes}
+    runners = {titles[name]: entry["value"] for name, entry in data["runner"]["results"].items()}
+    assert runners["Hardmax"] == divided.regions[1]["runner"] != runners["Conv"] == runners["Add"] == "qdialect"
+    kernels = {name: entry["value"].split(", ") for name, entry in data["kernel"]["results"].items()}
+    assert {one for names in kernels.values() for one in names} <= divided.kernels.keys()
+    assert not any(titles[name] == "Hardmax" for name in kernels)
+    # A kernel of several nodes counts once.
+    owned = {call for node in divided.nodes for call in node["calls"]}
+    wanted = 1e6 * sum(call["seconds"] for call in divided.calls if call["id"] in owned)
+    assert sum(entry["value"] for entry in data["time"]["results"].values()) == pytest.approx(wanted, abs=0.1)
+    assert all(0 <= entry["value"] <= 100 for entry in data["bound"]["results"].values())
+
+    assert explore.main([str(model(tmp_path)), "-o", str(tmp_path / "a.json"), "--no-measure"]) == 0
+    assert {path.name for path in tmp_path.glob("a.*")} == {"a.kernel.json", "a.runner.json"}
+    assert json.loads((tmp_path / "a.runner.json").read_text())["results"].keys() == data["runner"]["results"].keys()
+
+
+def test_model_explorer_has_a_graph_of_each_phase(tmp_path: Path) -> None:
+    found = {graph["id"]: graph["nodes"] for graph in graphs(model(tmp_path), ImportOptions(), host())}
+    phases = ("qnn", "fused", "linalg", "vector")
+    assert list(found) == ["model", *(f"region {number}: {phase}" for number in (0, 2) for phase in phases)]
+    for nodes in found.values():
+        places = {node["id"]: len(node["outputsMetadata"]) for node in nodes}
+        assert len(places) == len(nodes)
+        edges = [edge for node in nodes for edge in node["incomingEdges"]]
+        assert edges
+        assert all(int(edge["sourceNodeOutputId"]) < places[edge["sourceNodeId"]] for edge in edges)
+    labels = {node["label"] for node in found["region 0: fused"]}
+    assert {"arguments", "qnn.fused_conv2d"} <= labels
+    layers = {node["namespace"].split("/")[0] for node in found["region 0: vector"]}
+    assert layers
+    assert all(layer.startswith("kernel_") for layer in layers)
+
+
+def test_model_explorer_finds_the_extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = pytest.importorskip("model_explorer.extension_manager").ExtensionManager(["qdialect.cli.explorer"])
+    # As in its own process, which imports the extension last.
+    monkeypatch.delitem(sys.modules, "qdialect.cli.explorer.main")
+    explorer.load_extensions()
+    path = tmp_path / "a.mlir"
+    path.write_text(CONVOLUTION)
+    command: dict[str, object] = {"extensionId": "qdialect", "cmdId": "convert", "modelPath": str(path), "settings": {}}
+    collections = explorer.run_cmd(command)["graphCollections"]
+    names = [[graph["id"] for graph in collection["graphs"]] for collection in collections]
+    assert names == [["model", "qnn", "fused"], ["linalg", "vector"]]
+
+
 def test_no_name_ends_an_element_of_the_page() -> None:
     title = "</script><b>&"
     text = explore.page(Explored(title, "host", [{"title": title}], []))
@@ -118,7 +169,7 @@ def test_the_hot_loop_is_the_one_with_the_most_dot_products() -> None:
 
 def test_the_page_must_be_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert explore.main([str(model(tmp_path)), "-o", str(tmp_path / "a.svg")]) == 1
-    assert "error: --output must name an .html file" in capsys.readouterr().err
+    assert "error: --output must name an .html or .json file" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")

@@ -255,6 +255,7 @@ OWN_SHAPES = {
     "qnn.i16_matmul": {"weight": (4, 3)},
     "qnn.i16_layer_norm": {"weight": (4,)},
     "qnn.block_dense": {"data": (2, 32), "weight": (4, 16), "scales": (4, 2), "zero_points": (4, 1)},
+    "qnn.block_dynamic_dense": {"data": (2, 32), "weight": (4, 16), "scales": (4, 2), "zero_points": (4, 1)},
     "qnn.block_gather": {"weight": (4, 16), "scales": (4, 2), "zero_points": (4, 1)},
 }
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]

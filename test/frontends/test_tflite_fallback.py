@@ -18,6 +18,7 @@ from tolerances import assert_floats_within
 import qdialect
 from qdialect.arithmetic.block_weights import pack
 from qdialect.frontends import frameworks
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
@@ -355,7 +356,8 @@ def narrow(kind: str, bits: int, dtype: str) -> bytes:
     values = random.integers(low, -low, shapes[1])
     held = pack(values.reshape(1, -1) & (2**bits - 1), bits)
     model.buffers[1].data = memoryview(held.tobytes())
-    model.buffers[2].data = memoryview(random.integers(-50, 50, 5).astype(np.int32).tobytes())
+    bias = random.integers(-50, 50, 5).astype(np.float32 if dtype == "FLOAT32" else np.int32)
+    model.buffers[2].data = memoryview(bias.tobytes())
     graph = SCHEMA.SubGraphT()
     model.subgraphs, graph.tensors, graph.operators = [graph], [], []
 
@@ -368,9 +370,10 @@ def narrow(kind: str, bits: int, dtype: str) -> bytes:
     element, is_f32 = getattr(types, dtype), dtype == "FLOAT32"
     x = added(graph, "x", shapes[0], element, None if is_f32 else by(0.05))
     w = added(graph, "w", shapes[1], types.INT4 if bits == 4 else 19, by(*steps), 1)
-    bias = -1 if is_f32 else added(graph, "b", (5,), types.INT32, by(*(0.05 * one for one in steps)), 2)
+    scales = None if is_f32 else by(*(0.05 * one for one in steps))
+    b = added(graph, "b", (5,), types.FLOAT32 if is_f32 else types.INT32, scales, 2)
     y = added(graph, "y", shapes[2], element, None if is_f32 else by(0.04))
-    operator = add_operator(model, getattr(SCHEMA.BuiltinOperator, kind), [x, w, bias], [y])
+    operator = add_operator(model, getattr(SCHEMA.BuiltinOperator, kind), [x, w, b], [y])
     name = NARROW_OPTIONS[kind]
     operator.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, name)
     operator.builtinOptions = getattr(SCHEMA, f"{name}T")()
@@ -382,13 +385,20 @@ def narrow(kind: str, bits: int, dtype: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("kind", "bits", "dtype"),
-    [("FULLY_CONNECTED", 4, "FLOAT32"), ("FULLY_CONNECTED", 2, "INT8"), ("CONV_2D", 4, "INT8")],
+    [
+        ("FULLY_CONNECTED", 4, "FLOAT32"),
+        ("FULLY_CONNECTED", 2, "INT8"),
+        ("CONV_2D", 4, "INT8"),
+        ("CONV_2D", 4, "FLOAT32"),
+    ],
 )
 def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -> None:
     """They compute as the same integers of 8 bits in the reference kernels, and otherwise in LiteRT's others."""
     path, random = saved(tmp_path, narrow(kind, bits, dtype)), np.random.default_rng(0)
     drawn = random.integers(-128, 128, NARROW_SHAPES[kind][0])
     x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
+    is_packed = "qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))
+    assert is_packed == ((kind, dtype) == ("FULLY_CONNECTED", "FLOAT32"))
     assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
     assert_equal(
         qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(x), whole(path, x, kernels="AUTO")
@@ -397,9 +407,13 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
         qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
 
 
-def test_weights_of_few_bits_beside_16_bits(tmp_path: Path) -> None:
-    path = saved(tmp_path, narrow("FULLY_CONNECTED", 4, "INT16"))
-    with pytest.raises(qdialect.ImportModelError, match="'w' must be of 8 bits beside i16, but got 4"):
+@pytest.mark.parametrize(
+    ("kind", "bits", "dtype", "wanted"),
+    [("FULLY_CONNECTED", 4, "INT16", "8 bits beside i16"), ("CONV_2D", 2, "FLOAT32", "4 or 8 bits in a convolution")],
+)
+def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, wanted: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, narrow(kind, bits, dtype))
+    with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of {wanted}, but got {bits}"):
         qdialect.compile(path, profile="tflite", fallback="none")
 
 

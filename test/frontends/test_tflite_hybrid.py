@@ -95,6 +95,46 @@ def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
     check(dense(6, is_asymmetric), x)
 
 
+def adjoint_options(builder: Builder) -> int:
+    builder.StartObject(3)
+    return builder.EndObject()
+
+
+_WEIGHT_ONLY = {
+    KIND.FULLY_CONNECTED: ((5, 37), 0, 5, (OPTIONS.FullyConnectedOptions, dense_options(False, RELU))),
+    KIND.BATCH_MATMUL: ((1, 37, 5), 2, 1, (OPTIONS.BatchMatMulOptions, adjoint_options)),
+}
+
+
+@pytest.mark.parametrize("kind", _WEIGHT_ONLY)
+def test_weights_that_a_node_dequantizes_stay_packed(kind: int) -> None:
+    shape, axis, scales, option = _WEIGHT_ONLY[kind]
+    writer = ModelWriter("weight-only")
+    x, weight = writer.tensor("x", (3, 37), np.float32), quantized_weight(writer, shape, axis, scales)
+    numbers = writer.tensor("numbers", shape, np.float32)
+    writer.operator(KIND.DEQUANTIZE, [weight], numbers)
+    y = writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
+    bias = [writer.constant("bias", drawn(1, 5))] if kind == KIND.FULLY_CONNECTED else []
+    writer.operator(kind, [x, numbers, *bias], y, *option)
+    content = writer.finish([x], [y])
+    assert "qnn.block_dense" in str(import_tflite(content))
+    check(content, drawn(2, 3, 37))
+
+
+@pytest.mark.parametrize("scales", [1, 9])
+@pytest.mark.parametrize("row", [(7,), (2, 3)])
+def test_rows_of_a_table_that_stays_packed(row: tuple[int, ...], scales: int) -> None:
+    writer, random = ModelWriter("embedding"), np.random.default_rng(8)
+    x = writer.tensor("x", (4,), np.int32)
+    steps = Quantization(tuple(random.uniform(0.01, 0.05, scales).tolist()), (0,) * scales, 0)
+    table = writer.constant("table", random.integers(-8, 8, (9, *row)).astype(np.int8), steps)
+    y = writer.tensor("y", (4, *row), np.float32)
+    writer.operator(KIND.EMBEDDING_LOOKUP, [x, table], y)
+    content = writer.finish([x], [y])
+    assert "{bits = 4 : i64" in str(import_tflite(content))
+    check(content, np.array([8, 0, 3, 8], np.int32))
+
+
 def test_zero_points_of_many_ties() -> None:
     sides = np.random.default_rng(5).uniform(0.1, 9, 500).astype(np.float32)
     x = np.zeros((500, 37), np.float32)
@@ -263,6 +303,18 @@ def test_weights_alone(axis: int | None, dtype: Any) -> None:
     writer.operator(KIND.DEQUANTIZE, [narrow], weight)
     writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, OPTIONS.FullyConnectedOptions, dense_options(False))
     check(writer.finish([x], [y]), drawn(8, 3, 37))
+
+
+@pytest.mark.parametrize("kind", [KIND.FULLY_CONNECTED, KIND.BATCH_MATMUL])
+def test_weights_of_16_bits_are_floats(kind: int) -> None:
+    """What a converter makes of a network whose constants it rounds to float16."""
+    shape, _, _, option = _WEIGHT_ONLY[kind]
+    writer = ModelWriter("float16")
+    x, weight = writer.tensor("x", (3, 37), np.float32), writer.constant("weight", drawn(3, *shape).astype(np.float16))
+    numbers, y = writer.tensor("numbers", shape, np.float32), writer.tensor("y", (*shape[:-2], 3, 5), np.float32)
+    writer.operator(KIND.DEQUANTIZE, [weight], numbers)
+    writer.operator(kind, [x, numbers, *[-1] * (kind == KIND.FULLY_CONNECTED)], y, *option)
+    check(writer.finish([x], [y]), drawn(2, 3, 37))
 
 
 # SVDF, from zero states: in integers the bits of LiteRT's reference kernel.

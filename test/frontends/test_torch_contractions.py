@@ -288,6 +288,9 @@ CONFIGURATIONS = {
     "groups": lambda: QUANTIZATION.Int8DynamicActivationIntxWeightConfig(
         weight_dtype=TORCH.int4, weight_granularity=QUANTIZATION.PerGroup(32)
     ),
+    "rows by channels": lambda: QUANTIZATION.Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=TORCH.int8, weight_granularity=QUANTIZATION.PerAxis(0)
+    ),
     "weights in groups": lambda: QUANTIZATION.Int8WeightOnlyConfig(granularity=QUANTIZATION.PerGroup(16)),
     "weights of 4 bits": lambda: of_integers(TORCH.int4, QUANTIZATION.PerGroup(32)),
     "weights of 2 bits": lambda: of_integers(TORCH.int2, QUANTIZATION.PerAxis(0)),
@@ -320,7 +323,8 @@ def test_exported(kind: str) -> None:
     (found,) = run(module, [x.numpy()])
     assert_floats_within(found, model(x).detach().numpy(), "layer")
     bits = {"groups": 4, "weights of 4 bits": 4, "weights of 2 bits": 2}.get(kind, 8)
-    counts = {op: str(module).count(op) for op in ("qnn.f32_matmul", "qnn.block_dense", f"bits = {bits} : i64")}
+    product = "qnn.block_dynamic_dense" if kind in ("groups", "rows by channels") else "qnn.block_dense"
+    counts = {op: str(module).count(op) for op in ("qnn.f32_matmul", product, f"bits = {bits} : i64")}
     assert list(counts.values()) == ([0, 0, 0] if kind == "rows" else [0, 2, 2])
 
 

@@ -13,7 +13,7 @@ from drawn_graphs import graph
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import pack
-from qdialect.dialect import BlockDenseOp, BlockGatherOp, BroadcastOp, build
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, BroadcastOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
@@ -33,6 +33,7 @@ CASES: Sequence[Case] = (
     (45, 2, 16, "bf16", "ui8", {}),
     (9, 4, 48, "f16", "f32", {"order": "blocks"}),
     (13, 8, 32, "any", "ui8", {}),
+    (29, 4, 32, "any", "ui8", {"rounded_products": True}),
     (72, 4, 32, "f16", "", I8),
     (21, 2, 32, "any", "ui8", {**I8, "activation_scale": "f16"}),
     (45, 8, 64, "f32", "ui8", {**I8, "activation_block": 32}),
@@ -88,7 +89,9 @@ def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES) -> ir.Module
 @cache
 def drawn(is_alike: bool) -> tuple[ir.Module, NDArray[np.float32], Sequence[NDArray[Any]]]:
     """Products, of integers alone where the others are as for another kind of CPU; data and results."""
-    module = products((3, 1, 100), [case for case in CASES if not is_alike or "activations" in case[-1]])
+    module = products(
+        (3, 1, 100), [case for case in CASES if not is_alike or {"activations", "rounded_products"} & {*case[-1]}]
+    )
     data = np.random.default_rng(1).normal(size=(3, 1, 100)).astype(np.float32)
     data[0, 0, 40], data[0, 0, 70], data[1, 0, :64] = np.inf, np.nan, 0
     # Ties, and a maximum so small that its reciprocal is infinite.
@@ -111,6 +114,29 @@ def test_any_number_of_rows_and_terms(shape: tuple[int, ...], count: int, target
     data = np.random.default_rng(2).normal(size=shape).astype(np.float32)
     name = target if TARGETS["avx2"].features <= host_features() else "generic"
     check_compiled(module, name, [[data]], [interpreter.run(module, [data])])
+
+
+DYNAMIC: Sequence[Case] = [(72, 4, 32, "f16", "ui8", {}), (21, 2, 100, "any", "", {}), (45, 8, 48, "f32", "ui8", {})]
+
+
+@pytest.mark.parametrize("target", [*EXECUTED, *PORTABLE])
+def test_compiled_products_of_quantized_rows_are_the_reference(target: str) -> None:
+    rng, rows = np.random.default_rng(7), (3, 1) if target in ("avx2", "generic") else (17, 1)
+    types = [tensor((*rows, 100), "i8"), tensor((*rows, 1), "f32"), tensor((*rows, 1), "i8")]
+
+    def body(data: ir.Value, scale: ir.Value, point: ir.Value) -> list[ir.Value]:
+        found: list[ir.Value] = []
+        for case in DYNAMIC:
+            weight, *own = weights(case, 100, rng)
+            form: dict[str, Any] = {"bits": case[1], "block": case[2]}
+            found.append(build(BlockDynamicDenseOp, data, weight, scale, point, *own, element="f32", **form).output)
+        return found
+
+    drawn = [rng.integers(-128, 128, (*rows, extent)).astype(np.int8) for extent in (100, 1)]
+    drawn[0][0], drawn[1][:2] = -128, [[[127]], [[-128]]]
+    inputs = [drawn[0], rng.normal(size=(*rows, 1)).astype(np.float32), drawn[1]]
+    module = graph(types, body)
+    check_compiled(module, target, [inputs], [interpreter.run(module, inputs)])
 
 
 @pytest.mark.parametrize("target", [HOST, "generic"])

@@ -75,7 +75,7 @@ def explored(
     Raises what reading, lowering and measuring raise.
     """
     progress("reading")
-    regions, modules = _modules(path, target, options)
+    regions, modules = modules_of(path, target, options)
     found = Explored(path.name, target.name, [], [_region(region) for region in regions])
     imported: dict[str, list[str]] = {}
     calls: dict[str, list[int]] = {}
@@ -104,7 +104,7 @@ def explored(
     return found
 
 
-def _modules(
+def modules_of(
     path: Path, target: Target, options: ImportOptions
 ) -> tuple[tuple[Region, ...], Sequence[ir.Module | None]]:
     """The whole network, or the regions of a divided one and the modules of those that are compiled."""

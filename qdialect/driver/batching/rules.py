@@ -188,7 +188,7 @@ def of_rows_with_residual(site: Site) -> int:
     return _with_residual(site, _row(site, _data(site)))
 
 
-@RULES.register(*_qnn("dynamic_dense"))
+@RULES.register(*_qnn("dynamic_dense", "block_dynamic_dense"))
 def of_rows_with_parameters(site: Site) -> int:
     """Scale and zero point are of the whole, or of each row."""
     axis = _row(site, _data(site))

@@ -345,7 +345,9 @@ def products(site: Site) -> None:
     site.expect(frozenset(batches[0] | rows | columns))
 
 
-@RULES.register(*_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense", "block_dense"))
+@RULES.register(
+    *_qnn("dense", "i16_dense", "matmul", "i16_matmul", "dynamic_dense", "block_dense", "block_dynamic_dense")
+)
 def rows(site: Site) -> None:
     """Rows by weights, the last dimension is summed up."""
     site.check_attributes()

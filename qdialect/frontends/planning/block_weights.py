@@ -10,9 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
-from qdialect.dialect import BlockDenseOp, BlockGatherOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
+from qdialect.dialect.block_ops import LARGEST_DYNAMIC_BLOCK
 from qdialect.dialect.constants import is_repeated
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array
+from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Quantized, Tensor
@@ -98,14 +101,38 @@ def _packed_rows(rows: BlockQuantized) -> PackedWeights | None:
     return pack_weights(rows.integers, rows.scales, rows.zero_points, rows.size)
 
 
-def block_product(emitter: Emitter, data: ir.Value, weights: PackedWeights, **how: Any) -> ir.Value:
+def block_product(emitter: OpBuilder, data: ir.Value, weights: PackedWeights, **how: Any) -> ir.Value:
     """Of data [..., K] and constant weights [N, K]."""
     form = {"bits": weights.bits, "block": weights.block, **how}
     return emitter.build(BlockDenseOp, data, *_operands(emitter, weights), element="f32", **form)
 
 
-def _operands(emitter: Emitter, weights: PackedWeights) -> list[ir.Value]:
+def takes_quantized_rows(weights: PackedWeights) -> bool:
+    """Whether a `dynamic_block_product` can have these weights."""
+    points = weights.zero_points
+    return weights.block <= LARGEST_DYNAMIC_BLOCK and (points is None or points.dtype == np.uint8)
+
+
+def dynamic_block_product(
+    emitter: OpBuilder, data: ir.Value, scale: ir.Value, zero_point: ir.Value, weights: PackedWeights
+) -> ir.Value:
+    """Of i8 data [..., K] and constant weights [N, K]; scale and zero point are those of rows, [..., 1], or one."""
+    weight, *parameters = _operands(emitter, weights)
+    form = {"bits": weights.bits, "block": weights.block}
+    return emitter.build(BlockDynamicDenseOp, data, weight, scale, zero_point, *parameters, element="f32", **form)
+
+
+def _operands(emitter: OpBuilder, weights: PackedWeights) -> list[ir.Value]:
     return [emitter.constant(part) for part in weights.operands]
+
+
+def block_rows(emitter: OpBuilder, indices: ir.Value, weights: PackedWeights) -> ir.Value:
+    """The f32 values of rows of constant weights [N, K]."""
+    # Behind K are the numbers that fill the last byte.
+    held = weights.weight.shape[1] * 8 // weights.bits
+    form = {"bits": weights.bits, "block": held if weights.block == weights.depth else weights.block}
+    found = emitter.build(BlockGatherOp, indices, *_operands(emitter, weights), element="f32", **form)
+    return take_slices(emitter, found, [Slice(0, 1, one) for one in (*shape_of(indices.type), weights.depth)])
 
 
 def gathered_rows(plan: Plan, name: str, tensor: F32Tensor, indices: Value, along: int) -> Value | None:
@@ -127,16 +154,12 @@ def gathered_rows(plan: Plan, name: str, tensor: F32Tensor, indices: Value, alon
     packed = pack_weights(integers.reshape(flat), np.asarray(parts[0]), parts[1], size)
     if packed is None:
         return None
-    rank, held = len(indices.shape), packed.weight.shape[1] * 8 // packed.bits
+    rank = len(indices.shape)
     order = [rank + others.index(i) if i in others else rank + len(others) for i in range(len(source.shape))]
     order[along : along + 1] = range(rank)
 
     def emit(emitter: Emitter) -> Emitted:
-        # Behind K are the numbers that fill the last byte.
-        form = {"bits": packed.bits, "block": held if packed.block == packed.depth else packed.block}
-        at = emitter.to_channels_first(indices)
-        found = emitter.build(BlockGatherOp, at, *_operands(emitter, packed), element="f32", **form)
-        found = take_slices(emitter, found, [Slice(0, 1, one) for one in (*indices.shape, flat[1])])
+        found = block_rows(emitter, emitter.to_channels_first(indices), packed)
         found = emitter.reshape(found, (*indices.shape, *inner, whole))
         found = take_slices(emitter, found, [Slice(0, 1, one) for one in (*indices.shape, *inner, extent)])
         return emitter.transpose(found, order), False

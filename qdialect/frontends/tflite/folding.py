@@ -71,8 +71,10 @@ class Folding:
         current = with_shapes(replace(operator, inputs=inputs), self._context)
         array = _folded(current)
         if array is not None:
-            output = current.outputs[0]
-            self.define(output, replace(output, shape=array.shape, data=array))
+            output, source = current.outputs[0], current.inputs[0]
+            is_dequantized = array.dtype == np.float32 and source is not None and source.element in EIGHT_BIT
+            narrow = source if is_dequantized else None
+            self.define(output, replace(output, shape=array.shape, data=array, narrow=narrow))
             return
         self.kept.append(current)
         for tensor in current.outputs:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from qdialect import targets
 from qdialect.ir import context
-from qdialect.ir._mlir import ir
+from qdialect.ir._mlir import ir, walk
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.functions import MAIN, function_of, functions, has_body, name_of, ops_named
 from qdialect.lowering.ir.lowered import PHASE, TARGET, Lowered, Phase, error_at_module, phase_of, target_name_of
+from qdialect.lowering.ir.upstream import run_passes
 from qdialect.lowering.linalg_to_vector.to_vector import ToVectorPass
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.operands import check_elements
@@ -123,6 +127,43 @@ def lower_further(found: Lowered, target: Target) -> Lowered:
     for _, passes in passes_between(phase_of(found.module), Phase.LLVM, target):
         _run(passes, found.module)
     return _result(found.module)
+
+
+# The data of constants: a listing is read, not parsed.
+_DATA = re.compile(r'dense<"0x[0-9A-F]*">')
+_SNAPSHOT = "builtin.module(snapshot-op-locations{{filename='{}'}})"
+_SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
+
+
+def lower_with_lines(module: ir.Module, target: Target, listing: Path, *, threads: int = 1) -> tuple[Lowered, str]:
+    """As `lower` to phase `llvm`, with line tables, and the text that belongs into the file `listing`.
+
+    That is the text of phase `x86`, where most ops of vectors are one instruction. The code is the same as without.
+    Raises what `lower` raises, and `CompileError` for a module that is beyond phase `x86`.
+    """
+    found = lower(module, target, Phase.X86, threads=threads)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "listing")
+        run_passes(found.module, _SNAPSHOT.format(copy), "line tables")
+        text = _DATA.sub("dense<...>", copy.read_text())
+    name = str(listing).encode(errors="replace").decode()
+
+    def rename(op: ir.Operation) -> ir.WalkResult:
+        _, line, column = context.location_of(op.location)
+        op.location = ir.Location.file(name, line, column, op.context)
+        return ir.WalkResult.ADVANCE
+
+    def place(op: ir.Operation) -> ir.WalkResult:
+        # LLVM wants a location where it may put the callee's code.
+        if op.name in ("llvm.func", "llvm.call") and context.location_of(op.location)[0] != name:
+            op.location = ir.Location.file(name, 1, 1, op.context)
+        return ir.WalkResult.ADVANCE
+
+    walk(found.module.operation, rename)
+    lowered = lower_further(found, target)
+    walk(lowered.module.operation, place)
+    run_passes(lowered.module, _SCOPES, "line tables")
+    return lowered, text
 
 
 def lower_kernels(module: ir.Module, target: Target) -> None:

@@ -53,3 +53,11 @@ func.func @block_dense_c8_step(%data: tensor<2x64xf32>, %weight: tensor<5x32xui8
   %y = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 64 : i64, activations = "i8_block", activation_block = 8 : i64} : (tensor<2x64xf32>, tensor<5x32xui8>, tensor<5x1xf32>) -> tensor<2x5xf32>
   return
 }
+
+// -----
+
+func.func @block_dense_c9(%data: tensor<2x64xf32>, %weight: tensor<5x32xui8>, %scales: tensor<5x2xf32>) {
+  // expected-error @+1 {{'qnn.block_dense' op rounded_products must go with f32 and terms, but got f32 and blocks}}
+  %y = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 32 : i64, order = "blocks", rounded_products = true} : (tensor<2x64xf32>, tensor<5x32xui8>, tensor<5x2xf32>) -> tensor<2x5xf32>
+  return
+}

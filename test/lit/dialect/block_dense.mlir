@@ -14,6 +14,13 @@ func.func @integers(%data: tensor<1x33xf32>, %weight: tensor<5x33xui8>, %scales:
   return %y : tensor<1x5xf32>
 }
 
+// CHECK-LABEL: func.func @rounded(
+// CHECK: {bits = 8 : i64, block = 33 : i64, rounded_products = true}
+func.func @rounded(%data: tensor<1x33xf32>, %weight: tensor<5x33xui8>, %scales: tensor<5x1xf32>) -> tensor<1x5xf32> {
+  %y = "qnn.block_dense"(%data, %weight, %scales) {bits = 8 : i64, block = 33 : i64, rounded_products = true} : (tensor<1x33xf32>, tensor<5x33xui8>, tensor<5x1xf32>) -> tensor<1x5xf32>
+  return %y : tensor<1x5xf32>
+}
+
 // CHECK-LABEL: func.func @channels(
 // CHECK: {bits = 2 : i64, block = 9 : i64, order = "scale_last"}
 func.func @channels(%data: tensor<2x1x9xf32>, %weight: tensor<5x3xui8>, %scales: tensor<5x1xf32>, %zero_points: tensor<5x1xf32>) -> tensor<2x1x5xf32> {

@@ -1,17 +1,9 @@
 // RUN: %qopt %s --qnn-fuse-block-weights --explain-matches --verify-diagnostics
 
-func.func @rounded(%x: tensor<3x9xf32>) -> tensor<3x2xf32> {
-  %w = "qnn.constant"() {value = dense<3> : tensor<9x2xi8>} : () -> tensor<9x2xi8>
-  %d = "qnn.dequantize"(%w) {scales = array<f64: 0.1>, zero_points = array<i64: 0>} : (tensor<9x2xi8>) -> tensor<9x2xf32>
-  // expected-remark @+1 {{[fuse-block-weights] 'qnn.f32_matmul' must multiply by one matrix, and round once in each step}}
-  %y = "qnn.f32_matmul"(%x, %d) {rounded_products = true} : (tensor<3x9xf32>, tensor<9x2xf32>) -> tensor<3x2xf32>
-  return %y : tensor<3x2xf32>
-}
-
 func.func @matrices(%x: tensor<1x3x9xf32>) -> tensor<1x3x2xf32> {
   %w = "qnn.constant"() {value = dense<3> : tensor<1x9x2xi8>} : () -> tensor<1x9x2xi8>
   %d = "qnn.dequantize"(%w) {scales = array<f64: 0.1>, zero_points = array<i64: 0>} : (tensor<1x9x2xi8>) -> tensor<1x9x2xf32>
-  // expected-remark @+1 {{[fuse-block-weights] 'qnn.f32_matmul' must multiply by one matrix, and round once in each step}}
+  // expected-remark @+1 {{[fuse-block-weights] 'qnn.f32_matmul' must multiply by one matrix}}
   %y = "qnn.f32_matmul"(%x, %d) : (tensor<1x3x9xf32>, tensor<1x9x2xf32>) -> tensor<1x3x2xf32>
   return %y : tensor<1x3x2xf32>
 }

@@ -24,6 +24,16 @@ func.func @channels(%x: tensor<3x9xf32>) -> tensor<3x2xf32> {
   return %y : tensor<3x2xf32>
 }
 
+// A product that is rounded before it is added stays so.
+// CHECK-LABEL: func.func @rounded(
+// CHECK: {bits = 4 : i64, block = 9 : i64, rounded_products = true}
+func.func @rounded(%x: tensor<3x9xf32>) -> tensor<3x2xf32> {
+  %w = "qnn.constant"() {value = dense<-7> : tensor<9x2xi8>} : () -> tensor<9x2xi8>
+  %d = "qnn.dequantize"(%w) {scales = array<f64: 0.1>, zero_points = array<i64: 0>} : (tensor<9x2xi8>) -> tensor<9x2xf32>
+  %y = "qnn.f32_matmul"(%x, %d) {rounded_products = true} : (tensor<3x9xf32>, tensor<9x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
 // Integers that are converted, and multiplied by scales that repeat.
 // CHECK-LABEL: func.func @multiplied(
 // CHECK: {bits = 2 : i64, block = 9 : i64} : (tensor<3x9xf32>, tensor<2x3xui8>, tensor<2x1xf32>)

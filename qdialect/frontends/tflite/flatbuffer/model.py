@@ -44,6 +44,8 @@ class Tensor:
     """How many elements of a row share a scale; 0 where rows are not divided."""
     bits: int = 0
     """Of each integer in the file, where a constant is wider here than there; else 0."""
+    narrow: Tensor | None = None
+    """The quantized constant that a node made these numbers of; None for any others."""
 
     @property
     def leaves_open(self) -> bool:

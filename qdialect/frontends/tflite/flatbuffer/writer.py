@@ -20,6 +20,7 @@ _VERSIONS = {tflite.BuiltinOperator.BROADCAST_TO: 2}
 
 _TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.bool_): tflite.TensorType.BOOL,
+    np.dtype(np.float16): tflite.TensorType.FLOAT16,
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
     np.dtype(np.float64): tflite.TensorType.FLOAT64,
     np.dtype(np.int8): tflite.TensorType.INT8,

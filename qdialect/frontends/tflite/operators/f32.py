@@ -14,6 +14,7 @@ from typing import Any
 import tflite
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
+from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
@@ -22,7 +23,9 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import ordered_sum, reduced_numbers
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
+from qdialect.frontends.planning.block_weights import block_product, packed_matrix
 from qdialect.frontends.planning.movement import joined_shape
+from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -187,16 +190,30 @@ def _fully_connected(operator: Operator) -> Emission:
     matrix = constant(_f32(weight, "weight"), "weight")
     f32_bounds(activation)
     columns, depth = matrix.shape
-    elements = math.prod(data.shape)
+    elements, packed = math.prod(data.shape), packed_weight(weight, is_transposed=True)
     check_bias(bias, columns)
 
     def emit(emitter: Emitter) -> ir.Value:
         shape = (elements // depth, columns)
         rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
-        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
+        if packed is None:
+            total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
+        else:
+            total = block_product(emitter, rows, packed, rounded_products=True)
         return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
 
     return emit
+
+
+def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
+    """The matrix [..., K, N], [..., N, K] where it `is_transposed`, of a constant that has few bits in the file."""
+    source = weight.narrow
+    if source is None or source.data is None or math.prod(source.shape[:-2]) > 1:
+        return None
+    shape = source.shape[-2:]
+    values, axis = known(source.name, source.data.reshape(shape)), source.axis - len(source.shape) + 2
+    matrix = Quantized(shape, values, source.scales, source.zero_points, axis)
+    return packed_matrix(matrix, is_transposed=is_transposed)
 
 
 def check_bias(bias: list[Tensor], channels: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import FloatRounding
+from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.dialect import (
     DynamicConv2DOp,
     DynamicDenseOp,
@@ -23,6 +24,7 @@ from qdialect.dialect import (
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     check_scales,
@@ -58,6 +60,15 @@ def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     return np.moveaxis(taps, axis, 0)
 
 
+def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
+    """Weights [N, K] that have few bits in the file."""
+    if not weight.bits:
+        return None
+    scales = np.broadcast_to(np.array(weight.scales, np.float32)[:, np.newaxis], (len(matrix), 1))
+    packed = pack_weights(matrix, scales, None, matrix.shape[1])
+    return packed if packed is not None and takes_quantized_rows(packed) else None
+
+
 def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
     for tensor in bias:
         require(tensor.element == "f32", f"bias must be f32, but got {tensor.element}")
@@ -75,15 +86,20 @@ def _fully_connected(operator: Operator) -> Emission:
     f32_bounds(activation)
     channels, depth = matrix.shape
     bias, count = _bias(rest, channels), math.prod(data.shape) // depth
+    packed = _packed(weight, matrix)
 
     def emit(emitter: Emitter) -> ir.Value:
         rows = emitter.reshape(emitter.value(data), (count, depth))
         row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
         start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
-        total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
-        total = F32Builder(emitter, (count, channels)).clamp(total, activation)
-        return emitter.reshape(total, operator.outputs[0].shape)
+        s = F32Builder(emitter, (count, channels))
+        if packed is None:
+            parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
+            total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+        else:
+            total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
+            total = total if start is None else s("addf", total, start)
+        return emitter.reshape(s.clamp(total, activation), operator.outputs[0].shape)
 
     return emit
 

@@ -8,16 +8,24 @@ from collections.abc import Sequence
 import numpy as np
 import tflite
 
+from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import BroadcastOp, DequantizeOp, DynamicGatherOp, DynamicScatterOp
+from qdialect.dialect import BroadcastOp, DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check_indices, gather, take_slices
+from qdialect.frontends.planning.block_weights import block_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import check_scales, integers, operands, same_content, same_type
-from qdialect.frontends.tflite.operators.f32 import F32Builder
+from qdialect.frontends.tflite.operators.checks import (
+    check_scales,
+    constant,
+    integers,
+    operands,
+    same_content,
+    same_type,
+)
 from qdialect.frontends.tflite.operators.movement import amounts_of
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -424,16 +432,15 @@ def _embedding_lookup(operator: Operator) -> Emission:
     is_by_row = len(table.scales) > 1
     require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
 
+    # The kernel takes no zero point into account.
+    rows = constant(table, "table").reshape(table.shape[0], -1)
+    scales = np.broadcast_to(np.array(table.scales, np.float32)[:, np.newaxis], (len(rows), 1))
+    packed = pack_weights(rows, scales, None, rows.shape[1])
+    require(packed is not None, f"table must have elements, but has the shape {list(table.shape)}")
+    assert packed is not None
+
     def emit(emitter: Emitter) -> ir.Value:
-        rows = _table_rows(emitter, emitter.value(table), emitter.value(positions), "i8")
-        # The kernel takes no zero point into account.
-        scale = 1.0 if is_by_row else table.scale
-        numbers = emitter.build(DequantizeOp, rows, element="f32", scales=[scale], zero_points=[0])
-        if not is_by_row:
-            return numbers
-        s, ones = F32Builder(emitter, shape_of(numbers.type)), (1,) * (len(table.shape) - 1)
-        scales = np.array(table.scales, np.float32).reshape(-1, *ones)
-        return s("mulf", numbers, _table_rows(emitter, emitter.constant(scales), emitter.value(positions), "f32"))
+        return emitter.reshape(block_rows(emitter, emitter.value(positions), packed), output.shape)
 
     return emit
 

@@ -13,6 +13,7 @@ from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import DenseOp, F32MatmulOp, I16MatmulOp, I16RequantizeOp, MatMulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
+from qdialect.frontends.planning.block_weights import block_product
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -23,6 +24,7 @@ from qdialect.frontends.tflite.operators.checks import (
     output_of,
     sixteen_bit,
 )
+from qdialect.frontends.tflite.operators.f32 import packed_weight
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_f32, imports_i16
 from qdialect.ir._mlir import ir
 
@@ -143,9 +145,13 @@ def _f32_batch_matmul(operator: Operator) -> Emission:
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
     batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+    packed = packed_weight(rhs, is_transposed=transpose_rhs)
 
     def emit(emitter: Emitter) -> ir.Value:
         data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+        if packed is not None:
+            product = block_product(emitter, data, packed, rounded_products=True)
+            return emitter.reshape(product, (*batches, *shape_of(product.type)[-2:]))
         matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
         sides = [emitter.broadcast(side, (*batches, *shape_of(side.type)[-2:])) for side in (data, matrix)]
         return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)

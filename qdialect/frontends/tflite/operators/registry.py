@@ -140,7 +140,7 @@ def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
 
 
 _WIDENING = {
-    "CONV_2D": ("i8",),
+    "CONV_2D": ("i8", "f32"),
     "DEPTHWISE_CONV_2D": ("i8",),
     "DEQUANTIZE": (),
     "EMBEDDING_LOOKUP": (),
@@ -149,6 +149,7 @@ _WIDENING = {
 """Operators whose reference kernels compute with constants of few bits as with the same integers of 8 bits.
 
 Where that depends on the data, of which types; then faster kernels round otherwise, and XNNPACK takes some shapes.
+Convolutions know 4 bits alone.
 """
 
 
@@ -171,6 +172,8 @@ def _check_narrow(operator: Operator, narrow: Tensor, *, is_delegated: bool) -> 
     element = None if data is None else data.element
     holds = known is not None and (not known or element in known)
     require(holds, f"'{narrow.name}' must be of 8 bits beside {element}, but got {narrow.bits}")
+    holds = narrow.bits == 4 or "CONV" not in operator.kind
+    require(holds, f"'{narrow.name}' must be of 4 or 8 bits in a convolution, but got {narrow.bits}")
     holds = not known or not is_delegated
     require(holds, f"'{narrow.name}' must be of 8 bits with profile 'tflite-xnnpack', but got {narrow.bits}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,32 +10,58 @@ import numpy as np
 
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
 from qdialect.arithmetic.choices import SumOrder
-from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.block_weights import BlockQuantized, block_product
-from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.elementwise import constant_of, value_of_tensor
+from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computation, F32Tensor
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.tensors import RunTimeParameters, RunTimeQuantized, dequantized
 from qdialect.frontends.torch.program.pytorch_operators import call_operator, torch_package
 from qdialect.ir._mlir import ir
 
 _MIDDLE = 8
 """What a packed weight of 4 bits is less than its number."""
+_ZERO = np.zeros(1, np.int64)
 _PLACES = 5
 """Numbers of 4 bits whose sum, each times a power of 16 of its own, float32 holds."""
 
 
 @imports("torchao.dequantize_affine.default")
 def _dequantize_affine(call: Call) -> Result:
-    """``(q - z) * s`` of constant matrices in groups along one dimension; others are decomposed."""
+    """``(q - z) * s`` of constant matrices in groups along one dimension, and of rows; others are decomposed."""
     call.ignore("input_dtype", "quant_min", "quant_max")
-    values = call.constant("input")
     block = call.dimensions("block_size")
+    if isinstance(source := call.tensor("input"), Value):
+        return _dequantized_rows(call, source, block)
+    values = call.constant("input")
     require(values.ndim == len(block) == 2, "groups must be those of a matrix")
     axis = 0 if block[1] == 1 else 1
     require(block[1 - axis] == 1, "groups must lie along one dimension")
     points = None if call.result("zero_point") is None else call.constant("zero_point")
     return _in_groups(call, values, call.constant("scale"), points, axis, block[axis])
+
+
+def _dequantized_rows(call: Call, values: Value, block: Shape) -> RunTimeQuantized:
+    *leading, extent = values.shape
+    require(block == (*(1,) * len(leading), extent), "a group must be a row where the input is known at run time")
+    has_points = call.result("zero_point") is not None
+    parts = [call.f32("scale").f32(call.plan, call.name)]
+    parts.append(value_of_tensor(call, call.tensor("zero_point")) if has_points else constant_of(call, _ZERO))
+    scale, point = (_of_rows(call, part, (*leading, 1)) for part in parts)
+    return dequantized(call.name, values, RunTimeParameters(scale, point, "i8", -128, 127, rounds_last=False))
+
+
+def _of_rows(call: Call, part: Value, shape: Shape) -> Value:
+    """One number for each row, or for all."""
+    count = math.prod(part.shape)
+    require(count in (1, math.prod(shape)), f"parameters must have {math.prod(shape)} entries, but got {count}")
+    if part.shape == shape or count == 1:
+        return part
+    return call.plan.compute(
+        call.name, shape, part.element, lambda emitter: (emitter.reshape(emitter.to_channels_first(part), shape), False)
+    )
 
 
 @imports("quantized_decomposed.dequantize_per_channel_group.default")

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.dialect import BroadcastOp, DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, check_scale, require
-from qdialect.frontends.planning.block_weights import block_product, packed_matrix
+from qdialect.frontends.planning.block_weights import (
+    block_product,
+    dynamic_block_product,
+    packed_matrix,
+    takes_quantized_rows,
+)
 from qdialect.frontends.planning.contraction import Contraction, Weight, accumulator_attributes, ordered_weight
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -144,6 +150,7 @@ def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_t
 def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
     data, packed = call.f32(left), packed_matrix(call.tensor(right), is_transposed=is_transposed)
     matrices = [] if packed else [_f32_matrix(call, right, is_transposed=is_transposed)]
+    rows = _quantized_rows(data, packed)
     shape = (packed.depth, len(packed.weight)) if packed else matrices[0].shape
     found = f"{list(data.shape)} and {list(shape)}"
     require(
@@ -153,13 +160,28 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
     require(data.shape[-1] == shape[-2], f"operands must have a common extent, but got {found}")
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        if rows is not None and packed is not None:
+            parts = emitter.to_channels_first(rows.values), emitter.to_channels_first(rows.parameters.scale)
+            return dynamic_block_product(emitter, *parts, rows.parameters.narrow_point(emitter), packed)
         held = [emitter.to_channels_first(value) for value in values]
         return block_product(emitter, held[0], packed) if packed else emitter.build(F32MatmulOp, *held, element="f32")
 
     values = None if bias is None else bias_of(call, bias, shape[-1])
     return F32Contraction(
-        (*data.shape[:-1], shape[-1]), (data, *matrices), values, contract, _finished_product, name=call.name
+        (*data.shape[:-1], shape[-1]),
+        () if rows else (data, *matrices),
+        values,
+        contract,
+        _finished_product,
+        name=call.name,
     )
+
+
+def _quantized_rows(data: F32Tensor, weights: PackedWeights | None) -> RunTimeQuantized | None:
+    """Data that are quantized to i8 by row, or as a whole, where packed weights multiply them so."""
+    if not isinstance(data, RunTimeQuantized) or weights is None or not takes_quantized_rows(weights):
+        return None
+    return data if data.parameters.element == "i8" and not data.parameters.in_float64 else None
 
 
 def _f32_matrix(call: Call, name: str, *, is_transposed: bool) -> F32Tensor:

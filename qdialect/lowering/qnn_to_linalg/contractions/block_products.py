@@ -49,6 +49,8 @@ class BlockProducts:
     channels: Sequence[NDArray[np.float32]]
     """What `finish` reads, by channel."""
     finish: Finish
+    is_rounded: bool = False
+    """Whether a product of f32 numbers is rounded before it is added."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +321,7 @@ class F32Products(BlockKernel):
             return sums
         scales = self.scales(panel, index)
         pairs = zip(totals, sums, strict=True)
-        return [self.added(panel, total, [own, scales], add_product) for total, own in pairs]
+        return [self.added(panel, total, [own, scales], self.add_product) for total, own in pairs]
 
     def scaled(self, panel: Panel, total: Tensor) -> Tensor:
         if self._order is not SumOrder.SCALE_LAST:
@@ -411,10 +413,17 @@ class F32Products(BlockKernel):
                 panel,
                 total,
                 [self.number(0, start), weights],
-                add_product,
+                self.add_product,
             )
             for total, start in zip(sums, data, strict=True)
         ]
+
+    def add_product(self, body: Body) -> Value:
+        """The output plus the product of both inputs."""
+        left, right = body.inputs
+        if self.op.is_rounded:
+            return body.add(body.output, body.multiply(left, right))
+        return body.multiply_add(left, right, body.output)
 
     def weight(self, body: Body, places: Value | int) -> Value:
         """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
@@ -438,26 +447,31 @@ class F32Products(BlockKernel):
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
 
 
-def add_product(body: Body) -> Value:
-    """The output plus the product of both inputs."""
-    left, right = body.inputs
-    return body.multiply_add(left, right, body.output)
-
-
 def _base(lowest: int | None) -> int:
     """What a number of the fraction's bits from the `lowest` on is more than these."""
     return 0 if lowest is None else 1 << (_FRACTION - lowest)
 
 
+_SUM = 3
+"""The operand that has the sums of rows of bytes; zero points follow."""
+
+
 class IntegerProducts(BlockKernel):
-    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks."""
+    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks.
+
+    Behind these operands they may have a zero point for each block, too.
+    """
 
     is_apart = True
 
-    def __init__(self, kernel: Kernel, op: BlockProducts, size: int) -> None:
-        """`size` is that of the data's blocks."""
+    def __init__(
+        self, kernel: Kernel, op: BlockProducts, size: int, totals: NDArray[np.int16 | np.int32] | None = None
+    ) -> None:
+        """`size` is that of the data's blocks; `totals` are those of the weights, where the data have zero points."""
         super().__init__(kernel, op)
         self._size = size
+        self._totals = None if totals is None else kernel.data("totals", totals, is_weight=True)
+        self._totals_are_wide = totals is not None and totals.dtype == np.int32
 
     @property
     def row_bytes(self) -> int:
@@ -482,7 +496,11 @@ class IntegerProducts(BlockKernel):
                     starts,
                     -(-part // weights.terms),
                     points,
-                    [self.number(3, self.kernel.sum(row[3], place)) for row, place in zip(rows, places, strict=True)],
+                    [
+                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(row))]
+                        for row, place in zip(rows, places, strict=True)
+                    ],
+                    self.by_block(panel, index, self._totals) if self._totals else None,
                 )
                 walk.values = [
                     self.added(
@@ -500,11 +518,12 @@ class IntegerProducts(BlockKernel):
         data: Sequence[Value],
         count: int,
         points: Operand | None,
-        sums: Sequence[Operand],
+        sums: Sequence[Sequence[Operand]],
+        totals: Operand | None,
     ) -> list[Tensor]:
         """The exact sums of the products of `count` words."""
-        given = [points] if points else []
-        starts = [self.map(panel, "i32", [own, *given], self._start) for own in sums]
+        given = [one for one in (totals, points) if one]
+        starts = [self.map(panel, "i32", [*own, *given], self._start) for own in sums]
         fields = 8 // self.weights.bits
         with self.kernel.walk(count, *starts) as walk:
             start, found = self.further(words, walk.index, panel.width), walk.values
@@ -536,12 +555,18 @@ class IntegerProducts(BlockKernel):
         return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
 
     def _start(self, body: Body) -> Value:
-        total, *stored = body.inputs
-        points = self.weights.points
-        if not stored:
-            assert isinstance(points, float), "there is one for all"
-            return body.multiply(total, body.constant(-int(points), "i32"))
-        return body.multiply(total, body.subtract(body.constant(0, "i32"), body.cast("arith.extui", stored[0], "i32")))
+        """What is added to the products for the weights' zero points, then for the data's."""
+        (total, *others), points = body.inputs, self.weights.points
+        if isinstance(points, float):
+            taken = body.constant(-int(points), "i32")
+        else:
+            taken = body.subtract(body.constant(0, "i32"), body.cast("arith.extui", others.pop(), "i32"))
+        start = body.multiply(total, taken)
+        if not others:
+            return start
+        point, weights = others
+        weights = weights if self._totals_are_wide else body.cast("arith.extsi", weights, "i32")
+        return body.subtract(start, body.multiply(point, weights))
 
 
 def _scaled(body: Body) -> Value:

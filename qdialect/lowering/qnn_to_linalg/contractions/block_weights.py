@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.block_weights import unpack
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, lane_parts
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -173,6 +174,20 @@ def pack_blocks(
     )
 
 
+def block_totals(
+    weight: NDArray[np.uint8], points: NDArray[np.float32], packed: PackedBlocks
+) -> NDArray[np.int16 | np.int32]:
+    """The sum of ``q - z`` of each block, in panels as `packed` has scales; of 16 bits where these hold all."""
+    blocks = packed.blocks
+    lengths = np.array([length for _, count, length in blocks.parts() for _ in range(count)])
+    starts, step = np.arange(blocks.count) * blocks.size, max(1, _CHUNK // blocks.depth)
+    parts = [unpack(weight[i : i + step], packed.bits, blocks.depth) for i in range(0, len(weight), step)]
+    sums = np.concatenate([np.add.reduceat(part, starts, axis=1, dtype=np.int32) for part in parts])
+    totals = _in_panels(sums - lengths * points.astype(np.int32), packed.panels).astype(np.int32)
+    narrow = totals.astype(np.int16)
+    return narrow if (narrow == totals).all() else totals
+
+
 def _significant_bits(scales: NDArray[np.float32]) -> int:
     bits = scales[scales != 0].view(np.int32)
     if not bits.size:
@@ -213,7 +228,7 @@ def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     return found
 
 
-def _in_panels(numbers: NDArray[np.float32], panels: Sequence[ChannelBlock]) -> NDArray[np.float32]:
+def _in_panels(numbers: NDArray[Any], panels: Sequence[ChannelBlock]) -> NDArray[Any]:
     """[channels, blocks] as [panel, block, column]; columns beyond the last are 0."""
     total = sum(block.channels for block in panels)
     padded = np.pad(numbers, ((0, total - len(numbers)), (0, 0)))

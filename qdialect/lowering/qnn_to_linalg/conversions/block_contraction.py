@@ -7,10 +7,11 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockGatherOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.cost.strategy import rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
@@ -20,14 +21,22 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     F32Products,
     IntegerProducts,
     Panel,
-    add_product,
     columns_of,
 )
-from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, Numbers, PackedBlocks, pack_blocks
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
+    BYTES,
+    Blocks,
+    Numbers,
+    PackedBlocks,
+    block_totals,
+    pack_blocks,
+)
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
+    Finish,
     Fold,
     Reduced,
     Reduction,
@@ -37,7 +46,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
 )
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
@@ -54,10 +63,11 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     slot = lowering.slot(op.data)
     data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = epilogue.arrays() if epilogue else [], epilogue.emit if epilogue else as_folded
+    further = _finish(epilogue)
     if op.activations is BlockActivations.F32:
         source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
-        kernel, products = Kernel(program), BlockProducts(weights, rows, (source, result), *further)
+        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products)
+        kernel = Kernel(program)
         has_fma = program.strategy.requantizer_forms.multiply_adds
         is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
         (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
@@ -68,6 +78,31 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
         kernel = Kernel(program)
         operands = quantized[0], result, *quantized[1:]
         IntegerProducts(kernel, BlockProducts(weights, rows, operands, *further), blocks.size).emit()
+    program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
+
+
+@lowers(BlockDynamicDenseOp)
+def _dynamic_dense(lowering: GraphLowering, op: BlockDynamicDenseOp) -> None:
+    shape, program, output = shape_of(op.data.type), lowering.program, lowering.product(op)
+    (weight, _, points), epilogue = _parts(op), lowering.epilogue(op)
+    weights, rows = _packed(program, op), shape[:-1]
+    result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
+    further = _finish(epilogue)
+    parts = op.data, op.scale, op.zero_point
+    how = weights.blocks, weights.terms
+
+    def padded() -> tuple[MapOperand, ...]:
+        operands: list[MapOperand] = []
+        for part in parts:
+            slot, extents = lowering.slot(part), shape_of(part.type)
+            strides = dim_strides(extents, slot.storage) if prod(extents) > 1 else (0,) * len(shape)
+            operands.append(MapOperand(slot, strides, slot.storage.origin))
+        return _padded(program, rows, operands, *how)
+
+    quantized = lowering.once(("padded", parts, how), padded)
+    kernel = Kernel(program)
+    products = BlockProducts(weights, rows, (quantized[0], result, *quantized[1:]), *further)
+    IntegerProducts(kernel, products, weights.blocks.size, block_totals(weight, points, weights)).emit()
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
 
 
@@ -87,16 +122,28 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _packed(program: Program, op: BlockDenseOp | BlockGatherOp) -> PackedBlocks:
-    """The weights of `op` as kernels read them."""
+def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
+    """What the kernel of a product does to its values, and the numbers by channel that it reads."""
+    return (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
+
+
+def _parts(
+    op: BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp,
+) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
+    """The packed weights of `op`, their scales and their zero points, by block or one for all."""
     weight, scales = (required_constant(name, value) for name, value in (("weight", op.weight), ("scales", op.scales)))
     points = np.full((1, 1), 1 << (op.bits - 1), np.float32)
     if op.zero_points is not None:
         given = required_constant("zero_points", op.zero_points)
         is_packed = given.dtype == np.uint8
         points = unpack(given, op.bits, scales.shape[1]).astype(np.float32) if is_packed else given
+    return weight, scales, points
+
+
+def _packed(program: Program, op: BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp) -> PackedBlocks:
+    """The weights of `op` as kernels read them."""
     blocks = Blocks(op.depth, min(op.block, op.depth))
-    return pack_blocks(weight, scales, points, op.bits, blocks, program.strategy)
+    return pack_blocks(*_parts(op), op.bits, blocks, program.strategy)
 
 
 def _spaced(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> MapOperand:
@@ -124,15 +171,9 @@ def _quantized(
     precision: ActivationScale,
 ) -> tuple[MapOperand, ...]:
     """Append the kernel call that quantizes `data`: bytes, scales, and the sums of the bytes of a block."""
-    kernel, count = Kernel(program), prod(rows)
-    pitch = -(-blocks.depth // terms) * terms
-    pitch += 0 if pitch % _SETS else _LINE
-    # Terms beyond the last meet weights of 0.
-    bytes_ = program.buffer(Storage((1, 1, 1, count * pitch), "i8", count * pitch))
+    kernel, values = Kernel(program), _bytes(program, rows, blocks, terms)
     largest, factors, scales = (_by_block(program, rows, blocks, "f32") for _ in range(3))
     sums = _by_block(program, rows, blocks, "i32")
-    steps = tuple(step * pitch for step in row_major(rows))
-    values = MapOperand(bytes_, (*steps, 1))
     for part in blocks.parts():
         _reduce(kernel, rows, blocks, part, data, largest, _LARGEST_OF_ALL)
     every = (*rows, blocks.count)
@@ -146,6 +187,45 @@ def _quantized(
         _reduce(kernel, rows, blocks, (first, number, length), values, sums, _SUM)
     program.call(kernel, "quantize")
     return tuple(replace(one, strides=one.strides[:-1]) for one in (values, scales, sums))
+
+
+def _padded(
+    program: Program, rows: tuple[int, ...], operands: Sequence[MapOperand], blocks: Blocks, terms: int
+) -> tuple[MapOperand, ...]:
+    """The same of bytes, and of the scale and the zero point of each row, which are repeated for each block."""
+    kernel, values, (data, scale, point) = Kernel(program), _bytes(program, rows, blocks, terms), operands
+    scales, sums, points = (_by_block(program, rows, blocks, element) for element in ("f32", "i32", "i32"))
+    emit_map(kernel, (*rows, blocks.depth), [data], values, _signed(data), _LANES)
+    every, (scale, point) = (
+        (*rows, blocks.count),
+        (replace(one, strides=(*one.strides[:-1], 0)) for one in operands[1:]),
+    )
+    emit_map(kernel, every, [scale], scales, lambda _, found: found[0], _LANES)
+    signed = _signed(point)
+    emit_map(kernel, every, [point], points, lambda body, found: _wide(body, signed(body, found)), _LANES)
+    for part in blocks.parts():
+        _reduce(kernel, rows, blocks, part, values, sums, _SUM)
+    program.call(kernel, "rows")
+    return tuple(replace(one, strides=one.strides[:-1]) for one in (values, scales, sums, points))
+
+
+def _signed(operand: MapOperand) -> Emit:
+    """Signed bytes of an operand, which are stored unsigned but in users' arrays."""
+    is_signed = isinstance(operand.source, BufferSlot) and operand.source.signed
+    return lambda body, found: found[0] if is_signed else flipped(body, found[0])
+
+
+def _wide(body: Body, value: Value) -> Value:
+    return body.cast("arith.extsi", value, "i32")
+
+
+def _bytes(program: Program, rows: tuple[int, ...], blocks: Blocks, terms: int) -> MapOperand:
+    """A buffer of rows of bytes."""
+    pitch = -(-blocks.depth // terms) * terms
+    pitch += 0 if pitch % _SETS else _LINE
+    # Terms beyond the last meet weights of 0.
+    slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "i8", prod(rows) * pitch))
+    return MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
 
 
 def _by_block(program: Program, rows: tuple[int, ...], blocks: Blocks, element: str) -> MapOperand:
@@ -302,7 +382,7 @@ class BlockRows:
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
 _STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
-_TILE_ROWS, _NARROW_TILE_ROWS, _WIDE = 12, 6, 16
+_VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 """Vectors of less than 512 bits have half as many registers."""
 
 
@@ -349,7 +429,7 @@ class WidenedProducts(F32Products):
                     at = self.further(done, block)
                     self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
         start = self.further(starts[0], first, size)
-        most = _TILE_ROWS if self.strategy.lanes == _WIDE else _NARROW_TILE_ROWS
+        most = _VECTOR_ROWS if self.strategy.lanes == _WIDE else _NARROW_VECTOR_ROWS
         for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
@@ -393,7 +473,7 @@ class WidenedProducts(F32Products):
                     panel,
                     total,
                     [self.number(0, kernel.sum(start, walk.index)), weights],
-                    add_product,
+                    self.add_product,
                 )
                 for total, start in zip(walk.values, data, strict=True)
             ]

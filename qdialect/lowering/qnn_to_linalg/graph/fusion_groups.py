@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import (
     BlockDenseOp,
+    BlockDynamicDenseOp,
     BroadcastOp,
     DequantizeOp,
     DynamicConv2DOp,
@@ -124,7 +125,8 @@ class FusionGroups:
 # They are a fusion group that reads only the product's result and constants, each of them a scalar or one value per
 # channel: a bias, a PReLU with its slopes, clamps.  A reshape that keeps the channels may be in between.
 
-_PRODUCTS = tuple(op.OPERATION_NAME for op in (BlockDenseOp, DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp))
+_PRODUCT_OPS = BlockDenseOp, BlockDynamicDenseOp, DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp
+_PRODUCTS = tuple(op.OPERATION_NAME for op in _PRODUCT_OPS)
 _SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
 """Ops that are slower in an epilogue, which has no other work to overlap with them."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)
