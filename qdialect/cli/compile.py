@@ -68,6 +68,7 @@ class Arguments(argparse.Namespace):
     name: str | None
     tune: bool
     debug_info: bool
+    clock: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,6 +111,11 @@ def parser() -> CommandParser:
         action="store_true",
         help="line tables for gdb and perf: they show the text of phase x86, which is written beside FILE",
     )
+    made.add_argument(
+        "--clock",
+        action="store_true",
+        help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'",
+    )
     return made
 
 
@@ -137,8 +143,8 @@ def _compile(options: Arguments) -> int:
 def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, bytes]) -> Artifact:
     """The network of the model, and in `listings` the files that its line tables name."""
     if options.batch == DYNAMIC:
-        for option in (["--tune"] if options.tune else []) + (["--debug-info"] if options.debug_info else []):
-            raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
+        wanted = f"with a batch of one size, but got --batch {DYNAMIC}"
+        _check_lacking(options, ("--tune", "--debug-info", "--clock"), wanted)
         network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
@@ -149,6 +155,7 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
+        _check_lacking(options, ("--clock",), "without --tune")
         module = _tuned(module, targets)
     lowered: list[Lowered] = []
     for target in targets:
@@ -156,12 +163,18 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
             listing = path.with_suffix(f".{symbol_part(target)}.mlir").absolute()
             if is_same_file(listing, Path(options.model)):
                 raise InputError(f"--output must be such that '{listing}', for --debug-info, is not the model")
-            found, text = lower_with_lines(module, target, listing, threads=threads)
+            found, text = lower_with_lines(module, target, listing, threads=threads, clocked=options.clock)
             listings[listing] = text.encode()
         else:
-            found = lower(module, target, threads=threads)
+            found = lower(module, target, threads=threads, clocked=options.clock)
         lowered.append(found)
     return artifact_of(name, targets, lowered)
+
+
+def _check_lacking(options: Arguments, names: Sequence[str], wanted: str) -> None:
+    for name in names:
+        if getattr(options, name.removeprefix("--").replace("-", "_")):
+            raise InputError(f"{name} must be given {wanted}")
 
 
 def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
