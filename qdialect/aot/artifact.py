@@ -23,6 +23,7 @@ from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET, Lowered
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
 
 # A network compiled ahead of time, and the files that can be written.
@@ -43,6 +44,7 @@ class Artifact:
     @cached_property
     def object(self) -> bytes:
         """An ELF object file; raises `CompileError` where LLVM refuses the module."""
+        tell("machine code")
         return object_file(self.module, f"{self.network.name}_network")
 
     def library(self, file_name: str) -> bytes:

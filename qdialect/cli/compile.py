@@ -25,9 +25,10 @@ from qdialect.frontends.model_files import FORMATS, is_float32, read_model
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Lowered, target_name_of
 from qdialect.lowering.pipeline.phases import lower, lower_with_lines, threads_of
+from qdialect.passes.observers import progress_of
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import is_device, is_regular, is_same_file, write_files
-from qdialect.support.log import tell_float32
+from qdialect.support.log import tell, tell_float32
 from qdialect.support.options import DYNAMIC
 from qdialect.support.threads import using_jobs
 from qdialect.targets import TARGETS, Target
@@ -131,8 +132,9 @@ def _compile(options: Arguments) -> int:
     name = checked_name(options.name if options.name is not None else name_of_file(path))
     _check_output(options, path)
     listings: dict[Path, bytes] = {}
-    artifact = _artifact(options, name, path, listings)
-    contents = {**_EMITTED[options.emit](artifact, path), **listings}
+    with progress_of("compiling"):
+        artifact = _artifact(options, name, path, listings)
+        contents = {**_EMITTED[options.emit](artifact, path), **listings}
     if options.output == "-":
         terminal.write_output("-", contents[path])
     else:
@@ -180,7 +182,7 @@ def _check_lacking(options: Arguments, names: Sequence[str], wanted: str) -> Non
 def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
     if len(targets) != 1:
         raise InputError(f"--tune must be given for one CPU, but got {', '.join(target.name for target in targets)}")
-    found, report = tuned(module, targets[0], store=open_store(), progress=terminal.progress)
+    found, report = tuned(module, targets[0], store=open_store(), progress=tell)
     terminal.note(network_tables.tuning_text(report))
     return found
 
