@@ -20,7 +20,6 @@ from qdialect.dialect.op_base import (
     require,
 )
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, INDEX, TypeConstraint, element_of, shape_of
-from qdialect.ir._mlir import ir
 
 # Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
 #
@@ -45,17 +44,16 @@ class I16ContractionOp(QnnOp):
 
     output = result(INDEX)
 
-    def check_bias(self, bias: ir.Value | None, channels: int) -> None:
-        """Constraints C4 and C5."""
-        if bias is None:
-            return
-        found, wanted = element_of(bias.type), element_of(self.output.type)
-        require(found == wanted, "C4", f"bias element type must be {wanted}, but got {found}")
-        entries = shape_of(bias.type)[0]
-        require(entries == channels, "C5", f"bias must have {channels} entries, but got {entries}")
+    def check(self) -> None:
+        _, weight, *biases = self.operation.operands
+        channels, wanted = shape_of(weight.type)[0], element_of(self.output.type)
+        for bias in biases:
+            found, entries = element_of(bias.type), shape_of(bias.type)[0]
+            require(found == wanted, "C4", f"bias element type must be {wanted}, but got {found}")
+            require(entries == channels, "C5", f"bias must have {channels} entries, but got {entries}")
 
 
-class I16Conv2DOp(I16ContractionOp, name="i16_conv2d"):
+class I16Conv2DOp(I16ContractionOp, name="i16_conv2d", shape=conv2d_shape):
     """Convolution of NHWC data with OHWI weights; depthwise is ``groups`` = input channels.
 
     ``output[n,y,x,o] = bias[o] + sum data[n, y*s+i*d-p, x*s+j*d-p, c] * weight[o,i,j,c]``; outside of the data is 0.
@@ -74,15 +72,8 @@ class I16Conv2DOp(I16ContractionOp, name="i16_conv2d"):
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_bias(self.bias, shape_of(self.weight.type)[0])
-
-
-class I16DenseOp(I16ContractionOp, name="i16_dense"):
+class I16DenseOp(I16ContractionOp, name="i16_dense", shape=dense_shape):
     """Matrix product ``[..., K] x [N, K] -> [..., N]``: ``output[..., n] = bias[n] + sum data[..., k] * weight[n, k]``.
 
     Constraints:
@@ -93,15 +84,8 @@ class I16DenseOp(I16ContractionOp, name="i16_dense"):
     weight = operand(_WEIGHT_2D)
     bias = optional_operand(_BIAS)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return dense_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_bias(self.bias, shape_of(self.weight.type)[0])
-
-
-class I16MatmulOp(QnnOp, name="i16_matmul"):
+class I16MatmulOp(QnnOp, name="i16_matmul", shape=matmul_shape):
     """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]``, both operands any tensors.
 
     ``output[..., m, n] = sum data[..., m, k] * weight[..., k, n]``; leading dimensions broadcast.
@@ -115,10 +99,6 @@ class I16MatmulOp(QnnOp, name="i16_matmul"):
     data = operand(_DATA)
     weight = operand(_WEIGHT)
     output = result(INDEX)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return matmul_shape(shapes, attributes)
 
 
 _LARGEST_FACTOR = 2.0**14

@@ -31,6 +31,7 @@ from qdialect.frontends.onnx.inlining import (
     RunTimeCondition,
     computing,
     first_condition,
+    is_branching,
     known_conditions,
     take_branches,
 )
@@ -287,8 +288,8 @@ class OnnxPlanner(Planner[Node]):
         if array is not None:
             return Constant(array)
         call = Call(self.plan, node, tuple(inputs), self._kernels.get(node.index, GroupKernel.OF_TYPE))
-        if node.kind == "If":
-            raise UnsupportedError(_CHOICE.format(node.inputs[0] if node.inputs else ""))
+        if is_branching(node):
+            raise UnsupportedError(_CHOICE.format(node.inputs[0]))
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:

@@ -108,7 +108,7 @@ def known_conditions(
 
     `given` are values of conditions by their own names.
     """
-    nodes = {node.outputs[0]: node.inputs[0] for node in graph.nodes if _is_branching(node)}
+    nodes = {node.outputs[0]: node.inputs[0] for node in graph.nodes if is_branching(node)}
     conditions = [name for name in dict.fromkeys(nodes.values()) if name not in given]
     arrays: Mapping[str, Array] = known(_ancestors(graph, conditions), conditions) if conditions else {}
     values = {name: bool(array.ravel()[0]) for name, array in arrays.items() if array.size == 1} | dict(given)
@@ -125,7 +125,7 @@ class RunTimeCondition:
 
 def first_condition(graph: Graph) -> str | None:
     """What the first If node reads; None where there is none."""
-    return next((node.inputs[0] for node in graph.nodes if _is_branching(node)), None)
+    return next((node.inputs[0] for node in graph.nodes if is_branching(node)), None)
 
 
 def computing(model: onnx.ModelProto, graph: Graph, name: str) -> onnx.ModelProto:
@@ -151,7 +151,8 @@ def computing(model: onnx.ModelProto, graph: Graph, name: str) -> onnx.ModelProt
     return result
 
 
-def _is_branching(node: Node) -> bool:
+def is_branching(node: Node) -> bool:
+    """Whether a node is an If as the schema has it."""
     has_branches = {"then_branch", "else_branch"} <= node.attributes.keys()
     return node.kind == "If" and has_branches and len(node.inputs) == 1 and len(node.outputs) >= 1
 
