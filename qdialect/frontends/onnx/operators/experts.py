@@ -29,6 +29,7 @@ from qdialect.frontends.planning.tensors import Computation, Computed, F32Tensor
 from qdialect.ir._mlir import ir
 
 _SMALLEST = 16
+_FEW_TOKENS = 8
 _LEAST_SHARE = 1e-8
 """ONNX Runtime leaves out an expert whose share of a token is not larger."""
 _GATED = "swiglu"
@@ -254,14 +255,24 @@ def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value)
         rows = emitter.reshape(operands[0], (tokens, width))
         s, total = F32Builder(emitter, (tokens, width)), emitter.number(0.0, (tokens, width))
         for expert in range(shares.shape[1]):
-            hidden = emitter.expression(function, *first.emit(emitter, rows, expert, (tokens, inner)))
-            (found,) = second.emit(emitter, hidden, expert, (tokens, width))
-            share = emitter.broadcast(_column(emitter, operands[1], expert), (tokens, width))
+            share = _column(emitter, operands[1], expert)
+            chosen = _chosen(emitter, rows, share)
+            hidden = emitter.expression(function, *first.emit(emitter, chosen, expert, (tokens, inner)))
+            (found,) = second.emit(emitter, _chosen(emitter, hidden, share), expert, (tokens, width))
+            share = emitter.broadcast(share, (tokens, width))
             counts = Arithmetic(emitter).compare("gt", share, _LEAST_SHARE)
             total = emitter.select(counts, s("addf", total, s("mulf", share, found)), total)
         return emitter.reshape(total, source.shape)
 
     return Computed(source.shape, call.plan.ordered(call.name, source.shape, "f32", [source, shares], build))
+
+
+def _chosen(emitter: Emitter, rows: ir.Value, share: ir.Value) -> ir.Value:
+    """The rows of tokens that chose an expert, and zeros: of few tokens, kernels pass over tiles of zeros."""
+    shape, s = shape_of(rows.type), Arithmetic(emitter)
+    if shape[0] > _FEW_TOKENS:
+        return rows
+    return s.select(s.compare("gt", emitter.broadcast(share, shape), _LEAST_SHARE), rows, 0.0)
 
 
 def _function(call: Call) -> Expression:

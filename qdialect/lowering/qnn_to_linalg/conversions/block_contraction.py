@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
@@ -63,10 +65,10 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     slot = lowering.slot(op.data)
     data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = _finish(epilogue)
+    further, active = _finish(epilogue), _active(lowering, op, data)
     if op.activations is BlockActivations.F32:
         source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
-        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products)
+        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products, active)
         kernel = Kernel(program)
         has_fma = program.strategy.requantizer_forms.multiply_adds
         is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
@@ -77,7 +79,8 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
         quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
         kernel = Kernel(program)
         operands = quantized[0], result, *quantized[1:]
-        IntegerProducts(kernel, BlockProducts(weights, rows, operands, *further), blocks.size).emit()
+        products = BlockProducts(weights, rows, operands, *further, active=active)
+        IntegerProducts(kernel, products, blocks.size).emit()
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
 
 
@@ -120,6 +123,35 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
         start = kernel.sum(write_at, kernel.constant(output.storage.origin, "index"))
         rows.emit(kernel.row(table, at, weights.channels), target, start)
     lowering.program.call(kernel, op.operation.name)
+
+
+def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapOperand | None:
+    """An i32 for each row, 0 where that has zeros alone; None where no `arith.select` may have made it so.
+
+    Of an expert that no token chose the weights are not read: data that are chosen are zeros elsewhere.
+    """
+    owner = op.data.owner
+    chosen = None if isinstance(owner, ir.Block) or owner.name != "arith.select" else list(owner.operands)[1:]
+    known = [constant_value(value) for value in chosen or ()]
+    if not any(array is not None and not array.any() for array in known):
+        return None
+    _, scales, points = _parts(op)
+    with np.errstate(all="ignore"):
+        # Zeros times what is not finite are no zeros.
+        largest = (np.abs(points) + np.float32(2**op.bits)) * np.abs(scales)
+    if not np.isfinite(largest).all():
+        return None
+    program, rows, depth = lowering.program, shape_of(op.data.type)[:-1], op.depth
+
+    def emit() -> MapOperand:
+        kernel, flags = Kernel(program), _by_block(program, rows, Blocks(depth, depth), "i32")
+        target = replace(flags, strides=flags.strides[:-1])
+        source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
+        emit_reduction(kernel, Reduction(rows, (depth,), [source], [], target, _ANY_BIT, as_folded, _LANES, _TILE_ROWS))
+        program.call(kernel, "zeros")
+        return target
+
+    return lowering.once(("active", op.data), emit)
 
 
 def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
@@ -263,6 +295,15 @@ def _larger(body: Body, largest: Value, values: Sequence[Value]) -> Value:
 
 
 _LARGEST_OF_ALL = Fold("f32", 0.0, _larger, lambda body, a, b: body.binary("arith.maximumf", a, b))
+
+
+def _any_bit(body: Body, bits: Value, values: Sequence[Value]) -> Value:
+    """Those of numbers, but for signs: a zero has none."""
+    own = body.binary("arith.andi", body.cast("arith.bitcast", values[0], "i32"), body.constant(2**31 - 1, "i32"))
+    return body.binary("arith.ori", bits, own)
+
+
+_ANY_BIT = Fold("i32", 0, _any_bit, lambda body, a, b: body.binary("arith.ori", a, b))
 _SUM = folded("i32", 0, "arith.addi", "arith.extsi")
 
 
