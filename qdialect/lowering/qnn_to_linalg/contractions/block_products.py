@@ -101,7 +101,7 @@ class BlockKernel(ABC):
             for i, values in enumerate(op.channels)
         ]
         self.buffers = [_declared(kernel, f"operand{i}", operand) for i, operand in enumerate(op.operands)]
-        self._active = None if op.active is None else _declared(kernel, "active", op.active)
+        self.active = None if op.active is None else _declared(kernel, "active", op.active)
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
@@ -178,10 +178,11 @@ class BlockKernel(ABC):
         targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
         # Sums stay in registers, but what is stored must have been its destination all along.
         totals: Sequence[Tensor] = [kernel.fill(target, 0) for target, _ in targets]
-        if self._active is None:
+        if self.active is None:
             totals = self._summed(panel, rows, totals)
         else:
-            with kernel.walk(self._any(self._active, [row[-1] for row in rows]), *totals) as walk:
+            bits = reduce(partial(kernel.binary, "arith.ori"), [kernel.entry(self.active, row[-1]) for row in rows])
+            with kernel.walk(self.is_set(bits), *totals) as walk:
                 walk.values = list(self._summed(panel, rows, walk.values))
             totals = walk.values
         for total, (_, where) in zip(totals, targets, strict=True):
@@ -194,10 +195,9 @@ class BlockKernel(ABC):
             totals = walk.values
         return totals
 
-    def _any(self, active: Buffer, places: Sequence[Value]) -> Value:
-        """1 if one of the entries at these places is not 0, else 0."""
+    def is_set(self, bits: Value) -> Value:
+        """1 if one of these bits is set, else 0."""
         kernel = self.kernel
-        bits = reduce(partial(kernel.binary, "arith.ori"), [kernel.entry(active, place) for place in places])
         one, zero = (kernel.constant(number, "index") for number in (1, 0))
         return kernel.select(kernel.compare("ne", bits, kernel.constant(0, "i32")), one, zero)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import prod
 
@@ -452,14 +453,31 @@ class WidenedProducts(F32Products):
         with kernel.loop(axis.size) as row:
             target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
             kernel.store(kernel.fill(target, 0), where)
+        with self._unless_zeros(axis, starts, 0, axis.size):
+            self._steps(axis, starts, panel)
+        with kernel.loop(axis.size) as row:
+            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+
+    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
+        kernel = self.kernel
         whole, rest = divmod(self._blocks.depth, self._blocks.size)
         steps, left = divmod(whole, self._in_step)
         with kernel.loop(steps) as step:
             self._step(axis, starts, panel, kernel.multiple(step, self._in_step), self._in_step, 0)
         if left or rest:
             self._step(axis, starts, panel, kernel.constant(steps * self._in_step, "index"), left, rest)
-        with kernel.loop(axis.size) as row:
-            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+
+    def _unless_zeros(
+        self, axis: Axis, starts: Sequence[Value], first: Value | int, rows: int
+    ) -> AbstractContextManager[object]:
+        """A loop around the code inside the `with`: of one iteration, of none if `rows` from `first` on are zeros."""
+        if self.active is None:
+            return nullcontext()
+        kernel, start = self.kernel, self.further(starts[-1], first, axis.strides[-1])
+        with kernel.walk(rows, kernel.constant(0, "i32")) as walk:
+            entry = kernel.entry(self.active, self.further(start, walk.index, axis.strides[-1]))
+            walk.values = [kernel.binary("arith.ori", walk.values[0], entry)]
+        return kernel.loop(self.is_set(walk.values[0]))
 
     def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int, rest: int) -> None:
         """All rows meet `count` blocks from the `first` on, and `rest` terms behind them."""
@@ -474,12 +492,9 @@ class WidenedProducts(F32Products):
         for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
-                self._multiply(
-                    panel,
-                    [self.further(start, place, axis.strides[0]) for place in places],
-                    places,
-                    count * size + rest,
-                )
+                data = [self.further(start, place, axis.strides[0]) for place in places]
+                with self._unless_zeros(axis, starts, places[0], rows):
+                    self._multiply(panel, data, places, count * size + rest)
 
     def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
         """Write the weights of a block."""
