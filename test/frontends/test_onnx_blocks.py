@@ -317,7 +317,7 @@ def test_a_step_of_a_decoder() -> None:
 
 
 def experts_of(kind: str, form: tuple[int, int], given: str, attributes: dict[str, Any]) -> tuple[bytes, list[Array]]:
-    """A model of 4 experts for 3 tokens or `many`; `given` names inputs that may be omitted. Logits are equal at times."""
+    """A model of 4 experts for 3 tokens or `many`; `given` names inputs that may be omitted. Some logits are equal."""
     (bits, size), rng, builder = form, np.random.default_rng(4), ModelBuilder()
     has_gate = attributes["activation_type"] == "swiglu"
     inner, width, names = 64, 96, dict[int, str]()
