@@ -58,7 +58,8 @@ def _of_file(path: Path, options: CompileOptions) -> Executable:
     # The object itself: the file of a model that was given in memory is removed with it.
     externals, importing, jobs = options.externals, options.importing, active_jobs()
     condition = condition_of(path, importing)
-    branched = None if condition is None else _with_branches(path, options, condition)
+    # Entries of a batch of any size may have conditions of their own.
+    branched = None if condition is None or options.is_dynamic else _with_branches(path, options, condition)
     if branched is not None:
         return branched
     if externals and not options.is_dynamic:

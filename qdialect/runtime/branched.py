@@ -9,9 +9,9 @@ from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from qdialect.runtime.base import Array, Bound, Executable, check_count, joined
+from qdialect.runtime.base import Array, Bound, CallTime, Executable, check_count, joined
 from qdialect.runtime.call_arrays import as_array
-from qdialect.support.diagnostics import LoadError
+from qdialect.support.diagnostics import InputError, LoadError
 from qdialect.support.interface import Port
 
 ARCHIVE = b"PK\3\4"
@@ -82,6 +82,9 @@ class BranchedExecutable(Executable):
         condition = self._condition
         known = condition if isinstance(condition, str) else condition.for_shape(extents)
         return BranchedExecutable(known, [one.for_shape(extents) for one in self._branches])
+
+    def profile(self) -> tuple[CallTime, ...]:
+        raise InputError("network must be compiled for one branch, by the option 'branches', to be profiled")
 
     def _chosen(self, arrays: Sequence[object]) -> Executable:
         """The network of the branch for these inputs; raises `InputError` for a condition that does not fit."""

@@ -30,7 +30,7 @@ from qdialect.cli import import_model
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.onnx.importer import nodes_of
 from qdialect.runtime.loaded import load_content
-from qdialect.support.diagnostics import ImportModelError, LoadError
+from qdialect.support.diagnostics import ImportModelError, InputError, LoadError, QDialectError
 
 X = np.random.default_rng(0).normal(size=(4, 1)).astype(np.float32)
 
@@ -160,6 +160,10 @@ def test_branches_with_open_extents(tmp_path: Path, capsys: pytest.CaptureFixtur
         if value:
             np.testing.assert_array_equal(of_one(np.array([value]), cache, x), wanted)
     assert import_model.main([str(path), "--report", "--dim=past=2", "--dim=rows=1"]) == 0
+    with pytest.raises(QDialectError, match="condition 'use_cache_branch' is known at run time"):
+        qdialect.compile(path, dims={"past": 2}, batch="dynamic", fallback="none")
+    with pytest.raises(InputError, match="must be compiled for one branch, by the option 'branches', to be profiled"):
+        executable.profile()
     cases = ["use_cache_branch = 0:", "use_cache_branch = 1:", "Concat"]
     assert re.findall(r"use_cache_branch = .:|Concat", capsys.readouterr().out)[:3] == cases
     with pytest.raises(LoadError, match="no archive of a network with branches"):

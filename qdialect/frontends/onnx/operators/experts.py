@@ -72,8 +72,9 @@ def _quantized_experts(call: Call) -> Tensor:
     require(call.attribute("weights_prepacked", -1) in (-1, 0), "weights_prepacked must be -1 or 0")
     bits, size = int(call.attribute("expert_weight_bits", 4)), int(call.attribute("block_size", 0))
     check_form(bits, size or _SMALLEST)
-    for name in ("fc1_expert_weight_bits", "fc2_expert_weight_bits"):
-        require(call.attribute(name, bits) == bits, f"{name} must be {bits} as expert_weight_bits")
+    own = [call.attribute("fc1_expert_weight_bits", bits), call.attribute("fc2_expert_weight_bits", bits)]
+    require(own == [bits, bits], f"bits of each layer must be {bits} as expert_weight_bits, but are {own}")
+    call.ignore("fc3_expert_weight_bits")
     # ONNX Runtime multiplies those by tables of sums of quantized data.
     require(bits > 2 or not size, "weights of 2 bits must have one scale a channel")
     width, inner = call.f32(0).shape[-1], call.tensor(5).shape[-1] * 8 // bits
@@ -324,12 +325,9 @@ def _function(call: Call) -> Expression:
     kind = call.attribute("activation_type", "relu")
     if kind != _GATED:
         return _FUNCTIONS[kind]
-    alpha, beta = (float(call.attribute(f"activation_{name}", default)) for name, default in _PARAMETERS)
-    limit = float(call.attribute("swiglu_limit", math.inf))
+    alpha, beta = call.attribute("activation_alpha", 1.0), call.attribute("activation_beta", 0.0)
+    limit = call.attribute("swiglu_limit", math.inf)
     gate, linear = _GATE, _LINEAR
     if math.isfinite(limit):
         gate, linear = gate.at_most(limit), linear.at_most(limit).at_least(-limit)
     return onnx_activations.swish(alpha).of(gate) * (linear + beta)
-
-
-_PARAMETERS = (("alpha", 1.0), ("beta", 0.0))
