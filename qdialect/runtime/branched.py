@@ -46,6 +46,7 @@ class BranchedExecutable(Executable):
         self.tuning = joined(one.tuning for one in parts)
         self.is_float32 = all(one.is_float32 for one in branches)
         self._condition, self._branches = condition, (first, second)
+        self._index = next((i for i, port in enumerate(self.inputs) if port.name == condition), 0)
         self._workspaces = min(one.workspaces for one in parts)
 
     @property
@@ -90,9 +91,8 @@ class BranchedExecutable(Executable):
         """The network of the branch for these inputs; raises `InputError` for a condition that does not fit."""
         check_count("input", len(arrays), len(self.inputs))
         if isinstance(self._condition, str):
-            port = self.inputs[self._condition]
-            index = next(i for i, one in enumerate(self.inputs) if one is port)
-            value = as_array(f"input '{port.name}'", port, arrays[index])
+            port = self.inputs[self._index]
+            value = as_array(f"input '{port.name}'", port, arrays[self._index])
         else:
             (value,) = self._condition.results(arrays)
         # Another shape than that of one condition is refused by the network.
