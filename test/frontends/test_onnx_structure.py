@@ -125,8 +125,10 @@ def test_conditions_of_run_time(text: str, tmp_path: Path) -> None:
     content = _choosing(text)
     executable = qdialect.compile(content, fallback="none")
     assert {region.runner for region in executable.regions} == {"qdialect"}
-    executable.save(tmp_path / "model.so")
-    others = [qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(executable))]
+    others: list[Any] = []
+    if "{outer}" in text:
+        executable.save(tmp_path / "model.so")
+        others = [qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(executable))]
     x, d, y = np.zeros((4, 3), np.float32), np.zeros(1, np.bool_), np.empty((4, 3), np.float32)
     bound = executable.bind([x, d], [y])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])

@@ -108,12 +108,10 @@ def test_compiled_products_are_the_reference(target: str) -> None:
     check_compiled(module, target, [[data]], [wanted])
 
 
-@pytest.mark.parametrize(
-    ("rows", "target"), [(14, HOST), (1, HOST), (14, "avx2"), (5, "generic"), (40, HOST), (99, HOST)]
-)
+@pytest.mark.parametrize(("rows", "target"), [(14, HOST), (1, "avx2"), (5, "generic"), (99, HOST)])
 def test_rows_of_zeros_are_passed_over(rows: int, target: str) -> None:
     """Those that are chosen may be zeros, too; weights that are not finite make no zeros of them."""
-    module = products((rows, 100), CASES, are_chosen=True)
+    module = products((rows, 100), [CASES[index] for index in (0, 3, 4, 6)], are_chosen=True)
     data = np.random.default_rng(1).normal(size=(rows, 100)).astype(np.float32)
     calls: list[list[NDArray[Any]]] = []
     for first in (0, rows // 2, rows - 1, rows):
