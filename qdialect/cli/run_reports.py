@@ -10,8 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qdialect.bench import throughput
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace
+from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops, trace
 from qdialect.cli import profile_chart, terminal
 from qdialect.cli.arguments import target_name
 from qdialect.cli.import_arguments import import_options

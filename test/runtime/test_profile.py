@@ -24,8 +24,7 @@ from qdialect.bench.core_model.kernel_cycles import (
     kernels_of_pairs,
     kernels_of_tiles,
 )
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace
+from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops, trace
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
 from qdialect.ir.context import parse as parse

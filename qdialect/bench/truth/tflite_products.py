@@ -10,8 +10,7 @@ import tflite
 
 from qdialect.bench.frameworks.runner import Array
 from qdialect.bench.truth import NoTruthError
-from qdialect.bench.truth.tflite_grid import on_range
-from qdialect.bench.truth.tflite_node import Evaluator, Node, activated, fused
+from qdialect.bench.truth.tflite_node import Evaluator, Node, activated, fused, on_range
 from qdialect.bench.truth.windows import convolution, padding_of
 
 
