@@ -10,7 +10,15 @@ from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape, matmul_shape
 from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_bounds, check_channel_parameters, require
+from qdialect.dialect.op_base import (
+    QnnOp,
+    Shape,
+    channel_count,
+    check_bounds,
+    check_channel_parameters,
+    check_zero_points,
+    require,
+)
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, INDEX, TypeConstraint, element_of, shape_of
 
 # Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
@@ -97,22 +105,25 @@ _LARGEST_FACTOR = 2.0**14
 
 
 class I16RequantizeOp(QnnOp, name="i16_requantize"):
-    """Accumulators to 16-bit quantized values with zero point 0, clamped to [output_min, output_max].
+    """Accumulators to 16-bit quantized values, clamped to [output_min, output_max].
 
     The real multiplier of channel c, an index of the last dimension, is
-    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer.
+    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer, to
+    which the zero point is added.
 
     Constraints:
       C1: weight_scales must have 1 entry or one for each channel
       C2: output_min and output_max must be ordered and lie in the result's range
       C3: ``fixed32_double`` must have an i32 input
       C4: multipliers must be below 2^14
+      C5: output_zero_point must lie in the result's range
     """
 
     input = operand(INDEX)
     input_scale = attribute(SCALE)
     weight_scales = attribute(SCALES, (1.0,))
     output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64, 0)
     output_min = attribute(I64, -(2**15))
     output_max = attribute(I64, 2**15 - 1)
     rounding = attribute(choice(I16Rounding))
@@ -129,6 +140,7 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
         require(holds, "C3", f"input of {self.rounding} must have element type i32, but got {found}")
         largest = max(real_multiplier(self.input_scale, self.weight_scales, self.output_scale, self.multiplier))
         require(largest < _LARGEST_FACTOR, "C4", f"multipliers must be below 2^14, but got {largest}")
+        check_zero_points("C5", "output_zero_point", (self.output_zero_point,), self.output.type)
 
 
 AnyI16Contraction = I16Conv2DOp | I16DenseOp

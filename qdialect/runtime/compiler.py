@@ -41,6 +41,7 @@ from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, al
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.log import tell
 from qdialect.support.threads import checked
 from qdialect.targets import Target
 
@@ -265,6 +266,7 @@ def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
     found = KernelCode()
     if is_left_as_it_is(module):
         for group in taken_groups(module):
+            tell("machine code of kernels")
             found.add(group, target)
     return found
 

@@ -1,10 +1,9 @@
-"""Where the time goes: each kernel call of a network measured in place, the bare dot-product instruction; traces."""
+"""Where the time goes: each kernel call of a network measured in place, and the bare dot-product instruction."""
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime.compiler import compile_module
-from qdialect.support.interface import KernelCall, kernel_names
+from qdialect.support.interface import KernelCall
 from qdialect.targets import Target
 from qdialect.targets.cpus import host_machine
 from qdialect.targets.machine import Machine
@@ -239,79 +238,3 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     rate = vector_rate / products_per_cycle(target, machine)
     of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
     return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code))
-
-
-# One call of a network as a trace: when each kernel call begins and ends on each thread.
-# It is written as JSON of Chrome's trace event format, which Perfetto and ``chrome://tracing`` show.
-
-
-@dataclass(frozen=True)
-class Span:
-    """A kernel call on a thread, in seconds from the start of the network's call."""
-
-    thread: int
-    number: int
-    """Of the kernel call."""
-    start: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One call of a network, that of median length of `repetitions`."""
-
-    calls: tuple[KernelCall, ...]
-    spans: tuple[Span, ...]
-    repetitions: int
-
-    def text(self, title: str) -> str:
-        """JSON of the trace event format; names of kernels are those of `kernel_names`, times are microseconds."""
-        events = [*self._threads(title), *map(self._event, self.spans)]
-        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
-
-    def _threads(self, title: str) -> Iterator[dict[str, Any]]:
-        yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": title}}
-        for thread in sorted({span.thread for span in self.spans}):
-            name = {"name": f"thread {thread}"}
-            yield {"ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": name}
-
-    def _event(self, span: Span) -> dict[str, Any]:
-        call = self.calls[span.number]
-        about = {"call": span.number, "nodes": call.names, "MMAC": call.macs * 1e-6, "bytes": call.bytes_moved}
-        where = {"pid": 1, "tid": span.thread, "ts": span.start * 1e6, "dur": span.seconds * 1e6}
-        return {"ph": "X", "name": kernel_names(self.calls)[span.number], "cat": call.label, **where, "args": about}
-
-
-def trace(
-    module: ir.Module,
-    inputs: Sequence[NDArray[Any]],
-    *,
-    target: str | Target = "host",
-    threads: int = 1,
-    seconds: float = 0.5,
-) -> Trace:
-    """Compile `module` with a clock for `threads` threads and call it on `inputs` for `seconds` seconds.
-
-    Raises what `compile_module` and `Executable.bind` raise.
-    """
-    executable = compile_module(module, target=target, threads=threads, clocked=True)
-    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-    call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
-    for _ in range(_WARM_UP_CALLS):
-        call()
-    readings, length = measured_calls(call, executable.ticks, seconds)
-    found = np.array([_pairs(one, threads) for one in readings])
-    starts = np.where(found[..., 0] > 0, found[..., 0], np.iinfo(np.int64).max).min((1, 2))
-    chosen = int(np.argsort(found.max((1, 2, 3)) - starts)[len(found) // 2])
-    spans = (
-        Span(thread, number, float(begin - starts[chosen]) * length, float(end - begin) * length)
-        for thread, calls in enumerate(found[chosen])
-        for number, (begin, end) in enumerate(calls)
-        if begin
-    )
-    return Trace(executable.calls, tuple(spans), len(found))
-
-
-def _pairs(readings: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """[threads, calls, 2] from what clocked code has written."""
-    return np.stack([readings[:-1], readings[1:]], -1)[None] if threads == 1 else readings.reshape(threads, -1, 2)

@@ -135,13 +135,15 @@ _SNAPSHOT = "builtin.module(snapshot-op-locations{{filename='{}'}})"
 _SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
 
 
-def lower_with_lines(module: ir.Module, target: Target, listing: Path, *, threads: int = 1) -> tuple[Lowered, str]:
+def lower_with_lines(
+    module: ir.Module, target: Target, listing: Path, *, threads: int = 1, clocked: bool = False
+) -> tuple[Lowered, str]:
     """As `lower` to phase `llvm`, with line tables, and the text that belongs into the file `listing`.
 
     That is the text of phase `x86`, where most ops of vectors are one instruction. The code is the same as without.
     Raises what `lower` raises, and `CompileError` for a module that is beyond phase `x86`.
     """
-    found = lower(module, target, Phase.X86, threads=threads)
+    found = lower(module, target, Phase.X86, threads=threads, clocked=clocked)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "listing")
         run_passes(found.module, _SNAPSHOT.format(copy), "line tables")
