@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flatbuffers import Builder
 
-from qdialect.bench.frameworks.runner import Array, Runner, imported
+from qdialect.bench.frameworks import Array, Runner, imported
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator

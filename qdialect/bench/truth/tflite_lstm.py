@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import tflite
 
-from qdialect.bench.frameworks.runner import Array
+from qdialect.bench.frameworks import Array
 from qdialect.bench.truth import NoTruthError
 from qdialect.bench.truth.tflite_node import Evaluator, Node, activated, is_quantized, on_grid, on_range
 from qdialect.frontends.tflite.flatbuffer.model import Tensor

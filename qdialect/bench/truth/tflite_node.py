@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tflite
 
-from qdialect.bench.frameworks.runner import Array
+from qdialect.bench.frameworks import Array
 from qdialect.bench.truth import NoTruthError
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options

@@ -22,7 +22,7 @@ from qdialect.frontends.model_files import format_of
 from qdialect.frontends.planning.partition import divide
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import key_of, names_of
+from qdialect.ir.context import key_of, names_of
 from qdialect.ir.module_text import Printing
 from qdialect.lowering.cost import variants
 from qdialect.lowering.ir.functions import entry, functions, has_body, name_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from qdialect.frontends.building.checks import GraphNode, refuse
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse, verify
-from qdialect.ir.locations import names_of
+from qdialect.ir.context import names_of, parse, verify
 from qdialect.passes.import_tosa import UnsupportedOp, converted, has_tosa
 from qdialect.passes.tosa import converted_ops
 from qdialect.support.diagnostics import Diagnostic
