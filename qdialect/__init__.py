@@ -169,8 +169,8 @@ def compile(
     with paused_collector():
         with LATE_IMPORTS:
             from qdialect.driver.compile_model import compile_model
+            from qdialect.support.limits import using_jobs
             from qdialect.support.log import telling
-            from qdialect.support.threads import using_jobs
 
         with using_jobs(options.jobs), telling(options.progress or (lambda step: None)):
             return _profiled(compile_model(source, options), model, options)

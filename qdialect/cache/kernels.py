@@ -21,8 +21,8 @@ from qdialect.ir._mlir import ir, walk
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.limits import SYMBOLS
 from qdialect.support.log import tell
-from qdialect.support.threads import SYMBOLS
 
 ENTRY = "main"
 

@@ -25,9 +25,9 @@ from qdialect.runtime.shaped import KnownLengths, Lengths, ShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, InputError
 from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import active_jobs, using_jobs
 from qdialect.support.log import LOG, tell_float32
 from qdialect.support.options import DYNAMIC, CompileOptions, ImportOptions
-from qdialect.support.threads import active_jobs, using_jobs
 
 if TYPE_CHECKING:
     from qdialect.driver.batching.network import BatchNetwork

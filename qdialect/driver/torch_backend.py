@@ -22,8 +22,8 @@ from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import using_jobs
 from qdialect.support.options import CompileOptions
-from qdialect.support.threads import using_jobs
 
 if TYPE_CHECKING:
     from qdialect.frontends.torch.division import Fused

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, cast
 from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import joined
+from qdialect.ir.context import joined, location_of
 from qdialect.passes.matching import producer
 from qdialect.passes.outlined import (
     EXTERNAL,

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.op_base import Qnn, QnnOp
 from qdialect.ir._mlir import ir, rewrite, walk
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, location_of, names_of
 from qdialect.passes.pass_base import Pass
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 from qdialect.support.late_imports import UNINTERRUPTED

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.ir import context
 from qdialect.ir._mlir import ir, walk
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import key_of, names_of
+from qdialect.ir.context import key_of, location_of, names_of
 from qdialect.ir.module_text import Printing
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Phase, phase_of

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, cast, get_args
 
-from qdialect.support import log
-from qdialect.support import threads as thread_counts
+from qdialect.support import limits, log
 from qdialect.support.diagnostics import ImportModelError, InputError
 
 DYNAMIC = "dynamic"
@@ -151,7 +150,7 @@ class CompileOptions:
     def __post_init__(self) -> None:
         log.configure()
         _check_text("target", self.target)
-        thread_counts.checked(self.threads)
+        limits.checked(self.threads)
         _check_batch(self.batch, takes_any=True)
         _check_dims(self.dims, takes_ranges=True)
         _check_text("profile", self.profile)
@@ -162,7 +161,7 @@ class CompileOptions:
         check_choice("cache", self.cache, _SWITCH)
         check_choice("tune", self.tune, _SWITCH)
         if self.jobs is not None:
-            thread_counts.checked_jobs(self.jobs)
+            limits.checked_jobs(self.jobs)
         if self.progress is not None and not callable(self.progress):
             raise InputError(f"progress must be a function of a text, but got {self.progress!r}")
 

@@ -16,7 +16,7 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
 from qdialect.bench import frameworks, units
 from qdialect.bench.child import Ended, Limits, run
-from qdialect.bench.frameworks.runner import Runner
+from qdialect.bench.frameworks import Runner
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured
 from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes

@@ -9,7 +9,7 @@ from qdialect.bench.engines.inductor import InductorSession, package_of
 from qdialect.bench.engines.litert import LiteRtSession
 from qdialect.bench.engines.onnx_runtime import OnnxRuntimeSession
 from qdialect.bench.engines.open_vino import OpenVinoSession
-from qdialect.bench.frameworks.runner import Array, imported
+from qdialect.bench.frameworks import Array, imported
 
 INDUCTOR = "inductor"
 """PyTorch's compiler, whose packages are made before anything is timed."""

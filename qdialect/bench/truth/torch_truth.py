@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
+from qdialect.bench.frameworks import Array, Runner, imported
 from qdialect.bench.frameworks.pytorch import leaves, program, tensors
-from qdialect.bench.frameworks.runner import Array, Runner, imported
 from qdialect.bench.truth.tracing import traced
 
 

@@ -23,7 +23,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, de
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory
-from qdialect.support.threads import checked
+from qdialect.support.limits import checked
 from qdialect.targets import Target
 
 

@@ -16,11 +16,16 @@ from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, names_of
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    ROUND_HALF_AWAY,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    EmitLookup,
+    InterpolatedTable,
+)
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar_type
-from qdialect.lowering.qnn_to_linalg.bodies.tables import EmitLookup, InterpolatedTable
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each

@@ -26,7 +26,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.tables import stored_table
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, byte_literal, emit_map

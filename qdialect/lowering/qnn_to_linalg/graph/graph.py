@@ -28,7 +28,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, names_of
 from qdialect.lowering.ir.functions import error_at, note_at
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
