@@ -99,35 +99,44 @@ def test_times_of_before_go_where_the_model_cannot_be_timed_any_more(tmp_path: P
     assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
 
 
+ABORTED = Ended("", "ended by SIGABRT")
+
+
 @pytest.mark.parametrize(
     ("packaging", "timing", "untimed"),
     [
-        ("", "", {}),
-        ("took longer than 1 s", "", {"inductor": "inductor: took longer than 1 s"}),
-        ("", "ended by SIGILL", {"inductor": "inductor: ended by SIGILL"}),
+        ([Ended("")], "", ""),
+        ([ABORTED, Ended("")], "", ""),
+        ([ABORTED, Ended("", "ended by SIGSEGV")], "", "ended by SIGSEGV"),
+        ([Ended("", "took longer than 1 s", is_late=True)], "", "took longer than 1 s"),
+        ([Ended("")], "ended by SIGILL", "ended by SIGILL"),
     ],
 )
 def test_what_inductor_fails_at_costs_the_others_nothing(
-    tmp_path: Path, packaging: str, timing: str, untimed: dict[str, str]
+    tmp_path: Path, packaging: list[Ended], timing: str, untimed: str
 ) -> None:
-    entry, (folder, model) = Entry("mlp", "pt2e_x86"), (tmp_path / "mlp", tmp_path / "mlp" / "mlp.pt2e_x86.pt2")
+    model = tmp_path / "mlp" / "mlp.pt2e_x86.pt2"
     package, result = model.with_name("mlp.pt2e_x86.inductor.pt2"), model.with_suffix(".json")
-    folder.mkdir()
+    model.parent.mkdir()
     replace(MEASURED, times={"qdialect": 7.0}).write(result)
+    compiled = list(packaging)
 
     def run(module: str, arguments: list[str], _: Limits) -> Ended:
         if module == "qdialect.bench.engines.inductor":
-            assert arguments == [str(model), str(package)]
-            if not packaging:
-                package.write_bytes(b"")
-            return Ended("", packaging)
-        assert module == "tools.zoo.time_model"
+            assert arguments == [str(model), str(package), *["fixed"] * (len(compiled) < len(packaging))]
+            package.write_bytes(b"")
+            ended = compiled.pop(0)
+            if ended.failure:
+                package.unlink()
+            return ended
+        assert (module, compiled) == ("tools.zoo.time_model", [])
         if package.exists() and timing:
             return Ended("", timing)
         TIMED.write(result)
         return Ended("")
 
-    assert Campaign(tmp_path, LIMITS, False, run).timed(entry) == replace(TIMED, untimed=untimed) == read(result)
+    found = Campaign(tmp_path, LIMITS, False, run).timed(Entry("mlp", "pt2e_x86"))
+    assert found == replace(TIMED, untimed={"inductor": f"inductor: {untimed}"} if untimed else {}) == read(result)
     assert not package.exists()
 
 
