@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qdialect.frontends.building.checks import require
@@ -9,6 +11,7 @@ from qdialect.frontends.building.slices import Slice
 from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, value_of_tensor
 from qdialect.frontends.planning.movement import Padding, Slicing, concatenation, joined, joined_shape, move
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.torch.operators.indexing import axis_of
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
@@ -42,10 +45,15 @@ def _pad(call: Call) -> Result:
 # cat: f32 values side by side, and integers.
 
 
+def _parts(call: Call) -> Sequence[Tensor]:
+    """PyTorch leaves out parts of shape [0], which are caches of no token, whatever rank the others have."""
+    given = call.tensors("tensors")
+    return [tensor for tensor in given if tuple(tensor.shape) != (0,)] or given
+
+
 @imports("cat.default", "concat.default")
 def _cat(call: Call) -> Result:
-    parts = [as_f32("tensors", tensor) for tensor in call.tensors("tensors")]
-    require(len(parts) >= 1, "must have at least 1 part")
+    parts = [as_f32("tensors", tensor) for tensor in _parts(call)]
     axis = axis_of(call, len(parts[0].shape))
     return concatenation(call.plan, call.name, joined(parts, axis, call.name))
 
@@ -54,7 +62,7 @@ def _cat(call: Call) -> Result:
 def _cat_of_integers(call: Call) -> Result:
     """Each part in the type of the result."""
     element = element_of_result(call)
-    values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in call.tensors("tensors")]
+    values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in _parts(call)]
     axis = axis_of(call, len(values[0].shape))
     shape = joined_shape([value.shape for value in values], axis)
     return tensor_of(
