@@ -63,8 +63,7 @@ class Inductor:
         if case.kind not in ("transformer", "function"):
             return {}
         found = known_forms(case, _FORMS)
-        has_few_bits = case.name.startswith(tuple(LANGUAGE_LAYERS))
-        return found | ({_FOLDED: "onnx"} if has_few_bits else {})
+        return found | ({_FOLDED: "onnx"} if case.name in LANGUAGE_LAYERS else {})
 
     def load(self, case: Case, variant: str, threads: int) -> InductorSession:
         self._torch.set_num_threads(threads)
