@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
+import qdialect
 from qdialect.bench import frameworks, units
 from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.frameworks.runner import Runner
@@ -22,12 +24,13 @@ from qdialect.bench.units import Measured
 from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
 from tools.zoo.__main__ import forget, main
 from tools.zoo.campaign import Campaign
-from tools.zoo.flows.registry import FLOWS
+from tools.zoo.flows.few_bits import quantize_wrapped
+from tools.zoo.flows.registry import FLOWS, TORCHAO
 from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features, images, tokens
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
 from tools.zoo.networks.legacy_keras_networks import LEGACY_KERAS_NETWORKS
-from tools.zoo.networks.network import Draw
+from tools.zoo.networks.network import Built, Draw
 from tools.zoo.networks.torch_networks import TORCH_NETWORKS
 from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
@@ -365,6 +368,16 @@ NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_
 def test_every_entry_can_be_made() -> None:
     for entry in entries():
         assert entry.network in NETWORKS[FLOWS[entry.flow].framework], entry
+
+
+@pytest.mark.parametrize("flow", TORCHAO)
+def test_wrapped_weights_are_compiled(flow: str, tmp_path: Path) -> None:
+    layer, target = torch.nn.Linear(64, 32), tmp_path / "layer.pt2"
+    quantize_wrapped(flow, Built(layer.eval(), features(64)), target)
+    executable, data = qdialect.compile(target), features(64)(1, 7)
+    (wanted,) = frameworks.load("pytorch", str(target))(data)
+    np.testing.assert_allclose(executable(*data), wanted, rtol=1e-6, atol=1e-6)
+    assert all(region.is_compiled for region in executable.regions)
 
 
 def test_networks_and_flows_are_chosen_by_name() -> None:

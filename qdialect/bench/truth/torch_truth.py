@@ -55,9 +55,6 @@ class _InDouble(fx.Interpreter):
         own = _QUANTIZATIONS.get(str(target).rpartition(".")[0])
         if own is not None:
             return own(*args, **{name: value for name, value in kwargs.items() if name != "out_dtype"})
-        if str(target).startswith("torchao.dequantize_affine"):
-            # Its default is float32.
-            kwargs = {**kwargs, "output_dtype": torch.float64}
         return super().call_function(target, _widened(args), _widened(kwargs))
 
 
