@@ -315,11 +315,15 @@ LANGUAGE_LAYERS: Mapping[str, Workload] = {
     "T5_int8": _language("the same with weights of 8 bits", _BILLION, None),
     "T5_long": _language("the same", replace(_BILLION, tokens=2049)),
     "T5_prefill": _language("the same, first tokens", replace(_BILLION, tokens=128, rows=128)),
+    "T5_prefill512": _language("the same, first tokens", replace(_BILLION, tokens=512, rows=512)),
     "T5_prefill4": _language("the same, first tokens, quantized rows", replace(_BILLION, tokens=128, rows=128), 4),
     "T6": _language("layer of a language model of 8B, 4 bits, new token", _EIGHT_BILLIONS),
     "T6_level4": _language("the same with quantized rows", _EIGHT_BILLIONS, 4),
+    "T6_int8": _language("the same with weights of 8 bits", _EIGHT_BILLIONS, None),
+    "T6_long": _language("the same", replace(_EIGHT_BILLIONS, tokens=2049)),
+    "T6_prefill": _language("the same, first tokens", replace(_EIGHT_BILLIONS, tokens=128, rows=128)),
     "T6_prefill4": _language(
         "the same, first tokens, quantized rows", replace(_EIGHT_BILLIONS, tokens=128, rows=128), 4
     ),
 }
-"""Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 tokens."""
+"""Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 or 512 tokens."""
