@@ -129,10 +129,14 @@ def _version(tree: Mapping[str, Any]) -> Version:
     calls = tuple(_call(*call) for call in tree["calls"])
     features = tuple(map(_text, tree["features"]))
     workspace, constants = _count(tree["workspace"]), _count(tree["constants"])
-    clock = tuple(map(_count, tree["clock"])) if "clock" in tree else None
-    if clock and (len(clock) != 2 or clock[0] + 8 * clock[1] > workspace):
+    clock = _clock(*tree["clock"]) if "clock" in tree else None
+    if clock and clock[0] + 8 * clock[1] > workspace:
         raise ValueError(f"readings of the clock must be in {workspace} bytes, but are {clock}")
     return Version(_text(tree["target"]), features, workspace, constants, calls, clock)
+
+
+def _clock(offset: int, count: int) -> tuple[int, int]:
+    return _count(offset), _count(count)
 
 
 def _call(label: str, kernel: int, names: Sequence[str], macs: int = 0, bytes_moved: int = 0) -> KernelCall:

@@ -15,8 +15,8 @@ from qdialect.ir.context import copy
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import keep_to_target
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared

@@ -20,11 +20,20 @@ from qdialect.ir.context import load_dialects, make_context, verify
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import MAIN
 from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
-from qdialect.lowering.pipeline.kernel_groups import add_table, taken_groups
-from qdialect.lowering.pipeline.phases import Lowered, Phase, lower, lower_further, lower_kernels, target_of, threads_of
+from qdialect.lowering.pipeline.phases import (
+    Lowered,
+    Phase,
+    add_table,
+    lower,
+    lower_further,
+    lower_kernels,
+    taken_groups,
+    target_of,
+    threads_of,
+)
 from qdialect.lowering.threads import MIN_CYCLES
-from qdialect.lowering.x86_to_llvm.code_attributes import is_left_as_it_is, keep_to_target
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import is_left_as_it_is, keep_to_target
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode

@@ -23,7 +23,7 @@ from qdialect.frontends.torch import import_torch
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
+from qdialect.lowering.x86_to_llvm.to_llvm import optimization_level
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.support.options import UNKEYED, CompileOptions, ImportOptions
 from qdialect.targets import GENERIC
