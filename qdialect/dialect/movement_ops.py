@@ -50,17 +50,18 @@ class SameElementOp(QnnOp):
 
 
 _FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
-"""The range of padding values; up to 2^24 every whole number is an f32."""
+_FILLS |= {"f16": (-(2**11), 2**11), "bf16": (-(2**8), 2**8)}
+"""The range of padding values; up to 2^24 every whole number is an f32, and so on."""
 
 
 class PadOp(SameElementOp, name="pad"):
     """Add `low` elements before and `high` elements after each dimension, filled with the integer `value`.
 
-    A tensor of f32 is filled with the same number.
+    A tensor of floats is filled with the same number.
 
     Constraints:
       C2: low and high must have one entry of at least 0 for each dimension
-      C3: value must lie in the tensor's range, or for f32 be at most 2^24 in magnitude
+      C3: value must lie in the tensor's range, or for f32, f16 and bf16 be at most 2^24, 2^11 and 2^8 in magnitude
     """
 
     low = attribute(INTEGERS)

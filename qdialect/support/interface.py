@@ -94,7 +94,7 @@ def _suffix(call: KernelCall) -> str:
 #
 # It holds no addresses, so that a loader has nothing to relocate and processes share its pages.
 
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32")
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float16", "bfloat16")
 """NumPy's names of the element types, in the order of their numbers, which start at 1."""
 
 HAS_SCALE, HAS_ZERO_POINT = 1, 2

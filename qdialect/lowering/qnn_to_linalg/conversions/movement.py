@@ -24,7 +24,7 @@ from qdialect.dialect import (
     SliceOp,
     TransposeOp,
 )
-from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.qnn_to_linalg.bodies.tables import stored_table
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
@@ -268,6 +268,8 @@ def _pad(lowering: GraphLowering, op: PadOp) -> None:
         emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
         lowering.program.call(kernel, op.operation.name)
     element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
+    if element_of(op.input.type) in SMALL_FLOATS:
+        quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
         value = kernel.number("value", byte_literal(quantized) if element == "i8" else quantized, element)
