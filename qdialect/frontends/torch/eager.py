@@ -175,15 +175,9 @@ def _while(torch: Any, condition: Any, body: Any, carried: Sequence[Any], others
     return carried
 
 
-def _autocast(torch: Any, device: str, dtype: Any, enabled: bool, keeps: bool | None, body: Any, *given: Any) -> Any:
-    with torch.autocast(device, dtype, enabled, keeps):
-        return body(*given)
-
-
 _CONTROL: dict[str, Callable[..., Any]] = {
     "higher_order.cond": _cond,
     "higher_order.while_loop": _while,
-    "higher_order.wrap_with_autocast": _autocast,
 }
 """What operators that run graphs do with them."""
 

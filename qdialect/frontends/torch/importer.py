@@ -211,9 +211,11 @@ class TorchPlanner(Planner[Node]):
         # Packed weights stay as they are: they are nearer to what was quantized than numbers rounded to 8 bits.
         if element not in SMALL_FLOATS or isinstance(tensor, BlockQuantized):
             return tensor
-        if isinstance(tensor, Constant):
+        array = known_array(tensor)
+        if array is not None:
+            self.plan.budget.spend_constant(array.shape, NUMPY_DTYPES[element].itemsize)
             with np.errstate(over="ignore"):
-                return Constant(tensor.array.astype(NUMPY_DTYPES[element]))
+                return Constant(array.astype(NUMPY_DTYPES[element]))
         value = tensor.f32(self.plan, node.name) if isinstance(tensor, F32Tensor) else tensor
         return in_small_float(self.plan, node.name, value, element)
 
