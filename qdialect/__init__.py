@@ -8,7 +8,7 @@ result = executable(image)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -70,6 +70,7 @@ def compile(
     cache: bool = True,
     tune: bool = False,
     jobs: int | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -108,6 +109,8 @@ def compile(
         measured.
       jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
         every number.
+      progress: a function that is called with each step of this compilation as it begins: the name of a pass, or a text
+        such as ``machine code of kernels``. What it raises ends the compilation. Of what the cache has nothing is told.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before. Lengths that grow from call to call, as those of a decoder's caches, are compiled once
@@ -139,6 +142,7 @@ def compile(
         tune=tune,
         externals=externals,
         jobs=jobs,
+        progress=progress,
     )
     options = given.replaced_by(options)
     if isinstance(model, str | PathLike):
@@ -161,9 +165,10 @@ def compile(
     with paused_collector():
         with LATE_IMPORTS:
             from qdialect.driver.compile_model import compile_model
+            from qdialect.support.log import telling
             from qdialect.support.threads import using_jobs
 
-        with using_jobs(options.jobs):
+        with using_jobs(options.jobs), telling(options.progress or (lambda step: None)):
             return _profiled(compile_model(source, options), model, options)
 
 

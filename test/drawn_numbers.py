@@ -167,10 +167,11 @@ def _biases(d: Draw, channels: int, element: str) -> list[ir.Value]:
 
 def _requantized(d: Draw, acc: ir.Value, element: str) -> ir.Value:
     channels = ir.RankedTensorType(acc.type).shape[-1]
-    rounding = d.one_of((I16Rounding.F64_NEAREST, I16Rounding.FIXED16_UP))
+    rounding = d.one_of((I16Rounding.F64_NEAREST, I16Rounding.F64_EVEN, I16Rounding.FIXED16_UP))
     attributes: dict[str, Any] = {"input_scale": d.scale(), "output_scale": d.scale()}
     attributes["rounding"] = I16Rounding.FIXED32_DOUBLE if element == "i32" and d.flag() else rounding
     attributes["weight_scales"] = d.scales(channels) if d.flag() else (d.scale(),)
+    attributes["output_zero_point"] = d.integer(-(2**15), 2**15 - 1) if d.flag() else 0
     return build(I16RequantizeOp, acc, element="i16", **attributes).output
 
 

@@ -23,10 +23,12 @@ from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET, Lowered
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
 
 # A network compiled ahead of time, and the files that can be written.
 
+_WORD_BYTES = 8
 _X86_64 = ("x86_64", "AMD64")
 
 
@@ -42,6 +44,7 @@ class Artifact:
     @cached_property
     def object(self) -> bytes:
         """An ELF object file; raises `CompileError` where LLVM refuses the module."""
+        tell("machine code")
         return object_file(self.module, f"{self.network.name}_network")
 
     def library(self, file_name: str) -> bytes:
@@ -68,14 +71,14 @@ def artifact_of(
     With a `batch` it was lowered for each of its sizes, the largest first, for one target after the other.
 
     `lowered` are at phase `llvm`, of one context, and are used up. Raises `InputError` for a name that C does not
-    allow, and `CompileError` for code with a clock, which is not to be kept, and on a machine that is not x86-64.
+    allow, and `CompileError` for code with a clock that takes any batch, and on a machine that is not x86-64.
     """
     first, machine = lowered[0], platform.machine()
     if machine not in _X86_64:
         # LLVM's JIT compiler makes code for the kind of machine that it runs on.
         raise CompileError(f"files of networks are compiled on x86-64 machines, but this one is {machine}")
-    if first.clocked:
-        raise CompileError("code with a clock is for profiles, and cannot be written into a file")
+    if first.clocked and batch:
+        raise CompileError("code with a clock must be for a batch of one size")
     count = len(batch.rows) if batch else 1
     groups = [lowered[i : i + count] for i in range(0, len(lowered), count)]
     versions = tuple(_version(target, group) for target, group in zip(targets, groups, strict=True))
@@ -105,7 +108,14 @@ def _version(target: Target, lowered: Sequence[Lowered]) -> Version:
     arena = max(one.arena_bytes for one in lowered)
     # Sizes of batches may share their constants.
     constants = sum({one.constants.tobytes(): one.constants.size for one in lowered}.values())
-    return Version(target.name, features, arena, constants, lowered[-1].calls)
+    clock = _clock(lowered[0])
+    memory = clock[0] + clock[1] * _WORD_BYTES if clock else arena
+    return Version(target.name, features, memory, constants, lowered[-1].calls, clock)
+
+
+def _clock(lowered: Lowered) -> tuple[int, int] | None:
+    """Where the readings of the clock stand, which is behind the working memory, and how many."""
+    return (-(-lowered.arena_bytes // ALIGNMENT) * ALIGNMENT, lowered.readings) if lowered.clocked else None
 
 
 # One module of the LLVM dialect with all versions of a network, its constants and its public functions.
@@ -165,7 +175,8 @@ class _Builder:
                 self._declared.add(name)
                 op.clone()
         constants = self._add_block(f"{prefix}.constants", lowered.constants)
-        return Body(renamed[_ENTRY], constants, was_divided)
+        clock = _clock(lowered)
+        return Body(renamed[_ENTRY], constants, was_divided, clock[0] if clock else None)
 
     def add_constant(self, name: str, data: NDArray[np.uint8]) -> None:
         """Add read-only bytes."""

@@ -29,6 +29,8 @@ class Body:
     """The symbol of its constants."""
     is_divided: bool
     """Whether it takes how many threads it may ask for."""
+    clock: int | None = None
+    """Where in the workspace it writes the readings of a clock, if it has one."""
 
 
 def text(network: Network, targets: Sequence[Target], versions: Sequence[Sequence[Body]]) -> str:
@@ -72,7 +74,7 @@ def _run_symbols(network: Network, kind: str, targets: Sequence[Target]) -> list
 
 
 def _declaration(network: Network, body: Body) -> str:
-    count = len(network.inputs) + len(network.outputs) + 2 + body.is_divided
+    count = len(network.inputs) + len(network.outputs) + 2 + body.is_divided + (body.clock is not None)
     return f"llvm.func @{body.symbol}({', '.join(['!llvm.ptr'] * count)})"
 
 
@@ -95,9 +97,11 @@ def _call(network: Network, target: Target, bodies: Sequence[Body]) -> _Call:
     limit = ["%limit"] if bodies[0].is_divided else []
     arrays = [f"%in{i}" for i in range(len(network.inputs))] + [f"%out{i}" for i in range(len(network.outputs))]
     if network.batch is None:
-        arguments = [*arrays, "%constants", "%workspace", *limit]
+        clock = bodies[0].clock
+        arguments = [*arrays, *([] if clock is None else ["%clock"]), "%constants", "%workspace", *limit]
         types = ", ".join(["!llvm.ptr"] * len(arguments))
         lines = [
+            f"  %clock = llvm.getelementptr %workspace[{clock or 0}] : (!llvm.ptr) -> !llvm.ptr, i8",
             f"  %constants = llvm.mlir.addressof @{bodies[0].constants} : !llvm.ptr",
             f"  llvm.call @{bodies[0].symbol}({', '.join(arguments)}) : ({types}) -> ()",
         ]

@@ -36,6 +36,8 @@ class Version:
     workspace_bytes: int
     constants_bytes: int
     calls: tuple[KernelCall, ...]
+    clock: tuple[int, int] | None = None
+    """Where in the workspace a version with a clock writes its readings, 64 bits each, and how many."""
 
 
 @dataclass(frozen=True)

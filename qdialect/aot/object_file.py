@@ -14,7 +14,7 @@ from pathlib import Path
 from qdialect.ir import context
 from qdialect.ir._mlir import ExecutionEngine, ir
 from qdialect.ir.context import captured_diagnostics
-from qdialect.lowering.x86_to_llvm.code_attributes import name_target, optimization_level
+from qdialect.lowering.x86_to_llvm.to_llvm import name_target, optimization_level
 from qdialect.support.child_processes import ChildError, tool_output
 from qdialect.support.diagnostics import CompileError
 from qdialect.targets import Target

@@ -90,6 +90,7 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
         "workspace": version.workspace_bytes,
         "constants": version.constants_bytes,
         "calls": calls,
+        **({"clock": version.clock} if version.clock else {}),
     }
 
 
@@ -127,7 +128,15 @@ def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero
 def _version(tree: Mapping[str, Any]) -> Version:
     calls = tuple(_call(*call) for call in tree["calls"])
     features = tuple(map(_text, tree["features"]))
-    return Version(_text(tree["target"]), features, _count(tree["workspace"]), _count(tree["constants"]), calls)
+    workspace, constants = _count(tree["workspace"]), _count(tree["constants"])
+    clock = _clock(*tree["clock"]) if "clock" in tree else None
+    if clock and clock[0] + 8 * clock[1] > workspace:
+        raise ValueError(f"readings of the clock must be in {workspace} bytes, but are {clock}")
+    return Version(_text(tree["target"]), features, workspace, constants, calls, clock)
+
+
+def _clock(offset: int, count: int) -> tuple[int, int]:
+    return _count(offset), _count(count)
 
 
 def _call(label: str, kernel: int, names: Sequence[str], macs: int = 0, bytes_moved: int = 0) -> KernelCall:

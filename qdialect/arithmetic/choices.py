@@ -40,6 +40,8 @@ class I16Rounding(StrEnum):
     """By a Q15 multiplier, ties up: TFLite's kernels with int64 accumulators."""
     F64_NEAREST = "f64_nearest"
     """By a float64 multiplier, ties away from zero: TFLite's FULLY_CONNECTED."""
+    F64_EVEN = "f64_even"
+    """By a float64 multiplier, ties to even: nearest to ONNX Runtime's sums of float32 products."""
 
 
 class Multiplier(StrEnum):

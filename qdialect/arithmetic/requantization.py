@@ -136,8 +136,7 @@ def multiply_by_reduced_multiplier(m: Machine[V], acc: V, r: V, n: V) -> V:
 
 def nearest_product(m: Machine[V], acc: V, multiplier: V) -> V:
     """``half_away(acc * multiplier)``, i32, in float64; what lies beyond int32 is cut before."""
-    product = m.multiply(m.cast("arith.sitofp", acc, "f64"), multiplier)
-    inside = m.clamp(product, m.constant(-(2.0**31), "f64"), m.constant(2.0**31 - 1, "f64"))
+    inside = _product_inside(m, acc, multiplier)
     whole = m.cast("arith.fptosi", inside, "i32")
     rest = m.subtract(inside, m.cast("arith.sitofp", whole, "f64"))
     zero, one, minus = (m.constant(number, "i32") for number in (0, 1, -1))
@@ -146,30 +145,50 @@ def nearest_product(m: Machine[V], acc: V, multiplier: V) -> V:
     return m.add(whole, m.add(up, down))
 
 
+def even_product(m: Machine[V], acc: V, multiplier: V) -> V:
+    """``half_even(acc * multiplier)``, i32, in float64; what lies beyond int32 is cut before.
+
+    Float64 numbers from 2^52 on are whole: adding one rounds to them, to even as every sum.
+    """
+    whole = m.constant(1.5 * 2.0**52, "f64")
+    rounded = m.subtract(m.add(_product_inside(m, acc, multiplier), whole), whole)
+    return m.cast("arith.fptosi", rounded, "i32")
+
+
+def _product_inside(m: Machine[V], acc: V, multiplier: V) -> V:
+    """``acc * multiplier`` in float64, between the bounds of int32."""
+    product = m.multiply(m.cast("arith.sitofp", acc, "f64"), multiplier)
+    return m.clamp(product, m.constant(-(2.0**31), "f64"), m.constant(2.0**31 - 1, "f64"))
+
+
 def i16_requantize(
     acc: IntArray,
     input_scale: float,
     weight_scales: Sequence[float],
     output_scale: float,
+    output_zero_point: int,
     lo: int,
     hi: int,
     rounding: I16Rounding,
     multiplier: Multiplier,
 ) -> IntArray:
-    """clamp(round(acc * M)) to [lo, hi], int64 of the shape of `acc`; M has one entry, or one for each last index.
+    """clamp(round(acc * M) + z) to [lo, hi], int64 of the shape of `acc`; M has one entry, or one for each last index.
 
     * `fixed32_double`: see `multiply_by_quantized_multiplier`.
     * `fixed16_up`: see `multiply_by_reduced_multiplier`.
-    * `f64_nearest`: see `nearest_product`.
+    * `f64_nearest`: see `nearest_product`; `f64_even`: see `even_product`.
     """
     multipliers = real_multiplier(input_scale, weight_scales, output_scale, multiplier)
     if rounding is I16Rounding.F64_NEAREST:
-        return np.clip(nearest_product(NUMPY, acc, multipliers).astype(np.int64), lo, hi)
-    if rounding is I16Rounding.FIXED16_UP:
-        found = multiply_by_reduced_multiplier(NUMPY, acc, *reduced_multipliers(multipliers))
-        return np.clip(found.astype(np.int64), lo, hi)
-    q, e = np.array([quantize_multiplier(float(m)) for m in multipliers], dtype=np.int64).T
-    return np.clip(multiply_by_quantized_multiplier(acc, q, e, Rounding.FIXED32_DOUBLE), lo, hi)
+        scaled = nearest_product(NUMPY, acc, multipliers)
+    elif rounding is I16Rounding.F64_EVEN:
+        scaled = even_product(NUMPY, acc, multipliers)
+    elif rounding is I16Rounding.FIXED16_UP:
+        scaled = multiply_by_reduced_multiplier(NUMPY, acc, *reduced_multipliers(multipliers))
+    else:
+        q, e = np.array([quantize_multiplier(float(m)) for m in multipliers], dtype=np.int64).T
+        scaled = multiply_by_quantized_multiplier(acc, q, e, Rounding.FIXED32_DOUBLE)
+    return np.clip(scaled.astype(np.int64) + output_zero_point, lo, hi)
 
 
 # Which accumulators a contraction can have.

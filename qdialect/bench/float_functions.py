@@ -127,10 +127,7 @@ def prepare(name: str, shape: tuple[int, int], folder: Path) -> Case:
         path.write_bytes(content)
         forms[form] = Form(str(path), save(folder / f"{name}_{form}.npz", [data], [wanted]))
     text = f"{function.operator.rpartition('.')[2]} of float32 {shape[0]} x {shape[1]}"
-    numbers = folder / f"{name}_parameters.npz"
-    arrays = {f"parameter_{i}": array for i, array in enumerate(parameters)}
-    np.savez(numbers, allow_pickle=False, function=function.operator, **arrays)
-    return Case(name, KIND, text, 0, 2 * data.nbytes, 0, forms, str(numbers), TOLERANCE)
+    return Case(name, KIND, text, 0, 2 * data.nbytes, 0, forms, tolerance=TOLERANCE)
 
 
 def write_onnx(function: FloatFunction, shape: tuple[int, int], parameters: Parameters) -> bytes:

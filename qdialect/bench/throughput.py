@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.instructions.instruction_set import InstructionSet, instruction_set_of
 from qdialect.lowering.instructions.tiles import ROW_BYTES, ROWS, TDPBUSD, Shape, configuration
-from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
+from qdialect.lowering.x86_to_llvm.to_llvm import keep_to_target
 from qdialect.runtime.base import Executable
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall

@@ -95,8 +95,6 @@ class TracedGraph:
         self.inputs: list[Float | Quantized] = []
         self.macs = 0
         self.weights: list[Weights | BlockWeights] = []
-        self.norms: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
-        """Scale and bias of each LayerNormalization."""
         self._floats: dict[str, Float] = {}
         self._dynamic: dict[str, list[str]] = {}
 
@@ -241,7 +239,6 @@ class TracedGraph:
 
     def layer_norm(self, source: Float, scale: NDArray[np.float32], bias: NDArray[np.float32]) -> Float:
         """LayerNormalization of the last axis."""
-        self.norms.append((scale, bias))
         inputs = [source.name, self.writer.constant(scale), self.writer.constant(bias)]
         name = self.writer.node("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
         centred = source.values - source.values.mean(axis=-1, keepdims=True)

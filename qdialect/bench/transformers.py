@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +56,6 @@ class Workload:
     text: str
     build: Callable[[Shape, np.random.Generator], tuple[TracedGraph, Sequence[Float | Quantized]]]
     shape: Shape
-    has_parameters: bool = False
-    """Whether its numbers are written for engines without model files."""
     tolerance: float = 0.2
     """How far a number may be from the float64 answer, where the numbers have a spread of 1.
 
@@ -86,21 +83,8 @@ def prepare(name: str, workload: Workload, folder: Path) -> Case:
     form = Form(str(model), save(folder / f"{name}.npz", data, answer))
     weight_bytes = sum(weights.nbytes for weights in graph.weights)
     moved = weight_bytes + sum(array.nbytes for array in (*data, *answer))
-    parameters = _write_parameters(folder / f"{name}_parameters.npz", shape, graph) if workload.has_parameters else ""
     text = f"{workload.text}, {shape.layers} layers of {shape.width}, {shape.tokens} tokens"
-    return Case(name, KIND, text, graph.macs, moved, weight_bytes, {"onnx": form}, parameters, workload.tolerance)
-
-
-def _write_parameters(path: Path, shape: Shape, graph: TracedGraph) -> str:
-    """Heads, weights and normalizations in the order in which they are computed."""
-    numbers: dict[str, Any] = {"heads": shape.heads}
-    for index, one in enumerate(graph.weights):
-        assert isinstance(one, Weights)
-        numbers |= {f"values_{index}": one.values, f"scales_{index}": one.scales, f"bias_{index}": one.bias}
-    for index, (scale, bias) in enumerate(graph.norms):
-        numbers |= {f"norm_scale_{index}": scale, f"norm_bias_{index}": bias}
-    np.savez(path, allow_pickle=False, **numbers)
-    return str(path)
+    return Case(name, KIND, text, graph.macs, moved, weight_bytes, {"onnx": form}, tolerance=workload.tolerance)
 
 
 class _Drawing:
@@ -310,7 +294,7 @@ def language_layer(
 
 WORKLOADS: Mapping[str, Workload] = {
     "T1": Workload("BERT encoder, static", static_encoder, Shape(12, 768, 12, 3072, 128), tolerance=1.0),
-    "T2": Workload("BERT encoder, dynamic", dynamic_encoder, Shape(12, 768, 12, 3072, 128), has_parameters=True),
+    "T2": Workload("BERT encoder, dynamic", dynamic_encoder, Shape(12, 768, 12, 3072, 128)),
     "T3": Workload("ViT-tiny, static", vision_transformer, Shape(12, 192, 3, 768, (_IMAGE // _PATCH) ** 2 + 1)),
     "T4": Workload("GPT-2 step with caches, static", decoder_step, Shape(12, 768, 12, 3072, 128)),
 }

@@ -21,6 +21,7 @@ from qdialect.ir._mlir import ir, walk
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.log import tell
 from qdialect.support.threads import SYMBOLS
 
 ENTRY = "main"
@@ -110,6 +111,7 @@ def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKer
     objects = dict(known.objects)
     fresh = [kernel for kernel in kernels if kernel.key not in known.keys]
     if fresh:
+        tell("machine code of kernels")
         group = key(_GROUP_KIND, *(kernel.key for kernel in fresh))
         objects[group] = object_file(_taken_out(module, fresh), fresh[0].symbol)
         is_kept = store.put(group, {_OBJECT: objects[group]})

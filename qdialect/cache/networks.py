@@ -15,8 +15,8 @@ from qdialect.ir.context import copy
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import keep_to_target
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
@@ -24,7 +24,7 @@ from qdialect.runtime.library import PERF_MAP
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.targets import Target
 
-_KIND = "network"
+_KIND, _LISTING = "network", "listing"
 
 
 def compile_kept(
@@ -62,20 +62,29 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
     with LATE_IMPORTS:
         from qdialect.cache import kernels
         from qdialect.cache.kernels import linked
+        from qdialect.lowering.pipeline.phases import lower_with_lines
 
     vector = lower(module, target, Phase.VECTOR, threads=threads)
     if vector.externals:
         return False
-    found = kernels.kernels_of(vector.module, target.name, mark)
+    has_lines = PERF_MAP in os.environ
+    # The lines of a kernel are those of its network.
+    found = [] if has_lines else kernels.kernels_of(vector.module, target.name, mark)
     known = kernels.known_kernels(store, found)
-    rest = copy(vector.module)
-    kernels.drop_bodies(rest, [kernel for kernel in found if kernel.key in known.keys])
-    last = lower(rest, target, Phase.LLVM, threads=vector.threads)
+    if has_lines:
+        listing = store.path / key(_LISTING, name)
+        last, text = lower_with_lines(module, target, listing, threads=threads)
+        # An entry begins with its first section, and so can be read as that.
+        store.put(listing.name, {_LISTING: text.encode()})
+    else:
+        rest = copy(vector.module)
+        kernels.drop_bodies(rest, [kernel for kernel in found if kernel.key in known.keys])
+        last = lower(rest, target, Phase.LLVM, threads=vector.threads)
     keep_to_target(last.module, target)
     divided = {executable.DIVIDED: b""} if is_divided(last.module) else {}
     objects = kernels.compiled_apart(last.module, found, known, store)
     library = linked(objects)
-    if library is None and (PERF_MAP in os.environ or not executable.can_load_objects()):
+    if library is None and (has_lines or not executable.can_load_objects()):
         return False
     code = (
         {executable.LIBRARY: library} if library else {f"{executable.OBJECT}{i}": one for i, one in enumerate(objects)}

@@ -25,9 +25,10 @@ from qdialect.frontends.model_files import FORMATS, is_float32, read_model
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Lowered, target_name_of
 from qdialect.lowering.pipeline.phases import lower, lower_with_lines, threads_of
+from qdialect.passes.observers import progress_of
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import is_device, is_regular, is_same_file, write_files
-from qdialect.support.log import tell_float32
+from qdialect.support.log import tell, tell_float32
 from qdialect.support.options import DYNAMIC
 from qdialect.support.threads import using_jobs
 from qdialect.targets import TARGETS, Target
@@ -68,6 +69,7 @@ class Arguments(argparse.Namespace):
     name: str | None
     tune: bool
     debug_info: bool
+    clock: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,6 +112,11 @@ def parser() -> CommandParser:
         action="store_true",
         help="line tables for gdb and perf: they show the text of phase x86, which is written beside FILE",
     )
+    made.add_argument(
+        "--clock",
+        action="store_true",
+        help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'",
+    )
     return made
 
 
@@ -125,8 +132,9 @@ def _compile(options: Arguments) -> int:
     name = checked_name(options.name if options.name is not None else name_of_file(path))
     _check_output(options, path)
     listings: dict[Path, bytes] = {}
-    artifact = _artifact(options, name, path, listings)
-    contents = {**_EMITTED[options.emit](artifact, path), **listings}
+    with progress_of("compiling"):
+        artifact = _artifact(options, name, path, listings)
+        contents = {**_EMITTED[options.emit](artifact, path), **listings}
     if options.output == "-":
         terminal.write_output("-", contents[path])
     else:
@@ -137,8 +145,8 @@ def _compile(options: Arguments) -> int:
 def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, bytes]) -> Artifact:
     """The network of the model, and in `listings` the files that its line tables name."""
     if options.batch == DYNAMIC:
-        for option in (["--tune"] if options.tune else []) + (["--debug-info"] if options.debug_info else []):
-            raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
+        wanted = f"with a batch of one size, but got --batch {DYNAMIC}"
+        _check_lacking(options, ("--tune", "--debug-info", "--clock"), wanted)
         network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
@@ -149,6 +157,7 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
+        _check_lacking(options, ("--clock",), "without --tune")
         module = _tuned(module, targets)
     lowered: list[Lowered] = []
     for target in targets:
@@ -156,18 +165,24 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
             listing = path.with_suffix(f".{symbol_part(target)}.mlir").absolute()
             if is_same_file(listing, Path(options.model)):
                 raise InputError(f"--output must be such that '{listing}', for --debug-info, is not the model")
-            found, text = lower_with_lines(module, target, listing, threads=threads)
+            found, text = lower_with_lines(module, target, listing, threads=threads, clocked=options.clock)
             listings[listing] = text.encode()
         else:
-            found = lower(module, target, threads=threads)
+            found = lower(module, target, threads=threads, clocked=options.clock)
         lowered.append(found)
     return artifact_of(name, targets, lowered)
+
+
+def _check_lacking(options: Arguments, names: Sequence[str], wanted: str) -> None:
+    for name in names:
+        if getattr(options, name.removeprefix("--").replace("-", "_")):
+            raise InputError(f"{name} must be given {wanted}")
 
 
 def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
     if len(targets) != 1:
         raise InputError(f"--tune must be given for one CPU, but got {', '.join(target.name for target in targets)}")
-    found, report = tuned(module, targets[0], store=open_store(), progress=terminal.progress)
+    found, report = tuned(module, targets[0], store=open_store(), progress=tell)
     terminal.note(network_tables.tuning_text(report))
     return found
 

@@ -228,7 +228,6 @@ def _check_library(options: Arguments) -> None:
         "--reference": options.reference,
         "--compare-layers": options.compare_layers,
         "--profile-ops": options.profile_ops,
-        "--trace": options.trace is not None,
         "--no-cache": options.no_cache,
         "--tune": options.tune,
         "--target": options.target != "host",

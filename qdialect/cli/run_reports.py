@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace
+from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.cli import profile_chart, terminal
 from qdialect.cli.arguments import target_name
 from qdialect.cli.import_arguments import import_options
@@ -161,7 +161,10 @@ class Reports:
     def trace(self, inputs: Sequence[Array]) -> None:
         """Write the trace that is asked for."""
         path = self._options.trace or ""
-        found = trace(self._module, inputs, target=target_name(self._options), threads=self._options.threads)
+        if self._options.is_library:
+            found = trace_library(self._executable, inputs)
+        else:
+            found = trace(self._module, inputs, target=target_name(self._options), threads=self._options.threads)
         terminal.write_file(path, found.text(Path(self._options.model).name).encode(errors="replace"))
         print(f"wrote {path}: the call of median length of {found.repetitions}")
 

@@ -97,6 +97,10 @@ class ContractionOp(QnnOp):
     weight_scales = attribute(SCALES)
     weight_zero_points = attribute(INTEGERS, (0,))
 
+    def check(self) -> None:
+        data, weight, *bias = self.operation.operands
+        self.check_parameters(data, weight, bias[0] if bias else None)
+
     def check_parameters(self, data: ir.Value, weight: ir.Value, bias: ir.Value | None, axis: int = 0) -> None:
         """Constraints C4 to C6 of every contraction; `axis` is the weight's dimension of output channels."""
         channels = shape_of(weight.type)[axis]
@@ -109,7 +113,7 @@ class ContractionOp(QnnOp):
         require(entries == channels, "C6", f"bias must have {channels} entries, but got {entries}")
 
 
-class Conv2DOp(ContractionOp, name="conv2d"):
+class Conv2DOp(ContractionOp, name="conv2d", shape=conv2d_shape):
     """Convolution of NHWC data with OHWI weights into int32 accumulators.
 
     ``acc[n,y,x,o] = bias[o] + sum (data[n, y*s+i*d-p, x*s+j*d-p, c] - z_x) * (weight[o,i,j,c] - z_w[o])``; a window
@@ -131,15 +135,8 @@ class Conv2DOp(ContractionOp, name="conv2d"):
     groups = attribute(I64, 1)
     output = result(ACCUMULATOR)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-
-
-class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
+class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d", shape=conv_transpose2d_shape):
     """Transposed convolution of NHWC data with OHWI weights into int32 accumulators.
 
     Every element of the data adds to the window that starts at ``strides`` times its index:
@@ -165,15 +162,8 @@ class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
     groups = attribute(I64, 1)
     output = result(ACCUMULATOR)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv_transpose2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-
-
-class DenseOp(ContractionOp, name="dense"):
+class DenseOp(ContractionOp, name="dense", shape=dense_shape):
     """Matrix product ``[..., K] x [N, K] -> [..., N]`` into int32 accumulators.
 
     ``acc[..., n] = bias[n] + sum_k (data[..., k] - z_x) * (weight[n, k] - z_w[n])``.
@@ -187,15 +177,8 @@ class DenseOp(ContractionOp, name="dense"):
     bias = optional_operand(BIAS)
     output = result(ACCUMULATOR)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return dense_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-
-
-class MatMulOp(ContractionOp, name="matmul"):
+class MatMulOp(ContractionOp, name="matmul", shape=matmul_shape):
     """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]`` into int32 accumulators; neither need be constant.
 
     ``acc[..., m, n] = bias[n] + sum_k (data[..., m, k] - z_x) * (weight[..., k, n] - z_w[n])``; leading dimensions
@@ -211,10 +194,6 @@ class MatMulOp(ContractionOp, name="matmul"):
     weight = operand(EIGHT_BIT)
     bias = optional_operand(BIAS)
     output = result(ACCUMULATOR)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return matmul_shape(shapes, attributes)
 
     def check(self) -> None:
         # Shapes first: the constraints after them ask for the last dimension.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 from qdialect.arithmetic.activations import Activation
 from qdialect.dialect.constants import constant_value
@@ -22,7 +20,7 @@ from qdialect.dialect.fields import (
     optional_operand,
     result,
 )
-from qdialect.dialect.op_base import QnnOp, Shape, check_channel_parameters, check_zero_points, require
+from qdialect.dialect.op_base import QnnOp, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FLOAT,
@@ -78,7 +76,7 @@ class DynamicContractionOp(QnnOp):
         require(abs(self.alpha) <= largest, "C10", found)
 
 
-class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
+class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d", shape=conv2d_shape):
     """Convolution of NHWC data with OHWI weights; padding elements are the zero point of the data.
 
     Constraints:
@@ -100,10 +98,6 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
     groups = attribute(I64, 1)
     output = result(FLOAT_4D)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, attributes)
-
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
         for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
@@ -113,7 +107,7 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
         require(is_known, "C9", f"with padding {list(self.padding)} zero_point must be constant")
 
 
-class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense"):
+class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense", shape=dense_shape):
     """Matrix product ``[..., K] x [N, K] -> [..., N]``; scale and zero point belong to the data or to each row.
 
     Constraints:
@@ -127,10 +121,6 @@ class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense"):
     zero_point = operand(EIGHT_BIT)
     bias = optional_operand(FLOAT_VECTOR)
     output = result(FLOAT)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return dense_shape(shapes, attributes)
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.zero_point, self.bias)

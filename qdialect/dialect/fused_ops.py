@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from qdialect.dialect.contraction_ops import (
     ContractionOp,
     Conv2DOp,
@@ -18,7 +15,7 @@ from qdialect.dialect.contraction_ops import (
 )
 from qdialect.dialect.epilogue import EPILOGUE, PlacedStage, check_epilogue, placed_stages
 from qdialect.dialect.fields import I64, INTEGERS, SCALE, attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import Shape, check_zero_points, require
+from qdialect.dialect.op_base import check_zero_points, require
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FUSED_BIAS,
@@ -30,8 +27,6 @@ from qdialect.dialect.type_constraints import (
     shape_of,
 )
 from qdialect.ir._mlir import ir
-
-_BIAS = 2
 
 
 class FusedOp(ContractionOp):
@@ -68,19 +63,24 @@ class FusedOp(ContractionOp):
         """The stages in order, everything said that the text may leave out."""
         return placed_stages(self.epilogue, self.output_type)
 
-    def check_stages(self, residual: ir.Value | None) -> None:
+    def check(self) -> None:
+        data, weight, bias, *residual = self.operation.operands
+        self.check_parameters(data, weight, bias)
+        self.check_stages(bias, residual[0] if residual else None)
+
+    def check_stages(self, bias: ir.Value, residual: ir.Value | None) -> None:
         """Constraints C7 to C12 of every fused op, and those of the stages."""
-        operands, type_ = self.operation.operands, self.operation.results[0].type
+        type_ = self.operation.results[0].type
         check_zero_points("C7", "output_zero_point", (self.output_zero_point,), type_)
         written = self.operation.attributes["epilogue"]
         if residual is not None:
             found, wanted = shape_of(residual.type), shape_of(type_)
             require(found == wanted, "C11", f"residual shape must be {list(wanted)}, but got {list(found)}")
         of_residual = None if residual is None else element_of(residual.type)
-        check_epilogue(written, self.output_type, element_of(operands[_BIAS].type), of_residual)
+        check_epilogue(written, self.output_type, element_of(bias.type), of_residual)
 
 
-class FusedConv2DOp(FusedOp, name="fused_conv2d"):
+class FusedConv2DOp(FusedOp, name="fused_conv2d", shape=conv2d_shape):
     """A convolution kernel: `qnn.conv2d` and the stages of a fused op, every scale and zero point kept.
 
     Data, residual and result are 8-bit: no wider tensor ever passes from kernel to kernel.
@@ -99,16 +99,8 @@ class FusedConv2DOp(FusedOp, name="fused_conv2d"):
     groups = attribute(I64, 1)
     output = result(IMAGE)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-        self.check_stages(self.residual)
-
-
-class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d"):
+class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d", shape=conv_transpose2d_shape):
     """A transposed convolution's kernels: `qnn.conv_transpose2d` and the stages of a fused op.
 
     Constraints:
@@ -126,16 +118,8 @@ class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d"):
     groups = attribute(I64, 1)
     output = result(IMAGE)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv_transpose2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-        self.check_stages(self.residual)
-
-
-class FusedDenseOp(FusedOp, name="fused_dense"):
+class FusedDenseOp(FusedOp, name="fused_dense", shape=dense_shape):
     """A matrix-product kernel: `qnn.dense` and the stages of a fused op, every scale and zero point kept.
 
     Constraints:
@@ -148,16 +132,8 @@ class FusedDenseOp(FusedOp, name="fused_dense"):
     residual = optional_operand(EIGHT_BIT)
     output = result(EIGHT_BIT)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return dense_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_parameters(self.data, self.weight, self.bias)
-        self.check_stages(self.residual)
-
-
-class FusedMatMulOp(FusedOp, name="fused_matmul"):
+class FusedMatMulOp(FusedOp, name="fused_matmul", shape=matmul_shape):
     """The kernels of a product of two tensors: `qnn.matmul` and the stages of a fused op.
 
     Constraints:
@@ -170,14 +146,10 @@ class FusedMatMulOp(FusedOp, name="fused_matmul"):
     residual = optional_operand(EIGHT_BIT)
     output = result(EIGHT_BIT)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return matmul_shape(shapes, attributes)
-
     def check(self) -> None:
         matmul_shape(self.operand_shapes(), {})
         self.check_parameters(self.data, self.weight, self.bias, axis=-1)
-        self.check_stages(self.residual)
+        self.check_stages(self.bias, self.residual)
 
 
 AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp | MatMulOp

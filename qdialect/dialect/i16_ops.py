@@ -10,9 +10,16 @@ from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape, matmul_shape
 from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_bounds, check_channel_parameters, require
+from qdialect.dialect.op_base import (
+    QnnOp,
+    Shape,
+    channel_count,
+    check_bounds,
+    check_channel_parameters,
+    check_zero_points,
+    require,
+)
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, INDEX, TypeConstraint, element_of, shape_of
-from qdialect.ir._mlir import ir
 
 # Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
 #
@@ -37,17 +44,16 @@ class I16ContractionOp(QnnOp):
 
     output = result(INDEX)
 
-    def check_bias(self, bias: ir.Value | None, channels: int) -> None:
-        """Constraints C4 and C5."""
-        if bias is None:
-            return
-        found, wanted = element_of(bias.type), element_of(self.output.type)
-        require(found == wanted, "C4", f"bias element type must be {wanted}, but got {found}")
-        entries = shape_of(bias.type)[0]
-        require(entries == channels, "C5", f"bias must have {channels} entries, but got {entries}")
+    def check(self) -> None:
+        _, weight, *biases = self.operation.operands
+        channels, wanted = shape_of(weight.type)[0], element_of(self.output.type)
+        for bias in biases:
+            found, entries = element_of(bias.type), shape_of(bias.type)[0]
+            require(found == wanted, "C4", f"bias element type must be {wanted}, but got {found}")
+            require(entries == channels, "C5", f"bias must have {channels} entries, but got {entries}")
 
 
-class I16Conv2DOp(I16ContractionOp, name="i16_conv2d"):
+class I16Conv2DOp(I16ContractionOp, name="i16_conv2d", shape=conv2d_shape):
     """Convolution of NHWC data with OHWI weights; depthwise is ``groups`` = input channels.
 
     ``output[n,y,x,o] = bias[o] + sum data[n, y*s+i*d-p, x*s+j*d-p, c] * weight[o,i,j,c]``; outside of the data is 0.
@@ -66,15 +72,8 @@ class I16Conv2DOp(I16ContractionOp, name="i16_conv2d"):
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_bias(self.bias, shape_of(self.weight.type)[0])
-
-
-class I16DenseOp(I16ContractionOp, name="i16_dense"):
+class I16DenseOp(I16ContractionOp, name="i16_dense", shape=dense_shape):
     """Matrix product ``[..., K] x [N, K] -> [..., N]``: ``output[..., n] = bias[n] + sum data[..., k] * weight[n, k]``.
 
     Constraints:
@@ -85,15 +84,8 @@ class I16DenseOp(I16ContractionOp, name="i16_dense"):
     weight = operand(_WEIGHT_2D)
     bias = optional_operand(_BIAS)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return dense_shape(shapes, attributes)
 
-    def check(self) -> None:
-        self.check_bias(self.bias, shape_of(self.weight.type)[0])
-
-
-class I16MatmulOp(QnnOp, name="i16_matmul"):
+class I16MatmulOp(QnnOp, name="i16_matmul", shape=matmul_shape):
     """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]``, both operands any tensors.
 
     ``output[..., m, n] = sum data[..., m, k] * weight[..., k, n]``; leading dimensions broadcast.
@@ -108,31 +100,30 @@ class I16MatmulOp(QnnOp, name="i16_matmul"):
     weight = operand(_WEIGHT)
     output = result(INDEX)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return matmul_shape(shapes, attributes)
-
 
 _LARGEST_FACTOR = 2.0**14
 
 
 class I16RequantizeOp(QnnOp, name="i16_requantize"):
-    """Accumulators to 16-bit quantized values with zero point 0, clamped to [output_min, output_max].
+    """Accumulators to 16-bit quantized values, clamped to [output_min, output_max].
 
     The real multiplier of channel c, an index of the last dimension, is
-    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer.
+    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer, to
+    which the zero point is added.
 
     Constraints:
       C1: weight_scales must have 1 entry or one for each channel
       C2: output_min and output_max must be ordered and lie in the result's range
       C3: ``fixed32_double`` must have an i32 input
       C4: multipliers must be below 2^14
+      C5: output_zero_point must lie in the result's range
     """
 
     input = operand(INDEX)
     input_scale = attribute(SCALE)
     weight_scales = attribute(SCALES, (1.0,))
     output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64, 0)
     output_min = attribute(I64, -(2**15))
     output_max = attribute(I64, 2**15 - 1)
     rounding = attribute(choice(I16Rounding))
@@ -149,6 +140,7 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
         require(holds, "C3", f"input of {self.rounding} must have element type i32, but got {found}")
         largest = max(real_multiplier(self.input_scale, self.weight_scales, self.output_scale, self.multiplier))
         require(largest < _LARGEST_FACTOR, "C4", f"multipliers must be below 2^14, but got {largest}")
+        check_zero_points("C5", "output_zero_point", (self.output_zero_point,), self.output.type)
 
 
 AnyI16Contraction = I16Conv2DOp | I16DenseOp

@@ -104,7 +104,13 @@ class QnnOp(Qnn.Operation):
         result_fields: ClassVar[tuple[ResultField, ...]]
 
     @classmethod
-    def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        shape: Callable[[Sequence[Shape], Mapping[str, Any]], Shape] | None = None,
+        **kwargs: Any,
+    ) -> None:
         # Families share fields through nameless base classes, so the whole MRO is read, bases first.
         declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
         operands = [f for f in declared.values() if isinstance(f, AnyOperandField)]
@@ -129,8 +135,9 @@ class QnnOp(Qnn.Operation):
         for key in fields.keys() & vars(cls).keys():
             delattr(cls, key)
         super().__init_subclass__(name=name, traits=[ext.Pure], **kwargs)
-        for key, field in fields.items():
-            setattr(cls, key, field)
+        functions = {} if shape is None else {"infer_shape": staticmethod(shape)}
+        for key, member in (fields | functions).items():
+            setattr(cls, key, member)
         cls.operand_fields = tuple(operands)
         cls.attribute_fields = attributes
         cls.result_fields = (results[0],)
@@ -145,6 +152,8 @@ class QnnOp(Qnn.Operation):
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         """Result shape from operand shapes and attribute values; the builder and the verifier share it.
+
+        Several ops have one by ``class ConvOp(QnnOp, name="conv", shape=function)``.
 
         Raises `ConstraintError` where the op has no meaning on these shapes.
         """

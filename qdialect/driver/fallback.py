@@ -20,6 +20,7 @@ from qdialect.support.diagnostics import NOT_COMPILED, Diagnostic, ImportModelEr
 from qdialect.support.files import is_regular
 from qdialect.support.interface import Port
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.log import tell
 from qdialect.support.options import CompileOptions, Fallback, ImportOptions
 
 if TYPE_CHECKING:
@@ -188,7 +189,8 @@ def compile_tuned(
     with LATE_IMPORTS:
         from qdialect.driver.tuning import tuned
 
-    faster, report = tuned(module, target, store=store)
-    executable = compile_kept(faster, target=target, threads=threads, store=store, workspaces=workspaces)
+    with progress_of("tuning"):
+        faster, report = tuned(module, target, store=store, progress=tell)
+        executable = compile_kept(faster, target=target, threads=threads, store=store, workspaces=workspaces)
     executable.tuning = report
     return executable

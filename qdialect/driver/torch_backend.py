@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from importlib import import_module
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.torch.importer import import_graph
@@ -41,6 +41,8 @@ _MAX_CHANGES = 3
 """How often a graph is compiled again for other values of its parameters, before PyTorch runs it."""
 _LOGGER = logging.getLogger("qdialect")
 Call = Callable[..., tuple[Any, ...]]
+_Run = Callable[[Sequence[Any]], tuple[Any, ...]]
+"""A call with its arguments as one sequence: of hundreds, each copy takes a microsecond."""
 
 
 def compile_captured(
@@ -118,7 +120,7 @@ class _Captured:
             return self._eager(*arguments)
         state, run = self._held
         if state.is_current(plain):
-            return run(*plain)
+            return run(plain)
         self._changes += 1
         if self._changes > _MAX_CHANGES:
             _LOGGER.info("PyTorch runs the whole graph: its parameters changed %d times", self._changes)
@@ -127,7 +129,7 @@ class _Captured:
         state = self._state(plain)
         run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
         self._held = state, run
-        return run(*plain)
+        return run(plain)
 
     def _state(self, plain: Sequence[Any]) -> _ConstantState:
         return _ConstantState(self._constants, [plain[position] for position in self._constants])
@@ -136,11 +138,14 @@ class _Captured:
 class _ConstantState:
     """Parameters and buffers, which are constants of compiled code, as they were when it was compiled.
 
-    A call asks it of each of hundreds, so all loops are those of C.
+    A call asks it of each of hundreds, so all loops are those of C.  PyTorch tells of no write, so the time grows with
+    their number, but for `torch._inductor.config.freezing`, with which Dynamo makes them attributes of the graph.
     """
 
     def __init__(self, positions: Sequence[int], tensors: Sequence[Any]) -> None:
-        self._positions, self._tensors = positions, tensors
+        # The first one twice, since one position alone gives no tuple.
+        self._given = itemgetter(*positions, *positions[:1]) if positions else None
+        self._tensors = tensors = (*tensors, *tensors[:1])
         self._address: Callable[[Any], int] = import_module("torch").Tensor.data_ptr
         # A tensor of inference mode has no version.
         self._counted = [one for one in tensors if not one.is_inference()]
@@ -151,8 +156,9 @@ class _ConstantState:
 
         They are kept alive: a new tensor has no address of an old one.
         """
-        same = map(is_, map(plain.__getitem__, self._positions), self._tensors)
-        return all(same) and self._versions_and_addresses() == self._found
+        if self._given is None:
+            return True
+        return all(map(is_, self._given(plain), self._tensors)) and self._versions_and_addresses() == self._found
 
     def _versions_and_addresses(self) -> tuple[list[int], list[int]]:
         return list(map(attrgetter("_version"), self._counted)), list(map(self._address, self._tensors))
@@ -192,13 +198,13 @@ def _of_mode(mode: str | None) -> Mapping[str, object]:
     return {"tune": True}
 
 
-def _compiled(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> Call:
+def _compiled(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     """The graph as compiled code, in parts where it has to be."""
     with using_jobs(options.jobs):
         return _compiled_call(graph, examples, options)
 
 
-def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> Call:
+def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     # The compiler is loaded when it is used.
     with LATE_IMPORTS:
         from qdialect.cache.store import open_store
@@ -217,25 +223,25 @@ def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOpti
     no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
     is_recorded: Callable[[], bool] = torch.is_grad_enabled
 
-    def call(*plain: Any) -> tuple[Any, ...]:
+    def call(plain: Sequence[Any]) -> tuple[Any, ...]:
         if not is_recorded():
-            return graph.finish(run(*plain), plain)
+            return graph.finish(run(plain), plain)
         with no_grad():
-            return graph.finish(run(*plain), plain)
+            return graph.finish(run(plain), plain)
 
-    def call_without_casts(*plain: Any) -> tuple[Any, ...]:
+    def call_without_casts(plain: Sequence[Any]) -> tuple[Any, ...]:
         with torch.autocast("cpu", enabled=False):
-            return call(*plain)
+            return call(plain)
 
     return call_without_casts if graph.casts else call
 
 
-def _native(graph: Lowered, read: Graph, executable: Executable) -> Call:
+def _native(graph: Lowered, read: Graph, executable: Executable) -> _Run:
     """Compiled code alone, on the arguments of the captured graph."""
     positions, given = captured_inputs(graph.module, read), captured_results(graph.module)
     compiled = _on_tensors(executable)
 
-    def call(*arguments: Any) -> tuple[Any, ...]:
+    def call(arguments: Sequence[Any]) -> tuple[Any, ...]:
         results = iter(compiled([arguments[position] for position in positions]))
         return tuple(next(results) if one is ... else one for one in given)
 
@@ -253,7 +259,7 @@ def _on_tensors(executable: Executable) -> Callable[[Sequence[Any]], Sequence[An
 
 def _partitioned(
     graph: Lowered, examples: Sequence[Any], compiled: Callable[[ir.Module], Executable], *, is_silent: bool
-) -> Call:
+) -> _Run:
     """The captured graph with compiled regions in it."""
     with LATE_IMPORTS:
         from qdialect.driver.fallback import captured_summary
@@ -263,7 +269,8 @@ def _partitioned(
     for fused in captured.fuse():
         setattr(captured.module, fused.name, _region_module(fused))
     _tell(captured_summary(captured.division, captured.reasons), is_silent=is_silent)
-    return captured.module.forward
+    forward: Call = captured.module.forward
+    return lambda plain: forward(*plain)
 
 
 def _region_module(fused: Fused[Executable]) -> Any:

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from qdialect.ir._mlir import ir
 from qdialect.ir.module_text import Printing
-from qdialect.support.log import LOG
+from qdialect.support.log import LOG, tell, telling
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Statistics(Observer):
 
 
 class Progress(Observer):
-    """Shows on a terminal which pass runs, once all take longer than a second, and logs how long each took."""
+    """Tells each pass, shows steps on a terminal once all take longer than a second, and logs how long passes took."""
 
     def __init__(self, what: str) -> None:
         self._what, self._start, self._began = what, time.perf_counter(), 0.0
@@ -205,13 +205,18 @@ class Progress(Observer):
 
     def before(self, observed: Observed, module: ir.Module) -> None:
         self._began = time.perf_counter()
-        seconds = self._began - self._start
-        if seconds > PATIENCE and not observed.is_composite and sys.stderr and sys.stderr.isatty():
-            self._show(f"qdialect: {self._what}, {seconds:.0f} s: {observed.name}")
+        if not observed.is_composite:
+            tell(observed.name)
 
     def after(self, observed: Observed, module: ir.Module) -> None:
         if not observed.is_composite:
             LOG.debug("pass %s took %.3f s", observed.name, time.perf_counter() - self._began)
+
+    def step(self, name: str) -> None:
+        """A step begins."""
+        seconds = time.perf_counter() - self._start
+        if seconds > PATIENCE and sys.stderr and sys.stderr.isatty():
+            self._show(f"qdialect: {self._what}, {seconds:.0f} s: {name}")
 
     def _show(self, text: str) -> None:
         with suppress(OSError):
@@ -231,7 +236,7 @@ def progress_of(what: str) -> Generator[None]:
     """Show and log the progress of the passes that run inside."""
     progress = Progress(what)
     try:
-        with observing(progress):
+        with observing(progress), telling(progress.step):
             yield
     finally:
         progress.end()

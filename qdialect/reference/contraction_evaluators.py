@@ -253,8 +253,8 @@ def _i16_matmul(_: I16MatmulOp, operands: Arrays) -> Array:
 @evaluates(I16RequantizeOp)
 def _i16_requantize(op: I16RequantizeOp, operands: Arrays) -> Array:
     scales = op.input_scale, op.weight_scales, op.output_scale
-    bounds = op.output_min, op.output_max
-    return i16_requantize(operands[0].astype(np.int64), *scales, *bounds, op.rounding, op.multiplier)
+    ends = op.output_zero_point, op.output_min, op.output_max
+    return i16_requantize(operands[0].astype(np.int64), *scales, *ends, op.rounding, op.multiplier)
 
 
 def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:

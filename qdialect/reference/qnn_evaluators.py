@@ -12,6 +12,7 @@ from qdialect.arithmetic import (
     Division,
     IntArray,
     Multiplier,
+    PairArithmetic,
     QuantizedArray,
     QuantParams,
     Rounding,
@@ -27,8 +28,16 @@ from qdialect.arithmetic import (
 )
 from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.arithmetic.convolution import output_size
+from qdialect.arithmetic.fixed_point_functions import (
+    fixed_point_table,
+    inverse_roots,
+    layer_normalized,
+    row_mean,
+    row_variance,
+)
 from qdialect.arithmetic.machine import NUMPY
 from qdialect.arithmetic.multipliers import mean_parameters
+from qdialect.arithmetic.ranges import range_scale, range_zero_point
 from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal, share, share_shift
 from qdialect.dialect import (
     AddOp,
@@ -38,21 +47,31 @@ from qdialect.dialect import (
     ConcatOp,
     ConstantOp,
     DequantizeOp,
+    DivOp,
     GatherOp,
+    InterpolatedLutOp,
     LutOp,
+    MaximumOp,
     MaxPool2DOp,
     MeanOp,
+    MinimumOp,
     MulOp,
     PadOp,
+    PreluOp,
     QuantizeOp,
+    RangeScaleOp,
+    RangeZeroPointOp,
     RequantizeOp,
     ReshapeOp,
     SliceOp,
     SoftmaxOp,
+    SquaredDifferenceOp,
+    SubOp,
     TransposeOp,
     UnaryOp,
 )
 from qdialect.dialect.constants import elements_array
+from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -313,3 +332,60 @@ evaluates(LutOp)(lambda op, x: look_up(op.table, x[0], dtype_of(op.output.type))
 for_each_op(UnaryOp)(
     lambda op_class: evaluates(op_class)(lambda op, x: look_up(op.to_table(), x[0], dtype_of(op.output.type)))
 )
+
+
+# Evaluators of the functions of two quantized tensors other than sum and product.
+
+
+evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
+evaluates(MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
+evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
+evaluates(SquaredDifferenceOp)(lambda op, x: elementwise.squared_difference(x[0], x[1], op.quantization))
+
+
+@evaluates(PreluOp)
+def _prelu(op: PreluOp, operands: Arrays) -> Array:
+    if op.arithmetic is PairArithmetic.FLOAT:
+        return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
+    return elementwise.prelu_fixed(operands[0], operands[1], op.quantization)
+
+
+@evaluates(DivOp)
+def _div(op: DivOp, operands: Arrays) -> Array:
+    if op.arithmetic is PairArithmetic.FLOAT:
+        return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.quotient)
+    return elementwise.div_fixed(operands[0], operands[1], op.quantization)
+
+
+# Evaluators of the quantization of run-time ranges.
+
+
+evaluates(RangeScaleOp)(lambda _, x: range_scale(*x))
+evaluates(RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
+
+
+# The evaluator of tables with straight lines between their entries.
+
+
+@evaluates(InterpolatedLutOp)
+def _interpolated_lut(op: InterpolatedLutOp, operands: Arrays) -> Array:
+    bases, slopes = (np.array(numbers, dtype=np.int64) for numbers in (op.bases, op.slopes))
+    x = np.clip(operands[0].astype(np.int64), 0, (len(bases) << op.fraction) - 1)
+    index = x >> op.fraction
+    # The interpreter's conversion to the result's type keeps the low bits.
+    return (bases[index] << op.fraction) + (x - (index << op.fraction)) * slopes[index]
+
+
+# Evaluators of functions of fixed-point numbers.
+
+
+evaluates(FixedPointFunctionOp)(lambda op, x: fixed_point_table(op.function, op.integer_bits)[x[0].astype(int) + 2**15])
+
+
+@evaluates(I16LayerNormOp)
+def _i16_layer_norm(op: I16LayerNormOp, operands: Arrays) -> Array:
+    data, weight, bias = (operand.astype(np.int64) for operand in operands)
+    count = data.shape[-1]
+    mean = row_mean(NUMPY, data.sum(axis=-1, keepdims=True), count).astype(np.int64)
+    variance = row_variance(NUMPY, (data**2).sum(axis=-1, keepdims=True), mean, count, op.variance_guard)
+    return layer_normalized(NUMPY, data, mean, *inverse_roots(variance), weight, bias, op.scale)

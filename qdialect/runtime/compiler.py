@@ -20,11 +20,20 @@ from qdialect.ir.context import load_dialects, make_context, verify
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import MAIN
 from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
-from qdialect.lowering.pipeline.kernel_groups import add_table, taken_groups
-from qdialect.lowering.pipeline.phases import Lowered, Phase, lower, lower_further, lower_kernels, target_of, threads_of
+from qdialect.lowering.pipeline.phases import (
+    Lowered,
+    Phase,
+    add_table,
+    lower,
+    lower_further,
+    lower_kernels,
+    taken_groups,
+    target_of,
+    threads_of,
+)
 from qdialect.lowering.threads import MIN_CYCLES
-from qdialect.lowering.x86_to_llvm.code_attributes import is_left_as_it_is, keep_to_target
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import is_left_as_it_is, keep_to_target
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
@@ -32,6 +41,7 @@ from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, al
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.log import tell
 from qdialect.support.threads import checked
 from qdialect.targets import Target
 
@@ -256,6 +266,7 @@ def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
     found = KernelCode()
     if is_left_as_it_is(module):
         for group in taken_groups(module):
+            tell("machine code of kernels")
             found.add(group, target)
     return found
 

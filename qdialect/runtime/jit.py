@@ -13,7 +13,7 @@ from types import MappingProxyType
 from qdialect.aot.object_file import WRAPPER, functions_of
 from qdialect.ir._mlir import ExecutionEngine, ir, llvm
 from qdialect.ir.context import captured_diagnostics
-from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
+from qdialect.lowering.x86_to_llvm.to_llvm import optimization_level
 from qdialect.runtime.library import PERF_MAP
 from qdialect.runtime.native import BoundCall, packed_call
 from qdialect.support.diagnostics import CompileError

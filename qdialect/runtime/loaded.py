@@ -6,13 +6,24 @@ import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qdialect.aot.network import Batch
 from qdialect.runtime import memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, library_at, library_of
-from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, run_call
+from qdialect.runtime.native import (
+    Binding,
+    BoundCall,
+    NativeExecutable,
+    NetworkCode,
+    allocated,
+    compiled_region,
+    run_call,
+)
 from qdialect.runtime.openmp import THREAD_LIMIT
 
 
@@ -24,6 +35,18 @@ class LoadedExecutable(NativeExecutable):
         _describe(self, library)
         self._library = library
         self._prepare(_Code(library), limit)
+
+    def bind_clocked(
+        self, inputs: Sequence[object], outputs: Sequence[object]
+    ) -> tuple[Binding, NDArray[np.int64]] | None:
+        """As `bind`, and the readings of the clock in the last call, as `Lowered` has them; None without a clock."""
+        clock = self._library.version.clock
+        if clock is None:
+            return None
+        workspace = self._code.workspace()
+        start, count = clock
+        readings = workspace[start : start + count * np.dtype(np.int64).itemsize].view(np.int64)
+        return self._bind_in(workspace, inputs, outputs), readings
 
     def library(self, name: str) -> bytes:
         return self._library.file.content()

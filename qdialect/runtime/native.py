@@ -73,11 +73,14 @@ class NativeExecutable(Executable):
             self._pool.give_back(caller)
 
     def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Binding:
+        return self._bind_in(self._code.workspace(), inputs, outputs)
+
+    def _bind_in(self, workspace: memory.Block, inputs: Sequence[object], outputs: Sequence[object]) -> Binding:
         kept: list[Array] = []
         starts = self._arrays.starts(inputs, outputs, kept)
         arrays = self._arrays.views(inputs), self._arrays.views(outputs, len(inputs))
         self._arrays.check_bindable(arrays[0])
-        return Binding(*arrays, self._code.bind(starts, self._code.workspace(), keep=arrays).call)
+        return Binding(*arrays, self._code.bind(starts, workspace, keep=arrays).call)
 
 
 class Binding:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +61,25 @@ def configure(default: str = "") -> None:
     LOG.setLevel(_LEVELS[level])
     if not LOG.handlers:
         LOG.addHandler(_Handler())
+
+
+_told: ContextVar[tuple[Callable[[str], None], ...]] = ContextVar("told", default=())
+
+
+@contextmanager
+def telling(progress: Callable[[str], None]) -> Generator[None]:
+    """Tell `progress` of every step of a compilation that begins inside; what it raises ends the compilation."""
+    token = _told.set((*_told.get(), progress))
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def tell(step: str) -> None:
+    """A step of a compilation begins."""
+    for progress in _told.get():
+        progress(step)
 
 
 @cache

@@ -5,7 +5,7 @@ A value that nobody knows is an error that names those that are known, and so is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, cast, get_args
 
@@ -105,7 +105,7 @@ class ImportOptions:
             raise InputError(f"a {suffix} file leaves no extent open for dims, but got {', '.join(self.dims)}")
 
 
-UNKEYED = ("workspaces", "cache", "externals", "jobs")
+UNKEYED = ("workspaces", "cache", "externals", "jobs", "progress")
 """The options that change neither code nor results; networks with externals are not kept."""
 
 
@@ -132,6 +132,7 @@ class CompileOptions:
     tune: bool = False
     externals: Mapping[str, Any] = field(default_factory=dict[str, Any])
     jobs: int | None = None
+    progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         log.configure()
@@ -147,6 +148,8 @@ class CompileOptions:
         check_choice("tune", self.tune, _SWITCH)
         if self.jobs is not None:
             thread_counts.checked_jobs(self.jobs)
+        if self.progress is not None and not callable(self.progress):
+            raise InputError(f"progress must be a function of a text, but got {self.progress!r}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any], names: Sequence[str], where: str) -> Self:

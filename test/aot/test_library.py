@@ -145,6 +145,7 @@ def test_line_tables_name_the_text_beside_the_library(
     for options, message in (
         (["--emit", "llvm"], "--debug-info must be given with --emit so or obj, but got --emit llvm"),
         (["--batch", "dynamic"], "--debug-info must be given with a batch of one size, but got --batch dynamic"),
+        (["--clock", "--tune"], "--clock must be given without --tune"),
     ):
         assert command.main([str(folder / "model.mlir"), "-o", str(folder / "refused"), "-g", *options]) == 1
         assert message in capsys.readouterr().err

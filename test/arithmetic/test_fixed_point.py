@@ -262,12 +262,13 @@ TIES = np.array([-3, -2, -1, 0, 1, 2, 3, 5])
 
 
 def requantized(acc: np.ndarray, factor: float, rounding: I16Rounding) -> list[int]:
-    return i16_requantize(acc.astype(np.int64), factor, (1.0,), 1.0, LOW, HIGH, rounding, Multiplier.F64).tolist()
+    return i16_requantize(acc.astype(np.int64), factor, (1.0,), 1.0, 0, LOW, HIGH, rounding, Multiplier.F64).tolist()
 
 
 def test_ties() -> None:
     assert requantized(TIES, 0.5, I16Rounding.FIXED16_UP) == [-1, -1, 0, 0, 1, 1, 2, 3]
     assert requantized(TIES, 0.5, I16Rounding.F64_NEAREST) == [-2, -1, -1, 0, 1, 1, 2, 3]
+    assert requantized(TIES, 0.5, I16Rounding.F64_EVEN) == [-2, -1, 0, 0, 0, 1, 2, 2]
     # By 1/4 the first rounding takes half of -1 up to 0, half of 1 to 1; the second takes ties away from zero.
     assert requantized(TIES, 0.25, I16Rounding.FIXED32_DOUBLE) == [-1, -1, 0, 0, 1, 1, 1, 2]
 
@@ -285,7 +286,8 @@ def test_a_product_of_doubles_is_rounded_once() -> None:
     rng = np.random.default_rng(0)
     acc, factor = rng.integers(-(2**45), 2**45, 1000), 7.3e-11
     wanted = [min(max(floor(Fraction(int(a)) * Fraction(factor) + Fraction(1, 2)), LOW), HIGH) for a in acc]
-    assert requantized(acc, factor, I16Rounding.F64_NEAREST) == wanted
+    for rounding in (I16Rounding.F64_NEAREST, I16Rounding.F64_EVEN):
+        assert requantized(acc, factor, rounding) == wanted
 
 
 def test_the_sigmoid_s_table_lies_above_the_function_between_its_ends() -> None:

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
 import pytest
 
 import qdialect
+from qdialect.bench import float_functions, torch_program
 from qdialect.bench.drawn import (
     LAYERS,
     VARIATIONS,
@@ -17,7 +19,8 @@ from qdialect.bench.drawn import (
     draw_input,
     layer_network,
 )
-from qdialect.bench.engines.pytorch import PyTorch
+from qdialect.bench.engines.inductor import Inductor, main
+from qdialect.bench.float_functions import FUNCTIONS
 from qdialect.bench.network import Network, evaluate
 from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
@@ -114,18 +117,40 @@ def test_a_transformer_is_the_answer_but_for_ties(name: str) -> None:
     assert len(graph.weights) >= 12
 
 
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_the_dynamic_encoder_in_pytorch_is_the_answer_but_for_ties(tmp_path: Path) -> None:
+_TINY = Shape(layers=1, width=64, heads=2, hidden=128, tokens=5)
+_TINY_DECODER = Shape(1, 64, 4, 96, 9, groups=2)
+
+
+# Rows of inductor's products for weights of few bits are bfloat16.
+@pytest.mark.parametrize(
+    ("name", "is_folded", "bound"),
+    [
+        *((name, False, 1e-5) for name in (*WORKLOADS, *FUNCTIONS)),
+        *((name, False, 0.1) for name in ("T5", "T5_int8")),
+        *((name, True, 1e-5) for name in ("T5", "T5_int8")),
+    ],
+)
+def test_a_program_of_pytorch_is_the_answer(name: str, is_folded: bool, bound: float, tmp_path: Path) -> None:
     torch: Any = pytest.importorskip("torch")
-    small = replace(WORKLOADS["T2"], shape=Shape(layers=2, width=16, heads=2, hidden=32, tokens=5))
-    case = prepare("T2", small, tmp_path)
-    engine = PyTorch()
+    if name in FUNCTIONS:
+        form = float_functions.prepare(name, (3, 32), tmp_path).forms["function_onnx"]
+    else:
+        known, small = {**WORKLOADS, **LANGUAGE_LAYERS}[name], _TINY if name in WORKLOADS else _TINY_DECODER
+        form = prepare(name, replace(known, shape=small), tmp_path).forms["onnx"]
+    program = torch_program.exported(Path(form.model), is_folded=is_folded).module()
+    for found, exact in zip(program(*map(torch.from_numpy, form.inputs())), form.outputs(), strict=True):
+        np.testing.assert_allclose(found.numpy(), exact, atol=bound)
+
+
+@pytest.mark.skipif(not which("g++"), reason="inductor needs a C++ compiler")
+def test_inductor_compiles_in_a_process_of_its_own(tmp_path: Path) -> None:
+    case, engine = float_functions.prepare("F5", (3, 32), tmp_path), Inductor()
     (variant,) = engine.variants(case)
-    # The engine has a process of its own elsewhere, and turns gradients off for all of it.
-    with torch.enable_grad():
-        session = engine.load(case, variant, 1)
-        session.call()
-    assert agreement(case.forms["onnx"].outputs(), session.outputs(), 0.1).different == 0
+    session = engine.load(case, variant, 1)
+    session.call()
+    assert agreement(case.forms[variant].outputs(), session.outputs(), case.tolerance).different == 0
+    Path(case.forms[variant].model).write_bytes(b"damaged")
+    assert str(main([case.forms[variant].model, "package.pt2"])).startswith("DecodeError: ")
 
 
 def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from c_programs import ran
 from cached import entries, kept, nothing_is_compiled
 from drawn_graphs import random_inputs
 from drawn_networks import CONVOLUTION, DIVISIBLE
@@ -206,6 +208,22 @@ def test_functions_have_the_names_of_nodes_in_debuggers_and_profilers(kept: Stor
     (entry,) = entries(kept, executable.LIBRARY)
     (sections,) = [kept.get(entry.name) or {}]
     assert set(names) <= {function.name for function in functions_of(bytes(sections[executable.LIBRARY]))}
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="binutils are not installed")
+def test_line_tables_name_what_a_network_of_the_cache_was_made_of(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = qdialect.compile(qdialect.parse(NAMED))
+    inputs = random_inputs(qdialect.parse(NAMED))
+    monkeypatch.setenv(PERF_MAP, "1")
+    executable = qdialect.compile(qdialect.parse(NAMED))
+    assert np.array_equal(executable(*inputs), plain(*inputs))
+    mapped = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    files = {words[-1] for words in mapped if words[1] == "r-xp" and words[-1].startswith(str(kept.path))}
+    found = [ran("objdump", "--disassemble", "--line-numbers", "--source", file, folder=kept.path) for file in files]
+    # Without it a network is another entry, which has none.
+    (text,) = [one for one in found if re.search(r"/[0-9a-f]{64}:\d+", one)]
+    assert all(f"<{name}>:" in text for name in kernel_names(executable.calls))
+    assert re.search(r"/[0-9a-f]{64}:\d+.*\n +%\w+ = ", text)
 
 
 def test_perf_finds_the_names_of_functions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

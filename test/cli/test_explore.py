@@ -19,7 +19,8 @@ import qdialect
 from qdialect.cli import explore
 from qdialect.cli.explorer.assembly import functions, hottest
 from qdialect.cli.explorer.data import Explored, explored
-from qdialect.cli.explorer.main import graphs, node_data
+from qdialect.cli.explorer.main import graphs, layers_of, node_data
+from qdialect.frontends.building.checks import GraphNode
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.support.interface import kernel_names
 from qdialect.support.options import ImportOptions
@@ -131,6 +132,16 @@ def test_model_explorer_has_a_graph_of_each_phase(tmp_path: Path) -> None:
     layers = {node["namespace"].split("/")[0] for node in found["region 0: vector"]}
     assert layers
     assert all(layer.startswith("kernel_") for layer in layers)
+
+
+def test_layers_are_paths_of_nodes_or_modules() -> None:
+    found = [
+        GraphNode("node 0 Conv ('x/stem/Conv')", "Conv", ("x",), ("a",)),
+        GraphNode("node 1 QuantizeLinear ('b')", "QuantizeLinear", ("a",), ("b",)),
+        GraphNode("node 2 Relu ('c')", "Relu", ("b",), ("c",)),
+        GraphNode("node 'conv2d_1' aten.conv2d (blocks.0.conv)", "aten.conv2d.default", ("b",), ("d",)),
+    ]
+    assert layers_of(found) == {"a": "x/stem", "b": "x/stem", "c": "", "d": "blocks/0/conv"}
 
 
 def test_model_explorer_finds_the_extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
 from qdialect.cache.store import Store
+from qdialect.driver.fallback import FallbackWarning
 from qdialect.driver.torch_backend import compile_captured
 
 __all__ = ["kept"]
@@ -193,6 +194,29 @@ def test_forms_of_calls_and_results() -> None:
 
 def test_writes_in_place() -> None:
     check_native(Written(), (rows(3),))
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = nn.Buffer(torch.zeros(13))
+        self.weight = nn.Parameter(torch.full((13,), 2.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight + self.calls.add_(1)
+
+
+def test_frozen_parameters() -> None:
+    frozen: Any = import_module("torch._inductor.config").patch(freezing=True)
+    with frozen, torch.no_grad():
+        check_native(Dense(), (rows(3),))
+        model, plain = Counting(), Counting()
+        fast = compiled(model)
+        with pytest.warns(FallbackWarning, match="model must not write to buffers that .*freezing"):
+            first = fast(rows(3))
+        assert torch.equal(first, plain(rows(3)))
+        assert torch.equal(fast(rows(4)), plain(rows(4)))
+        assert torch.equal(model.calls, plain.calls)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, Shape, T
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.x86_to_llvm.code_attributes import name_target
-from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.lowering.x86_to_llvm.to_llvm import name_target, to_llvm
 from qdialect.reference.interpreter import run
 from qdialect.targets import resolve
 from tools.emulator.machine import Ran, UndefinedInstructionError, call, problem

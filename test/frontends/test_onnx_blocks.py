@@ -15,6 +15,7 @@ from onnx_graphs import CONTRIB, ModelBuilder
 from qdialect.arithmetic.block_weights import BlockWeights, ordered_product, pack, quantize_blocks
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -310,3 +311,83 @@ def test_a_step_of_a_decoder() -> None:
         assert np.abs(one - other).max() <= 1e-5 * np.abs(other).max()
     counts = [str(module).count(one) for one in (BLOCK_DENSE, BLOCK_GATHER, 'activations = "i8_block"')]
     assert counts == [11, 1, 11]
+
+
+# QMoE and MoE: the experts of a token, weighed.
+
+
+def experts_of(kind: str, form: tuple[int, int], given: str, attributes: dict[str, Any]) -> tuple[bytes, list[Array]]:
+    """A model of 4 experts for 3 tokens, whose first logits are equal; `given` names inputs that may be omitted."""
+    (bits, size), rng, builder = form, np.random.default_rng(4), ModelBuilder()
+    has_gate = attributes["activation_type"] == "swiglu"
+    inner, width, names = 64, 96, dict[int, str]()
+    data = [numbers(1, 3, width), np.round(numbers(3, 4, seed=1))]
+    data += [rng.random((3, 4)).astype(np.float32)] if "weights" in given else []
+    slots = [(2, 4, 11, (1 + has_gate) * inner, width), (5, 7, 12, width, inner)]
+    for index, bias, point, rows, depth in (
+        slots if kind == "QMoE" else [(2, 3, 0, inner, width), (4, 5, 0, width, inner)]
+    ):
+        if kind == "MoE":
+            names[index] = builder.constant(numbers(4, rows, depth, seed=index) / 8)
+        else:
+            blocks = (4, rows, depth // size) if size else (4, rows)
+            names[index] = builder.constant(pack(rng.integers(0, 2**bits, (4, rows, depth)), bits))
+            names[index + 1] = builder.constant(rng.uniform(0.005, 0.02, blocks).astype(np.float32))
+            if "points" in given:
+                names[point] = builder.constant(pack(rng.integers(0, 2**bits, blocks), bits))
+        if "bias" in given:
+            names[bias] = builder.constant(numbers(4, rows, seed=rows))
+    names |= {index: builder.input(f"x{index}", x.shape) for index, x in zip((0, 1, 14), data, strict=False)}
+    inputs = [names.get(index, "") for index in range(max(names) + 1)]
+    how = {"expert_weight_bits": bits, **({"block_size": size} if size else {})} if kind == "QMoE" else {}
+    node = builder.node(f"{CONTRIB}.{kind}", *inputs, **how, **attributes)
+    return builder.finish(node, dtype=np.float32, version=21), data
+
+
+GATED = {"activation_type": "swiglu", "swiglu_fusion": 1}
+EXPERTS: list[tuple[str, tuple[int, int], str, dict[str, Any]]] = [
+    ("QMoE", (4, 32), "", {"activation_type": "relu", "k": 2}),
+    ("QMoE", (4, 0), "points bias", {"activation_type": "silu", "k": 1}),
+    ("QMoE", (8, 0), "points", {"activation_type": "gelu", "k": 4}),
+    ("QMoE", (2, 0), "weights", {"activation_type": "identity", "k": 3, "normalize_routing_weights": 1}),
+    ("QMoE", (4, 16), "weights bias", {**GATED, "k": 2}),
+    (
+        "QMoE",
+        (4, 32),
+        "points",
+        {**GATED, "k": 2, "activation_alpha": 1.7, "activation_beta": 1.0, "swiglu_limit": 0.5},
+    ),
+    ("QMoE", (4, 32), "points", {**GATED, "k": 2, "accuracy_level": 4}),
+    ("QMoE", (8, 32), "bias", {"activation_type": "relu", "k": 3}),
+    ("MoE", (0, 0), "bias", {"activation_type": "relu", "k": 2}),
+    ("MoE", (0, 0), "", {"activation_type": "gelu", "k": 2, "normalize_routing_weights": 1}),
+]
+
+
+@variants_together
+@pytest.mark.parametrize(("kind", "form", "given", "attributes"), EXPERTS)
+def test_experts(kind: str, form: tuple[int, int], given: str, attributes: dict[str, Any]) -> None:
+    """Sums of floats in another order than ONNX Runtime's."""
+    content, inputs = experts_of(kind, form, given, attributes)
+    module = import_onnx(content)
+    (result,) = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [[result]])
+    assert ("i8_block" in str(module)) == (form == (8, 32) or "accuracy_level" in attributes)
+    np.testing.assert_allclose(result, runtime(content, *inputs), rtol=0, atol=2e-6 * float(np.abs(result).max()))
+
+
+@pytest.mark.parametrize(
+    ("form", "attributes", "reason"),
+    [
+        ((2, 32), {}, "weights of 2 bits must have one scale a channel"),
+        ((4, 32), {"use_sparse_mixer": 1}, "use_sparse_mixer must be 0"),
+        ((4, 32), {"swiglu_fusion": 1}, "swiglu_fusion must be 0 for relu, but is 1"),
+        ((4, 32), {"weights_prepacked": 1}, "weights_prepacked must be -1 or 0"),
+        ((4, 32), {"k": 5}, r"k must be in \[1, 4\], but is 5"),
+        ((4, 32), {"quant_type": "fp4"}, "quant_type must be 'int'"),
+    ],
+)
+def test_experts_that_do_not_fit_are_refused(form: tuple[int, int], attributes: dict[str, Any], reason: str) -> None:
+    content, _ = experts_of("QMoE", form, "", {"activation_type": "relu", "k": 2, **attributes})
+    with pytest.raises(ImportModelError, match=reason):
+        import_onnx(content)

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import variants_together
+from compiled_ops import check_compiled, variants_together
 from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx_evaluated import check, refused
-from onnx_graphs import ModelBuilder, agreed, convolved, drawn, f32_values, requantized, run
+from onnx_graphs import ORT, ModelBuilder, agreed, convolved, drawn, f32_values, requantized, run
 
 import qdialect
 from qdialect.frontends.onnx import import_onnx
+from qdialect.reference import interpreter
 
 TYPES = [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]
 X, Y = (0.043, 7), (0.31, 5)
@@ -277,6 +278,65 @@ def test_groups_of_convolutions(kernel: str) -> None:
     w = b.dequantize(b.input("w", weight, np.int8), (0.01, 0), np.int8)
     y = b.quantize(b.node("Conv", x, w, **attributes), (0.13, 120))
     agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, np.int8, seed=1))
+
+
+# Contractions of 16-bit data: exact sums, scaled once; ONNX Runtime adds up float32 products, and is near.
+
+
+@variants_together
+@pytest.mark.parametrize("bias", [None, 1.0, 2.0])
+@pytest.mark.parametrize(("dtype", "points"), [(np.int16, (0, 0)), (np.int16, (-700, 90)), (np.uint16, (40000, 21))])
+@pytest.mark.parametrize("kernel", [*(name for name in KERNELS if name != "depthwise"), "MatMul", "Gemm"])
+def test_sixteen_bit_data(kernel: str, dtype: Any, points: tuple[int, int], bias: float | None) -> None:
+    """The scale of a bias is that of the accumulators, or a multiple of it, which makes it floats."""
+    data, weight, attributes = KERNELS.get(kernel, ((5, 33), (33, 9), {}))
+    axis = 1 if kernel in ("MatMul", "Gemm") else 0
+    w, channels = np.random.default_rng(1).integers(-119, 8, weight, np.int8), weight[axis]
+    scales = np.linspace(0.004, 0.02, channels).astype(np.float32)
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(limits.min, limits.max, data, dtype, endpoint=True)
+    b = ModelBuilder()
+    names = [b.dequantize(b.input("x", data, dtype), (1e-4, points[0]), dtype)]
+    names += [b.weight(w, [float(scale) for scale in scales], axis, zero_point=7)]
+    offset = np.arange(channels, dtype=np.int32) * 90001
+    if bias is not None and kernel != "MatMul":
+        names += [b.weight(offset, [float(np.float32(1e-4) * scale * bias) for scale in scales])]
+    kind = kernel if axis else "Conv"
+    content = b.finish(
+        b.quantize(b.node(kind, *names, **attributes), (3e-4, points[1]), dtype), dtype=dtype, version=21
+    )
+    module = import_onnx(content)
+    (found,) = interpreter.run(module, [x])
+    check_compiled(module, "host", [[x]], [[found]])
+    wanted = ORT.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    assert np.abs(found.astype(int) - np.asarray(wanted).astype(int)).max() <= 1
+    if kernel == "rows" or (bias == 2 and kernel != "MatMul"):
+        return
+    assert "qnn.i16_requantize" in str(module)
+    centered, taps = x.astype(int) - points[0], w.astype(int) - 7
+    acc = centered @ taps if axis else convolved(centered, taps, attributes)
+    shape = (1, channels, *(1 for _ in acc.shape[2:]))
+    acc = acc if len(names) == 2 else acc + offset.reshape(shape)
+    factors = np.float64(np.float32(1e-4)) * scales.astype(np.float64) / np.float64(np.float32(3e-4))
+    exact = np.rint(acc * factors.reshape(shape)) + points[1]
+    assert np.array_equal(found, np.clip(exact, limits.min, limits.max))
+
+
+@pytest.mark.parametrize(
+    ("weight", "group", "output"),
+    [
+        (np.full((2, 4, 1, 1), 90, np.int16), 1, np.uint16),
+        (np.full((2, 4, 1, 1), 140, np.uint8), 1, np.uint16),
+        (np.full((4, 1, 3, 3), 9, np.int8), 4, np.uint16),
+        (np.full((2, 4, 1, 1), 9, np.int8), 1, np.uint8),
+    ],
+)
+def test_sums_that_words_do_not_hold_are_floats(weight: Any, group: int, output: Any) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 4, 5, 5), np.uint16), (1e-4, 9), np.uint16)
+    names = [data, b.weight(weight, [0.01] * len(weight))]
+    y = b.quantize(b.node("Conv", *names, group=group), (3e-3, 3), output)
+    assert "qnn.f32_conv2d" in str(import_onnx(b.finish(y, dtype=output, version=21)))
 
 
 def test_weights_by_channel() -> None:

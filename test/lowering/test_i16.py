@@ -219,19 +219,21 @@ ROUNDINGS = [
     (I16Rounding.FIXED16_UP, "i64"),
     (I16Rounding.F64_NEAREST, "i32"),
     (I16Rounding.F64_NEAREST, "i64"),
+    (I16Rounding.F64_EVEN, "i32"),
+    (I16Rounding.F64_EVEN, "i64"),
 ]
 
 
 @variants_together
 @pytest.mark.parametrize(("rounding", "element"), ROUNDINGS)
 @pytest.mark.parametrize("scales", [(0.5,), (2.0**-9,), (3.7e-7,), (0.99999999,), (117.3,)])
-@pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (0, 1000)])
+@pytest.mark.parametrize("bounds", [(0, -(2**15), 2**15 - 1), (-999, 0, 1000)])
 def test_requantized_accumulators(
-    rounding: I16Rounding, element: str, scales: tuple[float, ...], bounds: tuple[int, int]
+    rounding: I16Rounding, element: str, scales: tuple[float, ...], bounds: tuple[int, int, int]
 ) -> None:
     values = accumulators(element)
     attributes: dict[str, Any] = {"input_scale": 1.0, "output_scale": 1.0, "rounding": rounding}
-    attributes |= {"output_min": bounds[0], "output_max": bounds[1]}
+    attributes |= dict(zip(("output_zero_point", "output_min", "output_max"), bounds, strict=True))
     check_op(I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=scales, **attributes)
     by_channel = [scales[0] / (1 + i) ** 3 for i in range(37)]
     check_op(I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=by_channel, **attributes)

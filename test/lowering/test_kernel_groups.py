@@ -18,9 +18,8 @@ from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import functions, has_body, name_of
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.linalg_to_vector.to_vector import propagate_call_constants
-from qdialect.lowering.pipeline.kernel_groups import taken_groups
 from qdialect.lowering.pipeline.phases import Phase as PhaseAttention
-from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.pipeline.phases import lower, taken_groups
 from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
 from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
 from qdialect.reference import interpreter

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import qdialect
 from qdialect.arithmetic import float32
-from qdialect.dialect import BroadcastOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import arith, ir, math
 from qdialect.targets import TARGETS as KNOWN
@@ -154,83 +153,9 @@ def test_kernels_have_the_bits_of_the_reference(name: str, target: str, columns:
     assert not np.isnan(found[x < bound]).any()
 
 
-# Rows divided by a number each: products with its reciprocal have the bits of the division.
+# Numbers divided by a constant: two products have the bits of the division.
 
 F32Array = NDArray[np.float32]
-
-COLUMNS = 512
-ENDS = [2.0**100, 2.0**-100, 2.0**-126, 1e-45, 3e38, 0.0, -0.0, np.inf, -np.inf, np.nan]
-
-
-def quotients(rows: int, columns: int) -> ir.Module:
-    """Numbers divided by one of each row."""
-
-    def body(x: ir.Value, divisors: ir.Value) -> ir.Value:
-        spread = build(BroadcastOp, divisors, element="f32", shape=(rows, columns)).output
-        return arith.divf(x, spread)
-
-    return graph([tensor((rows, columns), "f32"), tensor((rows, 1), "f32")], body)
-
-
-def near_midpoints(rng: np.random.Generator, divisors: F32Array) -> F32Array:
-    """Numbers whose quotients are next to the midpoint of two float32 numbers, of any size."""
-    shape = (len(divisors), COLUMNS)
-    midpoints = rng.integers(2**23, 2**24, shape) * 2.0**-23 + 2.0**-24
-    sizes = np.ldexp(rng.choice([-1.0, 1.0], shape), rng.integers(-90, 90, shape))
-    return (midpoints * divisors * sizes).astype(np.float32)
-
-
-def around_ends() -> F32Array:
-    """Numbers that are not divided by products, and those next to them, with either sign."""
-    bits = np.array(ENDS, np.float32).view(np.int32)[:, None] + np.arange(-1, 2)
-    numbers = bits.astype(np.int32).view(np.float32).reshape(-1)
-    return np.concatenate([numbers, -numbers])
-
-
-def same(found: F32Array, wanted: F32Array) -> None:
-    np.testing.assert_array_equal(found, wanted)
-    known = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_quotients_have_the_bits_of_a_division(target: str) -> None:
-    rng, rows = np.random.default_rng(1), 512
-    executable: Any = qdialect.compile(quotients(rows, COLUMNS), target=target)
-    for first in (2**23, 2**24 - rows, None):
-        fractions = rng.integers(2**23, 2**24, rows) if first is None else np.arange(first, first + rows)
-        divisors = np.ldexp(fractions * 2.0**-23, rng.integers(-25, 25, rows)).astype(np.float32)[:, None]
-        drawn = (rng.normal(size=(rows, COLUMNS)) * 10).astype(np.float32)
-        for numbers in (near_midpoints(rng, divisors), drawn):
-            same(executable(numbers, divisors), numbers / divisors)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_quotients_of_numbers_at_the_ends_are_divided(target: str) -> None:
-    """Also several in a vector."""
-    divisors = np.array([3.0, 1e-6, 2.0**20, 2.0**-20, 1e7, -3.0, *ENDS], np.float32)[:, None]
-    specials = around_ends()
-    numbers = np.random.default_rng(2).normal(size=(len(divisors), COLUMNS)).astype(np.float32)
-    numbers[:, 5::11] = np.resize(specials, numbers[:, 5::11].shape[1])
-    numbers[:, :16] = 0
-    executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
-    with np.errstate(all="ignore"):
-        same(executable(numbers, divisors), numbers / divisors)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_single_number_at_an_end_is_divided(target: str) -> None:
-    """Wherever it is in a row that has no other."""
-    rng, specials = np.random.default_rng(3), np.repeat(around_ends(), 12)
-    numbers = rng.normal(size=(len(specials), COLUMNS)).astype(np.float32)
-    numbers[np.arange(len(specials)), rng.integers(0, COLUMNS, len(specials))] = specials
-    divisors = rng.choice([3.0, 0.7, 1e-5, 2.0**20], (len(specials), 1)).astype(np.float32)
-    executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
-    with np.errstate(all="ignore"):
-        same(executable(numbers, divisors), numbers / divisors)
-
-
-# Numbers divided by a constant: two products have the bits of the division.
 
 # Both lists have divisors at the ends of what is multiplied.
 SHORT = [3.0, 6.0, 7.0, 49.0, 0.375, 1000.0, 2.0**20 - 4.0, 3 * 2.0**-20, 2.0**19 - 1.0]

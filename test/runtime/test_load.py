@@ -23,7 +23,7 @@ import qdialect
 from qdialect.aot import record
 from qdialect.aot.record import sealed
 from qdialect.ir.context import parse
-from qdialect.runtime import Executable, compile_module
+from qdialect.runtime import Executable
 from qdialect.runtime import library as libraries
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.support.diagnostics import CompileError, InputError, LoadError, QDialectError
@@ -238,11 +238,6 @@ def network_of(library: Path) -> record.Network:
     start = content.index(START)
     size = record.size_of(content[start : start + record.START_SIZE])
     return record.read(content[start : start + size])
-
-
-def test_a_network_with_a_clock_cannot_be_saved(tmp_path: Path) -> None:
-    with pytest.raises(CompileError, match="code with a clock is for profiles, and cannot be written into a file"):
-        compile_module(parse(CLIP), clocked=True).save(tmp_path / "network.so")
 
 
 def test_a_flipped_bit_anywhere_is_found_before_the_file_is_mapped(library: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from qdialect.bench.core_model.kernel_cycles import (
     kernels_of_tiles,
 )
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace
+from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
 from qdialect.ir.context import parse as parse
@@ -100,9 +100,20 @@ def test_kernels_are_known_by_their_products() -> None:
     assert (kernels_of_pairs(module), kernels_of_tiles(module)) == ({3, 7}, set())
 
 
+@pytest.mark.parametrize("is_saved", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
-    found = trace(NETWORK, random_inputs(NETWORK), threads=threads, seconds=0.01)
+def test_a_trace_has_each_call_with_its_name(threads: int, *, is_saved: bool, tmp_path: Path) -> None:
+    inputs = random_inputs(NETWORK)
+    if is_saved:
+        clocked = compile_module(NETWORK, threads=threads, clocked=True)
+        clocked.save(tmp_path / "network.so")
+        loaded = qdialect.load(tmp_path / "network.so")
+        for array, wanted in zip(loaded(*inputs), interpreter.run(NETWORK, inputs), strict=True):
+            np.testing.assert_array_equal(array, wanted)
+        found = trace_library(loaded, inputs, seconds=0.01)
+        assert found.calls == clocked.calls
+    else:
+        found = trace(NETWORK, inputs, threads=threads, seconds=0.01)
     events: list[dict[str, Any]] = json.loads(found.text("a"))["traceEvents"]
     spans: list[dict[str, Any]] = [event for event in events if event["ph"] == "X"]
     names = kernel_names(found.calls)
@@ -112,6 +123,12 @@ def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
         assert event["dur"] >= 0
     assert min(event["ts"] for event in spans) == 0
     assert events[0]["args"] == {"name": "a"}
+
+
+def test_a_library_without_a_clock_has_no_trace(tmp_path: Path) -> None:
+    compile_module(NETWORK).save(tmp_path / "network.so")
+    with pytest.raises(InputError, match="library must be written by 'qdialect-compile --clock' to be traced"):
+        trace_library(qdialect.load(tmp_path / "network.so"), random_inputs(NETWORK))
 
 
 def test_the_clock_changes_no_result() -> None:

@@ -85,6 +85,22 @@ def test_what_takes_long_is_shown_on_a_terminal(
     assert any(one.message.startswith("pass qnn-to-linalg took 0.") for one in caplog.records)
 
 
+def test_progress_is_told_and_may_end_it(tmp_path: Path, kept: Store) -> None:
+    path = model(tmp_path, "Neg", (2, 3))
+
+    def interrupt(step: str) -> None:
+        if step == "qnn-to-x86":
+            raise EOFError(step)
+
+    with pytest.raises(EOFError, match="qnn-to-x86"):
+        qdialect.compile(path, progress=interrupt)
+    for cache, last in ((False, "qnn-to-llvm"), (True, "machine code of kernels"), (True, None)):
+        steps: list[str] = []
+        qdialect.compile(path, cache=cache, progress=steps.append)
+        assert ("qnn-to-linalg" in steps) == (last is not None)
+        assert (steps or [None])[-1] == last
+
+
 def test_a_fallback_and_another_shape(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = model(tmp_path, "Hardmax", ("N", 3))
     with pytest.warns(FallbackWarning, match="ONNX Runtime runs 1 of 2 nodes"):

@@ -23,7 +23,7 @@ from qdialect.frontends.torch import import_torch
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
+from qdialect.lowering.x86_to_llvm.to_llvm import optimization_level
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.support.options import UNKEYED, CompileOptions, ImportOptions
 from qdialect.targets import GENERIC
@@ -47,6 +47,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"profile": 3}, InputError, "'profile' must be a text, but got 3"),
     ({"signature": None}, InputError, "'signature' must be a text, but got None"),
     ({"target": 3}, InputError, "'target' must be a text, but got 3"),
+    ({"progress": "bar"}, InputError, "progress must be a function of a text, but got 'bar'"),
     ({"threads": 0}, CompileError, "threads must be an integer from 1 to 256, but got 0"),
 ]
 
@@ -94,7 +95,7 @@ def test_options_are_one_object(files: Mapping[str, Path]) -> None:
 def test_the_key_of_the_cache_has_every_option_that_changes_code() -> None:
     others: dict[str, Any] = {"target": "generic", "threads": 2, "batch": 3, "dims": {"N": 3}, "profile": "tflite"}
     others |= {"signature": "s", "trust": True, "fallback": "none", "tune": True}
-    others |= {"workspaces": 2, "cache": False, "externals": {"npu": "lib.so"}, "jobs": 2}
+    others |= {"workspaces": 2, "cache": False, "externals": {"npu": "lib.so"}, "jobs": 2, "progress": print}
     assert others.keys() == vars(CompileOptions()).keys()
     own = CompileOptions().text()
     assert {name for name, value in others.items() if CompileOptions(**{name: value}).text() == own} == set(UNKEYED)

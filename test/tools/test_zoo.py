@@ -15,13 +15,13 @@ from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
 from qdialect.bench import frameworks, units
+from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.frameworks.runner import Runner
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured
 from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
 from tools.zoo.__main__ import forget, main
 from tools.zoo.campaign import Campaign
-from tools.zoo.child import Ended, Limits, run
 from tools.zoo.flows.registry import FLOWS
 from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features, images, tokens
@@ -97,6 +97,38 @@ def test_times_of_before_go_where_the_model_cannot_be_timed_any_more(tmp_path: P
     found = campaign.timed(ENTRY)
     assert found == replace(MEASURED, untimed={"qdialect": "qdialect: ended by SIGSEGV"})
     assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
+
+
+@pytest.mark.parametrize(
+    ("packaging", "timing", "untimed"),
+    [
+        ("", "", {}),
+        ("took longer than 1 s", "", {"inductor": "inductor: took longer than 1 s"}),
+        ("", "ended by SIGILL", {"inductor": "inductor: ended by SIGILL"}),
+    ],
+)
+def test_what_inductor_fails_at_costs_the_others_nothing(
+    tmp_path: Path, packaging: str, timing: str, untimed: dict[str, str]
+) -> None:
+    entry, (folder, model) = Entry("mlp", "pt2e_x86"), (tmp_path / "mlp", tmp_path / "mlp" / "mlp.pt2e_x86.pt2")
+    package, result = model.with_name("mlp.pt2e_x86.inductor.pt2"), model.with_suffix(".json")
+    folder.mkdir()
+    replace(MEASURED, times={"qdialect": 7.0}).write(result)
+
+    def run(module: str, arguments: list[str], _: Limits) -> Ended:
+        if module == "qdialect.bench.engines.inductor":
+            assert arguments == [str(model), str(package)]
+            if not packaging:
+                package.write_bytes(b"")
+            return Ended("", packaging)
+        assert module == "tools.zoo.time_model"
+        if package.exists() and timing:
+            return Ended("", timing)
+        TIMED.write(result)
+        return Ended("")
+
+    assert Campaign(tmp_path, LIMITS, False, run).timed(entry) == replace(TIMED, untimed=untimed) == read(result)
+    assert not package.exists()
 
 
 def test_a_forgotten_result_is_measured_again_with_the_same_model(tmp_path: Path) -> None:
@@ -201,7 +233,7 @@ def test_the_report_says_whose_arithmetic_it_is(cause: Cause, text: str) -> None
     assert f"- unit that differs: q (3): {text}" in report([result], {}, "small")
 
 
-# tools/zoo/child.py: a child's failure is told, and its limits hold.
+# qdialect/bench/child.py: a child's failure is told, and its limits hold.
 
 ONE_CHILD = Limits(HANG, 4.0)
 
@@ -350,10 +382,10 @@ def test_each_flow_is_summed_up_and_the_models_behind_are_named() -> None:
         _timed("mlp", qdialect=1.0, onnx_runtime=2.0),
         _timed("bert", qdialect=1.0, onnx_runtime=1.2, open_vino=3.0),
         _timed("gpt2", qdialect=1.0, onnx_runtime=1.25),
-        replace(_timed("mlp", qdialect=2.0, pytorch=1.0), flow="pt2e_x86"),
+        replace(_timed("mlp", qdialect=2.0, inductor=1.0), flow="pt2e_x86"),
         _timed("lstm", qdialect=1.0),
     ]
     text = "\n".join(times(results))
     assert "| flow | timed | median factor | smallest factor | at least 1.25 | at least 1 |" in text
     assert "| qdq_u8s8 | 3 | 1.25 | 1.20 | 2 | 3 |\n| pt2e_x86 | 1 | 0.50 | 0.50 | 0 | 0 |\n| all | 4 |" in text
-    assert text.endswith("| mlp | pt2e_x86 | 0.50 | pytorch |\n| bert | qdq_u8s8 | 1.20 | onnx\\_runtime |\n")
+    assert text.endswith("| mlp | pt2e_x86 | 0.50 | inductor |\n| bert | qdq_u8s8 | 1.20 | onnx\\_runtime |\n")

@@ -19,8 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from qdialect.bench import run
+from qdialect.bench.child import Limits
 from tools.zoo.campaign import Campaign
-from tools.zoo.child import Limits
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS
 from tools.zoo.report import report

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from qdialect.bench.engines.inductor import InductorSession, package_of
 from qdialect.bench.engines.litert import LiteRtSession
 from qdialect.bench.engines.onnx_runtime import OnnxRuntimeSession
 from qdialect.bench.engines.open_vino import OpenVinoSession
 from qdialect.bench.frameworks.runner import Array, imported
 
+INDUCTOR = "inductor"
+"""PyTorch's compiler, whose packages are made before anything is timed."""
 # Suffix: the engines that are timed on such a file.
-TIMED = {".onnx": ("onnx_runtime", "open_vino"), ".tflite": ("litert", "open_vino"), ".pt2": ("pytorch",)}
+TIMED = {".onnx": ("onnx_runtime", "open_vino"), ".tflite": ("litert", "open_vino"), ".pt2": (INDUCTOR,)}
 
 Call = Callable[[], None]
 
@@ -52,22 +56,17 @@ def _open_vino(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> 
     return OpenVinoSession(package, compiled, inputs, outputs).call
 
 
-def _pytorch(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Call:
-    """The program's module on tensors that are in place; its results are new tensors."""
+def _inductor(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Call:
+    """The package that is beside the model; its results are new tensors."""
     del outputs
-    torch, own = imported("torch"), imported("qdialect.bench.frameworks.pytorch")
-    module, arguments = own.program(path).module(), own.tensors(inputs)
-
-    def call() -> None:
-        with torch.no_grad():
-            module(*arguments)
-
-    return call
+    torch = imported("torch")
+    torch.set_num_threads(1)
+    return InductorSession(torch, package_of(Path(path)), inputs).call
 
 
 _LOADERS: Mapping[str, Callable[..., Call]] = {
+    INDUCTOR: _inductor,
     "litert": _litert,
     "onnx_runtime": _onnx_runtime,
     "open_vino": _open_vino,
-    "pytorch": _pytorch,
 }

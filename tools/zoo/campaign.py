@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from qdialect.bench.child import Ended, Limits, run
+from qdialect.bench.engines.inductor import package_of
 from tools.zoo import results
-from tools.zoo.child import Ended, Limits, run
+from tools.zoo.calls import INDUCTOR, TIMED
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS
 from tools.zoo.results import OURS, Result
@@ -16,6 +18,7 @@ from tools.zoo.table import Entry
 Run = Callable[[str, list[str], Limits], Ended]
 
 _MAKE, _MEASURE, _TIME = (f"tools.zoo.{name}_model" for name in ("make", "measure", "time"))
+_PACKAGE = "qdialect.bench.engines.inductor"
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,36 @@ class Campaign:
         return found
 
     def timed(self, entry: Entry) -> Result:
-        """Its result with new times, which replace those that it has; unchanged where nothing runs."""
-        path = Files(self.folder / entry.network).result(entry.flow)
+        """Its result with new times, which replace those that it has; unchanged where nothing runs.
+
+        An engine that fails costs no other one its time.
+        """
+        files = Files(self.folder / entry.network)
+        path, model = files.result(entry.flow), files.model(entry.flow, FLOWS[entry.flow].suffix)
         before = results.read(path)
         if before.status not in results.RUNS:
             return before
-        ended = self.run(_TIME, [str(self.folder), entry.network, entry.flow], self.limits)
-        if ended.failure:
-            replace(before, times={}, untimed={OURS: f"{OURS}: {ended.failure}"}).write(path)
+        untimed, package = self._packaged(model), package_of(model)
+        failure = self._time(entry)
+        if failure and package.exists():
+            # The code in it may be what ends the process; the others are timed without.
+            package.unlink()
+            untimed, failure = {INDUCTOR: f"{INDUCTOR}: {failure}"}, self._time(entry)
+        package.unlink(missing_ok=True)
+        found = replace(before, times={}, untimed={OURS: f"{OURS}: {failure}"}) if failure else results.read(path)
+        replace(found, untimed={**found.untimed, **untimed}).write(path)
         return results.read(path)
+
+    def _time(self, entry: Entry) -> str:
+        """How timing failed."""
+        return self.run(_TIME, [str(self.folder), entry.network, entry.flow], self.limits).failure
+
+    def _packaged(self, model: Path) -> dict[str, str]:
+        """Compile what inductor is timed on, in a process and a time of its own; why there is none, if it fails."""
+        if INDUCTOR not in TIMED[model.suffix]:
+            return {}
+        failure = self.run(_PACKAGE, [str(model), str(package_of(model))], self.limits).failure
+        return {INDUCTOR: f"{INDUCTOR}: {failure}"} if failure else {}
 
     def _made(self, entry: Entry, files: Files) -> Result | None:
         """A result where there is no model, after all."""

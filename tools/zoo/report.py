@@ -17,7 +17,7 @@ _INTRODUCTION = """\
 Written by `make zoo`; [docs/zoo.md](../docs/zoo.md) says how the models are made and measured and how to read the
 columns.
 """
-_ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "pytorch")
+_ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "inductor")
 _SHOWN_REASONS = 20
 
 _Column = Callable[[Result], str]

@@ -57,8 +57,7 @@ from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits,
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import function_of, functions, name_of, ops_named
-from qdialect.lowering.ir.loops import bounds, contraction_of
+from qdialect.lowering.ir.functions import bounds, contraction_of, function_of, functions, name_of, ops_named
 from qdialect.lowering.ir.lowered import PROGRAM
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
 from qdialect.support.interface import KERNEL

@@ -12,8 +12,7 @@ import numpy as np
 
 from qdialect.ir._mlir import ir, walk
 from qdialect.lowering.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
-from qdialect.lowering.ir.functions import functions
-from qdialect.lowering.ir.loops import bounds, constant, loop_of
+from qdialect.lowering.ir.functions import bounds, constant, functions, loop_of
 from qdialect.lowering.ir.views import behind, is_view
 from qdialect.support.interface import KERNEL
 

@@ -11,10 +11,9 @@ from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import effects_of
-from qdialect.lowering.ir.functions import functions
-from qdialect.lowering.ir.loops import constant, contraction_of
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.functions import constant, contraction_of, functions
 from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
+from qdialect.lowering.ir.views import static_strides
 from qdialect.targets.machine import Kind, Pipes
 
 # The pipes that an op at the phase `x86` occupies, by the instructions that LLVM generates for it.

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from qdialect.driver.tuning import measured_calls
 from qdialect.ir._mlir import ir
+from qdialect.runtime import Executable
 from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.loaded import LoadedExecutable
+from qdialect.runtime.native import Binding
+from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import KernelCall, kernel_names
 from qdialect.targets import Target
 
@@ -72,23 +76,45 @@ def trace(
     Raises what `compile_module` and `Executable.bind` raise.
     """
     executable = compile_module(module, target=target, threads=threads, clocked=True)
-    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-    call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
+    call = executable.bind(*_arrays(executable, inputs))
+    return _traced(call, executable.ticks, executable.calls, seconds)
+
+
+def trace_library(executable: Executable, inputs: Sequence[NDArray[Any]], *, seconds: float = 0.5) -> Trace:
+    """Call a loaded network on `inputs` for `seconds` seconds.
+
+    Raises `InputError` for one without a clock, and what `Executable.bind` raises.
+    """
+    is_single = isinstance(executable, LoadedExecutable)
+    found = executable.bind_clocked(*_arrays(executable, inputs)) if is_single else None
+    if found is None:
+        raise InputError("library must be written by 'qdialect-compile --clock' to be traced")
+    return _traced(*found, executable.calls, seconds)
+
+
+def _traced(call: Binding, ticks: NDArray[np.int64], calls: tuple[KernelCall, ...], seconds: float) -> Trace:
     for _ in range(_WARM_UP_CALLS):
         call()
-    readings, length = measured_calls(call, executable.ticks, seconds)
-    found = np.array([_pairs(one, threads) for one in readings])
+    readings, length = measured_calls(call, ticks, seconds)
+    found = np.array([_pairs(one, len(calls)) for one in readings])
     starts = np.where(found[..., 0] > 0, found[..., 0], np.iinfo(np.int64).max).min((1, 2))
     chosen = int(np.argsort(found.max((1, 2, 3)) - starts)[len(found) // 2])
     spans = (
         Span(thread, number, float(begin - starts[chosen]) * length, float(end - begin) * length)
-        for thread, calls in enumerate(found[chosen])
-        for number, (begin, end) in enumerate(calls)
+        for thread, pairs in enumerate(found[chosen])
+        for number, (begin, end) in enumerate(pairs)
         if begin
     )
-    return Trace(executable.calls, tuple(spans), len(found))
+    return Trace(calls, tuple(spans), len(found))
 
 
-def _pairs(readings: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
+def _arrays(executable: Executable, inputs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+    outputs: list[NDArray[Any]] = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    return [np.ascontiguousarray(array) for array in inputs], outputs
+
+
+def _pairs(readings: NDArray[np.int64], calls: int) -> NDArray[np.int64]:
     """[threads, calls, 2] from what clocked code has written."""
-    return np.stack([readings[:-1], readings[1:]], -1)[None] if threads == 1 else readings.reshape(threads, -1, 2)
+    if len(readings) == calls + 1:
+        return np.stack([readings[:-1], readings[1:]], -1)[None]
+    return readings.reshape(-1, calls, 2)

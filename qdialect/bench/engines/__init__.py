@@ -17,6 +17,7 @@ _ENGINES: Mapping[str, tuple[str, str, str]] = {
     "openvino": ("open_vino", "OpenVino", "openvino"),
     "litert": ("litert", "LiteRt", "ai_edge_litert"),
     "torch": ("pytorch", "PyTorch", "torch"),
+    "inductor": ("inductor", "Inductor", "torch"),
     "iree": ("iree", "Iree", "iree"),
     "tvm": ("tvm", "Tvm", "tvm"),
 }
@@ -25,8 +26,8 @@ ENGINES = tuple(_ENGINES)
 """Names, ours first."""
 
 
-SLOW = ("iree", "tvm")
-"""Those that take minutes to compile what they are slow at."""
+SLOW = ("inductor", "iree", "tvm")
+"""Those that take minutes to compile."""
 
 
 def missing_package(name: str) -> str:

@@ -10,57 +10,6 @@ import numpy as np
 from qdialect.bench.cases import Array, Case, foreign
 from qdialect.bench.levels import has_fbgemm, target_name
 from qdialect.bench.network import LEAKY_SLOPE
-from qdialect.bench.traced_graph import EPSILON
-
-# The dynamic encoder in PyTorch: its dynamically quantized Linear, and float operators for the rest.
-
-_LINEARS, _NORMS = 6, 2
-"""Of a layer."""
-
-
-class TorchEncoder:
-    """An encoder with the numbers that `transformers` writes."""
-
-    def __init__(self, torch: Any, numbers: Mapping[str, Array]) -> None:
-        self._torch = torch
-        self._heads = int(numbers["heads"])
-        count = sum(name.startswith("values_") for name in numbers)
-        self._linears = [self._packed(numbers, index) for index in range(count)]
-        self._norms = [
-            [torch.from_numpy(numbers[f"norm_{part}_{index}"]) for part in ("scale", "bias")]
-            for index in range(count // _LINEARS * _NORMS)
-        ]
-
-    def function(self, data: Array) -> Callable[[], Any]:
-        """The function that computes the encoder on `data`, [rows, width]."""
-        state = self._torch.from_numpy(data)
-        return lambda: self._encoded(state)
-
-    def _packed(self, numbers: Mapping[str, Array], index: int) -> Any:
-        torch, scales = self._torch, numbers[f"scales_{index}"]
-        values = torch.from_numpy(np.ascontiguousarray(numbers[f"values_{index}"].T))
-        zeros = torch.zeros(len(scales), dtype=torch.int64)
-        scale = torch.from_numpy(scales.astype(np.float64))
-        weight = torch._make_per_channel_quantized_tensor(values, scale, zeros, 0)
-        return torch.ops.quantized.linear_prepack(weight, torch.from_numpy(numbers[f"bias_{index}"]))
-
-    def _encoded(self, state: Any) -> Any:
-        torch, linear = self._torch, self._torch.ops.quantized.linear_dynamic
-        for layer in range(len(self._linears) // _LINEARS):
-            query, key, value, last, wide, narrow = self._linears[layer * _LINEARS : (layer + 1) * _LINEARS]
-            first, second = self._norms[layer * _NORMS : (layer + 1) * _NORMS]
-            parts = [self._by_head(linear(state, packed)) for packed in (query, key, value)]
-            shares = torch.softmax(parts[0] @ parts[1].transpose(1, 2), -1)
-            context = (shares @ parts[2]).transpose(0, 1).reshape(state.shape)
-            state = torch.nn.functional.layer_norm(state + linear(context, last), state.shape[-1:], *first, EPSILON)
-            active = torch.nn.functional.gelu(linear(state, wide))
-            state = torch.nn.functional.layer_norm(state + linear(active, narrow), state.shape[-1:], *second, EPSILON)
-        return state
-
-    def _by_head(self, rows: Any) -> Any:
-        """[rows, width] as [heads, rows, columns of a head]."""
-        return rows.reshape(len(rows), self._heads, -1).transpose(0, 1)
-
 
 # PyTorch: its quantized operators one after the other, with FBGEMM or oneDNN behind them.
 #
@@ -123,12 +72,8 @@ class PyTorch:
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind == "call":
             return {"leaky_relu": "call_onnx"}
-        if case.kind == "function":
-            return {"eager": "function_onnx"}
         if not case.parameters:
             return {}
-        if case.kind == "transformer":
-            return {"dynamic": "onnx"}
         # Tensors are NCHW in name, whatever their layout in memory.
         return dict.fromkeys(layer_variants("qdq_nhwc" in case.forms, target_name()), "qdq")
 
@@ -139,15 +84,6 @@ class PyTorch:
             source, (wanted,) = self._quantized(form.inputs()[0], 1.0, 0), form.outputs()
             operator = self._torch.ops.quantized.leaky_relu
             return TorchSession(lambda: operator(source, LEAKY_SLOPE, False, 1.0, 0), wanted)
-        if case.kind == "function":
-            form = case.forms["function_onnx"]
-            return TorchSession(self._float_function(case, form.inputs()[0]), form.outputs()[0])
-        if case.kind == "transformer":
-            form = case.forms["onnx"]
-            with np.load(case.parameters, allow_pickle=False) as archive:
-                self._torch.backends.quantized.engine = "x86" if has_fbgemm(target_name()) else "onednn"
-                encoder = TorchEncoder(self._torch, dict(archive))
-            return TorchSession(encoder.function(form.inputs()[0]), form.outputs()[0])
         form = case.forms["qdq"]
         with np.load(case.parameters, allow_pickle=False) as archive:
             layer = _Layer(self._torch, {key: archive[key] for key in archive.files})
@@ -160,24 +96,6 @@ class PyTorch:
         else:
             function = layer.convolution(data, library, channels_last)
         return TorchSession(function, form.outputs()[0])
-
-    def _float_function(self, case: Case, data: Array) -> Callable[[], Any]:
-        """The operator of PyTorch; QuickGelu is two."""
-        torch, x = self._torch, self._torch.from_numpy(data)
-        with np.load(case.parameters, allow_pickle=False) as archive:
-            kind = str(archive["function"])
-            numbers = [torch.from_numpy(archive[key]) for key in archive.files if key != "function"]
-        functions: Mapping[str, Callable[[], Any]] = {
-            "Gelu": lambda: torch.nn.functional.gelu(x),
-            "Erf": lambda: torch.erf(x),
-            "Exp": lambda: torch.exp(x),
-            "Tanh": lambda: torch.tanh(x),
-            "Sigmoid": lambda: torch.sigmoid(x),
-            "Softmax": lambda: torch.softmax(x, -1),
-            "com.microsoft.QuickGelu": lambda: x * torch.sigmoid(x * 1.702),
-            "LayerNormalization": lambda: torch.nn.functional.layer_norm(x, x.shape[-1:], *numbers),
-        }
-        return functions[kind]
 
     def _quantized(self, data: Array, scale: float, zero_point: int) -> Any:
         return self._torch._make_per_tensor_quantized_tensor(self._torch.from_numpy(data), scale, zero_point)

@@ -25,8 +25,9 @@ _EXPLORER = "model_explorer"
 _PHASES = (Phase.QNN, Phase.FUSED, Phase.LINALG, Phase.VECTOR)
 _OF_KERNELS = tuple(map(str, _PHASES[2:]))
 _LONGEST = 200
-# Frameworks' names of layers are paths.
+# Frameworks' names of layers are paths, of nodes or, in PyTorch, of the module behind a node.
 _LAYER = re.compile(r"(?:node .*\(')?([^';]*)/")
+_MODULE = re.compile(r"node '[^']*' \S+ \(([\w.]+)\)")
 _COLD, _HOT = "#fff7ec", "#ef6548"
 _FOREIGN = "#f4a6a6"
 
@@ -93,21 +94,32 @@ def graphs(path: Path, options: ImportOptions, target: Target) -> list[Json]:
     Raises what reading and lowering raise.
     """
     regions, modules = modules_of(path, target, options)
-    found = [_model(format_of(path).nodes(path, options))]
+    nodes = format_of(path).nodes(path, options)
+    layers = layers_of(nodes)
+    found = [_model(nodes, layers)]
     for number, module in enumerate(modules):
         for phase in _PHASES:
             if module is None or phase.number < phase_of(module).number:
                 continue
             name = f"region {number}: {phase}" if regions else str(phase)
-            found.append(_graph(name, lower(module, target, phase).module))
+            found.append(_graph(name, lower(module, target, phase).module, layers))
     return found
 
 
-def _model(nodes: Sequence[GraphNode]) -> Json:
+def layers_of(nodes: Sequence[GraphNode]) -> dict[str, str]:
+    """The layer of each tensor, that of its node; one without a layer that quantizes has that of what it reads."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        read = found.get(node.inputs[0], "") if node.inputs and "quantize" in node.kind.lower() else ""
+        found.update(dict.fromkeys(node.outputs, _layer(node.title) or read))
+    return found
+
+
+def _model(nodes: Sequence[GraphNode], layers: Mapping[str, str]) -> Json:
     writers = {name: (index, place) for index, node in enumerate(nodes) for place, name in enumerate(node.outputs)}
     made = [
         _node(
-            *(str(index), node.kind, _layer(node.title), {"node": node.title}),
+            *(str(index), node.kind, layers.get(next(iter(node.outputs), ""), ""), {"node": node.title}),
             edges=[writers.get(name) for name in node.inputs],
             outputs=[{"tensor_name": name} for name in node.outputs],
         )
@@ -116,7 +128,7 @@ def _model(nodes: Sequence[GraphNode]) -> Json:
     return {"id": "model", "nodes": made}
 
 
-def _graph(name: str, module: ir.Module) -> Json:
+def _graph(name: str, module: ir.Module, layers: Mapping[str, str]) -> Json:
     nodes: list[Json] = []
     writers: dict[ir.Value, tuple[int, int]] = {}
 
@@ -132,22 +144,23 @@ def _graph(name: str, module: ir.Module) -> Json:
     for function in kernels or filter(has_body, functions(module)):
         own = "" if name_of(function) == MAIN else name_of(function)
         add("arguments", own, {}, None, list(function.regions[0].blocks[0].arguments))
-        for op, namespace in _ops(function, own):
+        for op, namespace in _ops(function, own, layers):
             add(op.name, namespace, _attributes(op), op, list(op.results))
     return {"id": name, "nodes": nodes}
 
 
-def _ops(parent: ir.Operation, namespace: str) -> Iterator[tuple[ir.Operation, str]]:
-    """The ops inside `parent`, without constants; those of a loop are inside it."""
+def _ops(parent: ir.Operation, namespace: str, layers: Mapping[str, str]) -> Iterator[tuple[ir.Operation, str]]:
+    """The ops inside `parent`, without constants; those of a loop are inside it. `layers` are those of nodes."""
     inside = 0
     for op in (op.operation for region in parent.regions for block in region.blocks for op in block.operations):
         if op.name in CONSTANT_OPS:
             continue
-        home = namespace or _layer(next(iter(names_of(op.location)), ""))
+        node = next(iter(names_of(op.location)), "")
+        home = namespace or layers.get(node) or _layer(node)
         yield op, home
         if len(op.regions):
             inside += 1
-            yield from _ops(op, f"{home}/{op.name} {inside}".lstrip("/"))
+            yield from _ops(op, f"{home}/{op.name} {inside}".lstrip("/"), layers)
 
 
 def _attributes(op: ir.Operation) -> dict[str, str]:
@@ -156,8 +169,8 @@ def _attributes(op: ir.Operation) -> dict[str, str]:
 
 
 def _layer(title: str) -> str:
-    found = _LAYER.match(title)
-    return found[1] if found else ""
+    found = _MODULE.fullmatch(title) or _LAYER.match(title)
+    return found[1].replace(".", "/") if found else ""
 
 
 def _node(

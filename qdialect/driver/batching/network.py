@@ -21,7 +21,7 @@ from qdialect.driver.batching.rules import RULES, Site, resized
 from qdialect.frontends.model_files import ImportOptions, format_of
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.functions import error_at, op_error
 from qdialect.lowering.ir.lowered import Phase, error_at_module, phase_of, ports
 from qdialect.lowering.pipeline.phases import Lowered, lower
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function

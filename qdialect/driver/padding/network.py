@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.driver.padding.rules import RULES, Axes, Side, Site
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.functions import error_at, op_error
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 
 Array = NDArray[Any]

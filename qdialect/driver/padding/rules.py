@@ -16,7 +16,7 @@ from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RangeOp, Req
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.dialect.unary_ops import EightBitFunction
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.errors import op_error
+from qdialect.lowering.ir.functions import op_error
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.support.registry import Registry
 

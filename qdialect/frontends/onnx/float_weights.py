@@ -99,7 +99,8 @@ class ContractionConstants:
             return is_same and before == "ui8"
         kinds = ("ui8", "i8" if weight is None else self._groups.element(weight, is_moved=False))
         have_points = all(one is None or _has_zero_point(one) for one in (start[0], weight))
-        return have_points and before in kinds and (is_same if end is not None else self._gives_floats(node))
+        fits = before is not None and before in kinds
+        return have_points and fits and (is_same if end is not None else self._gives_floats(node))
 
     def _gives_floats(self, node: Node) -> bool:
         """Whether no QuantizeLinear reads the result of a Gemm, nor bounds that have one reader."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
+from qdialect.arithmetic import Multiplier, real_multiplier
+from qdialect.arithmetic.choices import I16Rounding
+from qdialect.dialect import BroadcastOp, DequantizeOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
+    SIXTEEN_BIT,
     F32Tensor,
     Floats,
     Integers,
@@ -42,6 +45,14 @@ class Weight:
     def shape(self) -> Shape:
         """Its extents."""
         return self.values.shape
+
+    def centered(self) -> Array:
+        """Less their zero points, as i8; raises `UnsupportedError` where that does not hold them."""
+        points = np.array(self.zero_points, np.int16).reshape(-1, *(1,) * (self.values.ndim - 1))
+        centered = self.values - points
+        low, high = int(centered.min()), int(centered.max())
+        require(-128 <= low <= high <= 127, f"weight less its zero point must be i8, but is in [{low}, {high}]")
+        return centered.astype(np.int8)
 
     def emit(self, emitter: Emitter, shape: Shape) -> ir.Value:
         """The weights with another shape of the same number of elements."""
@@ -175,6 +186,107 @@ class Contraction(F32Tensor):
             return self.finish(emitter, f32)
 
         return plan.compute(name, self.shape, "f32", emit)
+
+
+# Sums of 16-bit data and 8-bit weights.
+#
+# ``sum (x - z) w = sum x' w - z' sum w`` with the signed words x' = x - o and z' = z - o, where o is 2^15 for ui16 and
+# else 0: the sum of words is exact, and the last term is a part of the bias.  It is scaled once, in float64; frameworks
+# add up rounded float32 products instead, so that a quantized value may differ by one.
+
+_LARGEST_FACTOR = 2.0**14
+
+
+@dataclass(frozen=True, eq=False)
+class _OfWords(Value):
+    """ui16 values with the signed words that they are computed from."""
+
+    words: Value = field(kw_only=True)
+
+
+def signed_words(emitter: Emitter, value: Value, hold: Callable[[Value], ir.Value]) -> ir.Value:
+    """The signed words of 16-bit values; `hold` gives a value with the order of dimensions that is wanted."""
+    if isinstance(value, _OfWords):
+        return hold(value.words)
+    held = hold(value)
+    return held if value.element == "i16" else _other_sign(emitter, emitter.upstream("tensor.bitcast", "i16", held))
+
+
+def word_sums(
+    emitter: Emitter,
+    op_class: type[I16Conv2DOp | I16DenseOp],
+    words: ir.Value,
+    weight: Array,
+    parameters: tuple[str, int],
+    bias: Array | None,
+    **attributes: Any,
+) -> ir.Value:
+    """``sum (x - z) w + bias`` of words and i8 weights [O, ...]; `parameters` are the data's element and zero point."""
+    start = -signed_word(*parameters) * weight.reshape(len(weight), -1).sum(axis=1, dtype=np.int64)
+    start = start if bias is None else start + bias
+    magnitudes = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1)
+    fits = bool(np.all((magnitudes << 15) + np.abs(start) < 2**31))
+    element, dtype = ("i32", np.int32) if fits else ("i64", np.int64)
+    constant = emitter.constant(start.astype(dtype)) if start.any() else None
+    return emitter.build(op_class, words, emitter.constant(weight), constant, element=element, **attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class WordContraction(Contraction):
+    """A contraction of 16-bit data that a quantization reads: `accumulate` builds `word_sums`."""
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        whole = self._whole_bias()
+        require(self.bias is None or whole is not None, "bias must be a whole number of the accumulators' units")
+        largest = max(real_multiplier(self.data.scales[0], self.scales, to.scale, Multiplier.F64))
+        require(largest < _LARGEST_FACTOR, f"scale of the sums must be below 2^14 output scales, but is {largest}")
+        require(to.element in SIXTEEN_BIT, f"output of 16-bit data must be i16 or ui16, but is {to.element}")
+        point, low, high = (signed_word(to.element, one) for one in (to.zero_point, to.minimum, to.maximum))
+
+        def emit(emitter: Emitter) -> Emitted:
+            words = emitter.build(
+                I16RequantizeOp,
+                self.accumulate(emitter, whole),
+                element="i16",
+                input_scale=self.data.scales[0],
+                weight_scales=self.scales,
+                output_scale=to.scale,
+                output_zero_point=point,
+                output_min=low,
+                output_max=high,
+                rounding=I16Rounding.F64_EVEN,
+                multiplier=Multiplier.F64,
+            )
+            return self.finish(emitter, words)
+
+        words = plan.compute(name, self.shape, "i16", emit)
+        if to.element == "i16":
+            return words
+
+        def emit_unsigned(emitter: Emitter) -> Emitted:
+            held, is_channels_last = emitter.either(words)
+            return emitter.upstream("tensor.bitcast", "ui16", _other_sign(emitter, held)), is_channels_last
+
+        return plan.add(_OfWords(name, self.shape, to.element, emission=emit_unsigned, words=words))
+
+    def accumulators(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("sums of 16-bit data must be quantized")
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("sums of 16-bit data must be quantized")
+
+
+def signed_word(element: str, number: int) -> int:
+    """A 16-bit number as its word."""
+    return number - (2**15 if element == "ui16" else 0)
+
+
+def _other_sign(emitter: Emitter, words: ir.Value) -> ir.Value:
+    highest = emitter.constant(np.broadcast_to(np.int16(-(2**15)), shape_of(words.type)))
+    return emitter.upstream("arith.xori", "i16", words, highest)
+
+
+# What contractions share.
 
 
 def accumulator_scales(data: Quantized, scales: Floats) -> Array:

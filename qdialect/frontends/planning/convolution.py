@@ -9,16 +9,27 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, I16Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
 from qdialect.frontends.building.windows import Window, effective_kernel_extent
-from qdialect.frontends.planning.contraction import Contraction, Finish, RunTimeWeight, Weight, accumulator_attributes
+from qdialect.frontends.planning.contraction import (
+    Accumulate,
+    Contraction,
+    Finish,
+    RunTimeWeight,
+    Weight,
+    WordContraction,
+    accumulator_attributes,
+    signed_word,
+    signed_words,
+    word_sums,
+)
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.movement import Movement, move
-from qdialect.frontends.planning.tensors import Plan, Quantized, QuantizedTensorType
+from qdialect.frontends.planning.tensors import SIXTEEN_BIT, Plan, Quantized, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
 # Windows over volumes as windows over images: their taps along the depth become channels, or rows, of an image.
@@ -121,7 +132,10 @@ class Layer:
 
     def contraction(self, shape: Shape, bias: Array | None, name: str | None = None) -> Contraction:
         """The f32 values of the result, which has the model's `shape`."""
-        return Contraction(shape, self.data, self.weight.scales, bias, self._accumulate, from_image(shape), name=name)
+        kind, accumulate = Contraction, self._accumulate
+        if self.data.values.element in SIXTEEN_BIT:
+            kind, accumulate = WordContraction, self._sums_of_words()
+        return kind(shape, self.data, self.weight.scales, bias, accumulate, from_image(shape), name=name)
 
     def over_volumes(self, plan: Plan, name: str, window: Window) -> Layer:
         """The same layer of images where its data and weights are volumes, `window` being that of the model.
@@ -139,6 +153,26 @@ class Layer:
         moved = move(plan, name, self.data, movement)
         assert isinstance(moved, Quantized)
         return replace(self, data=moved, weight=replace(weight, values=taps_of_depth(weight.values)))
+
+    def _sums_of_words(self) -> Accumulate:
+        """Raises `UnsupportedError` where no op sums up words."""
+        holds = self.op_class is Conv2DOp and isinstance(self.weight, Weight)
+        require(holds, "weight of 16-bit data must be a constant one of a convolution")
+        assert isinstance(self.weight, Weight)
+        # Float32 kernels of single channels are faster than sums of words.
+        require(self.attributes["groups"] == 1 or self.weight.shape[-1] > 1, "groups must have more than one channel")
+        weight, values = kernels(self.weight.centered()), self.data.values
+        parameters = values.element, self.data.zero_points[0]
+        top, left, bottom, right = self.attributes["padding"]
+        attributes = {**self.attributes, "padding": (0, 0, 0, 0)}
+
+        def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
+            words = signed_words(emitter, values, lambda held: image(emitter, held))
+            fill = signed_word(*parameters)
+            padded = framed(emitter, words, (0, top, left, 0), (0, bottom, right, 0), fill=fill)
+            return word_sums(emitter, I16Conv2DOp, padded, weight, parameters, bias, **attributes)
+
+        return accumulate
 
     def _accumulate(self, emitter: Emitter, bias: Array | None) -> ir.Value:
         return emitter.build(

@@ -36,6 +36,7 @@ Floats = tuple[float, ...]
 Integers = tuple[int, ...]
 
 EIGHT_BIT = ("i8", "ui8")
+SIXTEEN_BIT = ("i16", "ui16")
 
 
 BuildOrdered = Callable[[Emitter, list[ir.Value]], ir.Value]

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand
-from qdialect.lowering.ir.strides import Axis
+from qdialect.lowering.ir.views import Axis
 from qdialect.targets.machine import Machine
 
 ROWS = 16

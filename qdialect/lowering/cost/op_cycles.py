@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.loops import bounds, contraction_of
+from qdialect.lowering.ir.functions import bounds, contraction_of
 
 _VECTOR_BITS = 512
 _WIDEST = 64

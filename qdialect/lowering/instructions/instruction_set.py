@@ -101,28 +101,10 @@ class InstructionSet:
     @property
     def divides_slowly(self) -> bool:
         """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
-        return self.lanes == _ZMM and is_slow_divider(self.machine.division_cycles, self.machine.vector_instructions)
-
-    @property
-    def divides_slowly_in_place(self) -> bool:
-        """Whether that is so for vectors in L1."""
-        cycles, instructions = self.machine.division_cycles, self.machine.vector_instructions
-        return self.lanes == _ZMM and is_slow_divider(cycles, instructions, in_place=True)
+        # Eight instructions divide a vector, and are half of the time of a divider that is worth it.
+        return self.lanes == _ZMM and self.machine.division_cycles * self.machine.vector_instructions > 16
 
 
-def is_slow_divider(division_cycles: int, vector_instructions: int, *, in_place: bool = False) -> bool:
-    """Whether a core that starts `vector_instructions` a cycle divides more slowly than it multiplies.
-
-    Twice as slowly, unless the row is divided `in_place` and thereby is in L1: the lines of another
-    result are written to L2 while the core divides.
-    """
-    least = _DIVISION_INSTRUCTIONS if in_place else 2 * _DIVISION_INSTRUCTIONS
-    return division_cycles * vector_instructions > least
-
-
-_DIVISION_INSTRUCTIONS = 8
-"""Of a vector that is divided by its products with a reciprocal: three fused operations, four that compare the numbers
-with their bounds, and a share of the rest."""
 _ZMM, _YMM, _XMM = 16, 8, 4
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.effects import NONE, effects_of
-from qdialect.lowering.ir.loops import bounds, loop_of, loops_of
-from qdialect.lowering.ir.strides import static_strides
-from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of
+from qdialect.lowering.ir.functions import bounds, loop_of, loops_of
+from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of, static_strides
 
 _CALL = "func.call"
 """A called function may access its operands, and memory whose address was taken."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.ir._mlir import arith, ir, vector
-from qdialect.lowering.ir.loops import Contraction
-from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.ir.functions import Contraction
+from qdialect.lowering.ir.views import row_major
 
 # Small builders that the x86 patterns share.
 

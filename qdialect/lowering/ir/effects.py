@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.loops import bounds, constant, inside
-from qdialect.lowering.ir.views import buffer_of, may_alias
+from qdialect.lowering.ir.functions import bounds, constant, inside
+from qdialect.lowering.ir.views import may_alias
 
 # The effects of an op itself, without those of the ops in its regions.
 #
@@ -144,13 +144,6 @@ def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
         if any(may_alias(op.operands[number], memory) for number in effects.writes):
             return False
     return True
-
-
-def writes_to(loop: ir.Operation, memory: ir.Value) -> bool:
-    """Whether `loop` is known to write to the buffer that `memory` is a view of."""
-    buffer = buffer_of(memory)
-    written = (op.operands[number] for op in inside(loop) for number in effects_of(op).writes)
-    return buffer is not None and any(buffer_of(one) == buffer for one in written)
 
 
 def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:

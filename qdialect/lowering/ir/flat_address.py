@@ -9,8 +9,7 @@ from operator import mul
 from qdialect.ir._mlir import ir, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import only_reads
-from qdialect.lowering.ir.strides import static_strides
-from qdialect.lowering.ir.views import array_of
+from qdialect.lowering.ir.views import array_of, static_strides
 from qdialect.passes.pattern import MatchFailure
 
 # Addresses in a buffer seen as one dimension.

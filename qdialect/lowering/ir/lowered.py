@@ -23,7 +23,7 @@ from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
 from qdialect.externals import record as external_record
 from qdialect.externals.function import ExternalFunction
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.functions import error_at
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import KernelCall, Port, Tunable
 

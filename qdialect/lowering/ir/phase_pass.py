@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from qdialect.ir._mlir import ir, rewrite, walk
-from qdialect.lowering.ir.errors import error_at, note_at
-from qdialect.lowering.ir.functions import CLOCK, ops_named
+from qdialect.lowering.ir.functions import CLOCK, error_at, note_at, ops_named
 from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
 from qdialect.lowering.ir.views import ALLOCATIONS
 from qdialect.passes.pass_base import Pass

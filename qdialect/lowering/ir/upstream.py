@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from qdialect.ir._mlir import ir, passmanager, transform, transform_interpreter
 from qdialect.ir.context import converted, load_dialects, location_of, several_threads
-from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.functions import error_at
 from qdialect.support import threads
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir, math, vector
 from qdialect.lowering.ir.building import spread
-from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.loops import Contraction, loops_of
+from qdialect.lowering.ir.functions import Contraction, loops_of, ops_named
 
 
 def vectorize_f32_products(module: ir.Module) -> None:

@@ -10,8 +10,7 @@ from typing import ClassVar
 from qdialect.arithmetic.quantization import ShortReciprocal
 from qdialect.ir._mlir import arith, ir, loop_transform, structured_transform, tensor_transform, transform, vector
 from qdialect.lowering.ir import phase_pass
-from qdialect.lowering.ir.errors import error_at, op_error
-from qdialect.lowering.ir.functions import functions, has_body, name_of, ops_named
+from qdialect.lowering.ir.functions import error_at, functions, has_body, name_of, op_error, ops_named
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes

@@ -13,8 +13,7 @@ from qdialect.ir._mlir import ir, walk
 from qdialect.lowering.cost import variants as variant_attributes
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
-from qdialect.lowering.ir.errors import error_at
-from qdialect.lowering.ir.functions import has_body
+from qdialect.lowering.ir.functions import error_at, has_body
 from qdialect.lowering.ir.lowered import Lowered, Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import load_kernel_dialects

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qdialect.ir._mlir import arith, ir, memref, scf
-from qdialect.lowering.ir.functions import entry, functions, has_body, name_of
-from qdialect.lowering.ir.loops import constant
+from qdialect.lowering.ir.functions import constant, entry, functions, has_body, name_of
 from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.threads.chunks import Division, divided

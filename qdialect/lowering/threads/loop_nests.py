@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.op_cycles import cycles
 from qdialect.lowering.ir.accesses import Access, known_accesses, ops_of
-from qdialect.lowering.ir.functions import op_in
-from qdialect.lowering.ir.loops import bounds
+from qdialect.lowering.ir.functions import bounds, op_in
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH
 
 # The loop nests of a kernel, and which of their loops may be divided among threads.

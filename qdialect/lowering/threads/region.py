@@ -10,8 +10,7 @@ import numpy as np
 
 from qdialect.ir._mlir import arith, func, ir, memref, scf
 from qdialect.lowering.ir.accesses import Access, Run
-from qdialect.lowering.ir.errors import error_at
-from qdialect.lowering.ir.functions import CLOCK
+from qdialect.lowering.ir.functions import CLOCK, error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
 from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes

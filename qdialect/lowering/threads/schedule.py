@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.accesses import Run
-from qdialect.lowering.ir.errors import error_at, op_error
-from qdialect.lowering.ir.functions import MAIN
-from qdialect.lowering.ir.loops import constant
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.functions import MAIN, constant, error_at, op_error
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
 from qdialect.lowering.threads.loop_nests import KernelFunction
 

@@ -28,8 +28,7 @@ from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.instructions.lanes import ADD_WORDS, PACK_BYTES, PACK_WORDS, VPERMD
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
-from qdialect.lowering.ir.strides import static_strides
-from qdialect.lowering.ir.views import may_alias
+from qdialect.lowering.ir.views import may_alias, static_strides
 from qdialect.lowering.vector_to_x86.byte_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile

@@ -15,7 +15,7 @@ from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.instructions.lanes import VPERMI2B, VPSHUFB
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import keeps
-from qdialect.lowering.ir.loops import LOOP
+from qdialect.lowering.ir.functions import LOOP
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.number_tables import (
     BYTE_ENTRIES,

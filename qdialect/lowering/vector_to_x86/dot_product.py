@@ -13,7 +13,7 @@ from qdialect.lowering.instructions.dot_products import EmitDot, widened
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, argument_attribute
-from qdialect.lowering.ir.loops import at
+from qdialect.lowering.ir.functions import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern

@@ -14,7 +14,7 @@ from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.building import spread
 from qdialect.lowering.ir.flat_address import Read, integer_read
-from qdialect.lowering.ir.loops import Contraction, contraction_of
+from qdialect.lowering.ir.functions import Contraction, contraction_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 

@@ -20,8 +20,8 @@ from qdialect.lowering.instructions.dot_products import EmitDot
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import elements_after
-from qdialect.lowering.ir.loops import Contraction, at
-from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.ir.functions import Contraction, at
+from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.vector_to_x86.dot_product import byte_dots
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.integer_products import (

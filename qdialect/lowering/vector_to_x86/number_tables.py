@@ -12,8 +12,8 @@ from qdialect.arithmetic.float32.machine import ENTRIES
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.lanes import VPERMD, VPERMI2D
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.loops import constant
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.functions import constant
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 

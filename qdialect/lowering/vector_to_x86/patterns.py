@@ -9,8 +9,7 @@ from qdialect.lowering.instructions.instruction import portable_emission
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import READ, change_problem
-from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.loops import LOOP, inside
+from qdialect.lowering.ir.functions import LOOP, inside, ops_named
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
@@ -24,7 +23,7 @@ from qdialect.lowering.vector_to_x86.float_rounding import (
     RoundToZero,
     RoundUp,
 )
-from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, RowDivision, ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, ScaleBound, ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
@@ -94,8 +93,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     rounding = [RoundConvert(conversions)] if conversions else []
     masks = instructions.masks_scaling
     scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
-    rows = [RowDivision(not instructions.divides_slowly)] if instructions.divides_slowly_in_place else []
-    divisions = [*rows, *([ConstantDivision()] if instructions.divides_slowly else [])]
+    divisions = [ConstantDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []

@@ -9,8 +9,7 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.instructions.tiles import TileMemory
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, read_of
-from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.loops import bounds
+from qdialect.lowering.ir.functions import bounds, ops_named
 from qdialect.targets.machine import Machine
 
 # Prefetches for dot products.

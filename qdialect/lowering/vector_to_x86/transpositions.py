@@ -8,7 +8,7 @@ from typing import ClassVar
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, integer_read, transfer_problem
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 

@@ -13,7 +13,7 @@ from qdialect.ir._mlir import arith, ir, vector, walk
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
 from qdialect.lowering.ir.functions import function_of, ops_named
-from qdialect.lowering.ir.strides import row_major, static_strides
+from qdialect.lowering.ir.views import row_major, static_strides
 
 # Tiles of a vector's bytes whose lanes are in the order that unpacking leaves them in.
 #

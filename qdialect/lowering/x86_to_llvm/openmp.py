@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import arith, func, ir
-from qdialect.lowering.ir.errors import op_error
-from qdialect.lowering.ir.functions import entry
-from qdialect.lowering.ir.loops import constant
+from qdialect.lowering.ir.functions import constant, entry, op_error
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES, TASK, WAIT, barrier, pool_entry
 from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
 

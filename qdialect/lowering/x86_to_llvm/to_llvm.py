@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from qdialect import targets
 from qdialect.ir._mlir import (
     ir,
     loop_transform,
@@ -23,15 +24,15 @@ from qdialect.ir._mlir import (
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
-from qdialect.lowering.ir.functions import function_of, ops_named
-from qdialect.lowering.ir.loops import constant
-from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.functions import constant, function_of, ops_named
+from qdialect.lowering.ir.lowered import Phase, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.x86_to_llvm.openmp import add_entry, outline
 from qdialect.passes.registry import register
 from qdialect.support.late_imports import UNINTERRUPTED
+from qdialect.targets import Target
 
 # x86 -> llvm: the rest of the way with upstream's conversions.
 
@@ -423,3 +424,49 @@ def _unroll(module: ir.Value, factors: Iterable[int]) -> None:
         # The name is compared first: all attributes of an op are collected to look for one.
         loops = structured_transform.MatchOp(transform.AnyOpType.get(), module, ops=[_LOOP], op_attrs=tag).result
         loop_transform.LoopUnrollOp(loops, factor=factor)
+
+
+# How a module of the LLVM dialect is compiled: for which CPU, as attributes of its functions, and how thoroughly.
+
+_FUNCTION = "llvm.func"
+_ALL, _NOTHING = 3, 0
+
+
+def name_target(module: ir.Module, target: Target) -> None:
+    """Set the CPU and features of each function."""
+    with module.context:
+        # Without any, this machine's would be taken.
+        names = [f"+{name}" for name in sorted(target.code_features)] or ["+sse2"]
+        attribute = ir.Attribute.parse(f"#llvm.target_features<{names}>".replace("'", '"'))
+        for op in module.body.operations:
+            if op.operation.name == _FUNCTION:
+                # A CPU's name would stand for features that others of its kind lack; it is what code is timed for.
+                op.operation.attributes["target_cpu"] = ir.StringAttr.get("x86-64")
+                op.operation.attributes["tune_cpu"] = ir.StringAttr.get(target.cpu)
+                op.operation.attributes["target_features"] = attribute
+
+
+def keep_to_target(module: ir.Module, target: Target) -> None:
+    """Let code for this machine use no instruction that `target` lacks.
+
+    Vector code that asks for no instruction may use all that there are.
+    """
+    if not target.is_generic and not target.is_portable and target.kind != targets.host().kind:
+        name_target(module, target)
+
+
+def optimization_level(module: ir.Module) -> int:
+    """The level of LLVM's optimizations of its own language, before it selects instructions.
+
+    Code of the target's instructions leaves them nothing to find, and they take as long as all that comes after. Plain
+    vector ops, for targets without instructions, and modules that were not lowered here get all of them. Instructions
+    are selected, scheduled and given registers alike at each level.
+    """
+    return _NOTHING if is_left_as_it_is(module) else _ALL
+
+
+def is_left_as_it_is(module: ir.Module) -> bool:
+    """Whether LLVM selects instructions for a module, from phase `linalg` on, without optimizing it before."""
+    name = target_name_of(module)
+    target = targets.resolve(name) if name else targets.GENERIC
+    return not target.is_generic and not target.is_portable

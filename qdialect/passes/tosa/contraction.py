@@ -32,8 +32,8 @@ from qdialect.passes.tosa.conversion import (
     result_element,
     window,
 )
+from qdialect.passes.tosa.elementwise import apply, reshaped, spread
 from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
-from qdialect.passes.tosa.upstream import apply, reshaped, spread
 
 # Convolutions and matrix products of f32 values, in the order of `qnn.f32_conv2d` and `qnn.f32_matmul`.
 

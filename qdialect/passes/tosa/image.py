@@ -25,7 +25,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import Array, Conversion, converts, mode, require, window
-from qdialect.passes.tosa.upstream import apply, compare, convert, reshaped, resized, select, spread
+from qdialect.passes.tosa.elementwise import apply, compare, convert, reshaped, resized, select, spread
 
 # Pools of what no 8-bit pool takes, f32 values and 16-bit integers: along height, then along width.
 #

@@ -24,7 +24,7 @@ from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute
-from qdialect.passes.tosa.upstream import apply, concatenate, reshaped, spread
+from qdialect.passes.tosa.elementwise import apply, concatenate, reshaped, spread
 
 # Data movement: quantized values and their scales stay what they are.
 

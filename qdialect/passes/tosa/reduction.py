@@ -22,7 +22,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, mode, require, result_element
-from qdialect.passes.tosa.upstream import apply, compare, convert, filled, resized, select, spread
+from qdialect.passes.tosa.elementwise import apply, compare, convert, filled, resized, select, spread
 
 
 def _reduced(op_class: type[QnnOp], value: ir.Value, axis: int, keep_dims: bool = True) -> ir.Value:

@@ -26,7 +26,7 @@ from qdialect.passes.tosa.conversion import (
     require,
     result_element,
 )
-from qdialect.passes.tosa.upstream import (
+from qdialect.passes.tosa.elementwise import (
     apply,
     compare,
     convert,

@@ -32,6 +32,16 @@ func.func @i16_requantize_c3(%acc: tensor<2x3xi64>) {
 
 // -----
 
+func.func @i16_requantize_c5(%acc: tensor<2x3xi64>) {
+  // expected-error @+1 {{'qnn.i16_requantize' op output_zero_point must be in [-32768, 32767], but got 32768}}
+  %y = "qnn.i16_requantize"(%acc) {
+    input_scale = 0.5 : f64, output_scale = 0.25 : f64, output_zero_point = 32768 : i64, rounding = "f64_even"
+  } : (tensor<2x3xi64>) -> tensor<2x3xi16>
+  return
+}
+
+// -----
+
 func.func @i16_requantize_c4(%acc: tensor<2x3xi32>) {
   // expected-error @+1 {{'qnn.i16_requantize' op multipliers must be below 2^14, but got 16384.0}}
   %y = "qnn.i16_requantize"(%acc) {

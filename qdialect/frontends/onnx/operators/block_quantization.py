@@ -22,7 +22,7 @@ from qdialect.frontends.planning.movement import gathered
 from qdialect.frontends.planning.tensors import Computation, Constant, F32Tensor, Tensor, product
 from qdialect.ir._mlir import ir
 
-_INTEGERS = 4
+INTEGERS = 4
 """The accuracy level that lets ONNX Runtime quantize activations."""
 _BLOCKS_OF_2_BITS = (32, 64, 128)
 """Those for which it has a kernel that does."""
@@ -44,14 +44,14 @@ def _product(call: Call) -> Tensor:
     require(packed.dtype == np.uint8, f"input 1 must be bytes, but got {packed.dtype}")
     require(packed.size == wanted, f"input 1 must have {wanted} bytes for blocks of {size}, but got {packed.size}")
     weight = packed.reshape(rows, -1)[:, : packed_bytes(depth, bits)]
-    scales, points = _f32_constant(call, 2, (rows, blocks)), _points(call, 3, bits, (rows, blocks))
+    scales, points = f32_constant(call, 2, (rows, blocks)), points_of(call, 3, bits, (rows, blocks))
     weights = PackedWeights(weight, scales, points, bits, min(size, depth), depth)
     level: int = call.attribute("accuracy_level", 0)
     if call.optional(4) is not None:
         result = _product_of_groups(call, source, weights)
     else:
         can_round = (points is None or points.dtype == np.uint8) and (bits > 2 or size in _BLOCKS_OF_2_BITS)
-        own = BlockActivations.I8_BLOCK if level == _INTEGERS else BlockActivations.F32
+        own = BlockActivations.I8_BLOCK if level == INTEGERS else BlockActivations.F32
         result = _multiplied(source, weights, (call.plan.activations or own) if can_round else BlockActivations.F32)
     return result if call.optional(5) is None else binary_tensor("Add", result, call.f32(5))
 
@@ -114,7 +114,7 @@ def _with_integers(call: Call, bits: int) -> Call:
     """The call with a byte for each number of a packed table, and for each zero point, by default 2^(bits - 1)."""
     table, scales = call.constant(0), call.constant(2)
     call.plan.budget.spend_constant((*table.shape[:-1], table.shape[-1] * 8 // bits), 1)
-    points = _points(call, 3, bits, scales.shape)
+    points = points_of(call, 3, bits, scales.shape)
     if points is None:
         points = np.full(scales.shape, 2 ** (bits - 1), np.uint8)
     elif points.dtype == np.uint8:
@@ -126,25 +126,31 @@ def _with_integers(call: Call, bits: int) -> Call:
 def _form(call: Call) -> tuple[int, int]:
     """Bits of a weight and weights of a block."""
     bits, size = call.attribute("bits", 4), call.attribute("block_size", 128)
-    require(bits in WEIGHT_BITS, f"bits must be 2, 4 or 8, but got {bits}")
-    require(size >= 16 and size & (size - 1) == 0, f"block_size must be a power of two from 16 on, but got {size}")
+    check_form(bits, size)
     return bits, size
 
 
-def _f32_constant(call: Call, index: int, shape: Shape) -> Array:
+def check_form(bits: int, size: int) -> None:
+    """Raise `UnsupportedError` where no packed weights have this form."""
+    require(bits in WEIGHT_BITS, f"bits must be 2, 4 or 8, but got {bits}")
+    require(size >= 16 and size & (size - 1) == 0, f"block_size must be a power of two from 16 on, but got {size}")
+
+
+def f32_constant(call: Call, index: int, shape: Shape) -> Array:
+    """Input `index`, known f32 values that `shape` holds; raises `UnsupportedError`."""
     array = call.constant(index)
     holds = array.dtype == np.float32 and array.size == math.prod(shape)
     require(holds, f"input {index} must be f32 of {list(shape)}, but got {list(array.shape)} of {array.dtype}")
     return array.reshape(shape)
 
 
-def _points(call: Call, index: int, bits: int, shape: Shape) -> Array | None:
+def points_of(call: Call, index: int, bits: int, shape: Shape) -> Array | None:
     """Zero points by block: floats, or bytes in which each row begins anew; None where they are omitted."""
     if call.optional(index) is None:
         return None
     array = call.constant(index)
     if array.dtype == np.float32:
-        return _f32_constant(call, index, shape)
+        return f32_constant(call, index, shape)
     wanted = (*shape[:-1], packed_bytes(shape[-1], bits))
     holds = array.dtype == np.uint8 and array.size == math.prod(wanted)
     require(holds, f"input {index} must be bytes of {list(wanted)}, but got {list(array.shape)} of {array.dtype}")

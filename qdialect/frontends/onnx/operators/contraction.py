@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,10 +23,10 @@ from qdialect.ir._mlir import ir
 _SAME = 1e-6
 
 
-def data_of(data: Quantized) -> Quantized:
-    """Data that a contraction can read."""
+def data_of(data: Quantized, elements: Sequence[str] = EIGHT_BIT) -> Quantized:
+    """Data that a contraction can read, of one of `elements`."""
     parameters = data.parameters
-    require(parameters.element in EIGHT_BIT, f"input must be i8 or ui8, but got {parameters.element}")
+    require(parameters.element in elements, f"input must be {' or '.join(elements)}, but got {parameters.element}")
     check_scale(parameters.scale, "input scale")
     return data
 

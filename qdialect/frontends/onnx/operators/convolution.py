@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
@@ -44,13 +44,13 @@ from qdialect.ir._mlir import ir
 @imports("Conv")
 def _conv(call: Call) -> Tensor:
     call.count(2, 3)
-    return _convolution(call, call.quantized(0), call.quantized(1), bias=2)
+    return _convolution(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), bias=2)
 
 
 @imports("QLinearConv")
 def _qlinear_conv(call: Call) -> Tensor:
     call.count(8, 9)
-    qdq_group = _convolution(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, 0), bias=8)
+    qdq_group = _convolution(call, data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, 0), bias=8)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
@@ -100,7 +100,7 @@ def _bias(call: Call, index: int, layer: Layer) -> Array | None:
 
 
 def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Window]:
-    data, rank = data_of(source), len(source.shape)
+    data, rank = source, len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     is_known = weights.values.data is not None
     weight = ordered_weight(weights, (0, *range(2, rank), 1), 0) if is_known else run_time_weight(weights, rank)

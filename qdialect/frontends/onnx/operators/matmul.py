@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.dialect import DenseOp, MatMulOp
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect import DenseOp, I16DenseOp, MatMulOp
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scales, require
 from qdialect.frontends.onnx.operators.contraction import (
     bias_of,
@@ -22,9 +22,16 @@ from qdialect.frontends.onnx.operators.contraction import (
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
-from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
+from qdialect.frontends.planning.contraction import (
+    Contraction,
+    Weight,
+    WordContraction,
+    accumulator_attributes,
+    signed_words,
+    word_sums,
+)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Tensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, SIXTEEN_BIT, Constant, Tensor
 from qdialect.ir._mlir import ir
 
 # Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger, of any rank, operands constant or not.
@@ -33,14 +40,14 @@ from qdialect.ir._mlir import ir
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
     call.count(2, 3)
-    return _general(call, call.quantized(0), call.quantized(1), 2, has_beta=True)
+    return _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
 
 
 @imports("com.microsoft.QGemm")
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
     columns = 0 if call.flag("transB", 0) else 1
-    qdq_group = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
+    qdq_group = _general(call, data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, columns), 6, has_beta=False)
     if call.optional(7) is None:
         return qdq_group
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.values.element))
@@ -49,7 +56,7 @@ def _qgemm(call: Call) -> Tensor:
 @imports("MatMul")
 def _matmul(call: Call) -> Tensor:
     call.count(2)
-    return product_of(call.quantized(0), call.quantized(1))
+    return _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1)).product(None)
 
 
 @imports("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
@@ -120,7 +127,7 @@ def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta:
     require(alpha > 0, f"alpha must be positive, but got {alpha}")
     for name, operand in (("input", left), ("right operand", right)):
         require(len(operand.shape) == 2, f"{name} must have 2 dimensions, but got {len(operand.shape)}")
-    data = _scaled(data_of(left), alpha)
+    data = _scaled(left, alpha)
     factors = _Factors(data, right, call.flag("transA", 0), call.flag("transB", 0))
     is_product = alpha == 1 and beta == 1
     factor = None if is_product or not has_beta else beta
@@ -179,13 +186,15 @@ class _Factors:
         shape = (*leading, *rows, *columns)
         weights = self.right.values.data
         is_dense = weights is not None and math.prod(right[:-2]) == 1
+        if self.left.values.element in SIXTEEN_BIT:
+            return self._of_words(shape, bias)
 
         def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-            data = self._value(emitter, self.left, left, self.transpose_lhs)
+            data = _ordered(emitter, emitter.to_channels_first(self.left.values), left, self.transpose_lhs)
             start = None if bias is None else emitter.constant(bias)
             attributes = accumulator_attributes(self.left, self.right)
             if weights is None or not is_dense:
-                matrix = self._value(emitter, self.right, right, self.transpose_rhs)
+                matrix = _ordered(emitter, emitter.to_channels_first(self.right.values), right, self.transpose_rhs)
                 return emitter.build(MatMulOp, data, matrix, start, element="i32", **attributes)
             stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
             return emitter.build(DenseOp, data, emitter.constant(stored), start, element="i32", **attributes)
@@ -194,6 +203,27 @@ class _Factors:
             return emitter.reshape(value, shape), False
 
         return Contraction(shape, self.left, self.right.scales, bias, accumulate, finish)
+
+    def _of_words(self, shape: Shape, bias: Array | None) -> Contraction:
+        """Of 16-bit data and a constant matrix."""
+        left, right, weights = self.left, self.right_shape, self.right.values.data
+        require(
+            weights is not None and math.prod(right[:-2]) == 1, "right operand of 16-bit data must be a constant matrix"
+        )
+        assert weights is not None
+        stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
+        centered = Weight(stored, self.right.scales, self.right.zero_points).centered()
+        parameters = left.values.element, left.zero_points[0]
+
+        def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
+            words = signed_words(emitter, left.values, emitter.to_channels_first)
+            rows = _ordered(emitter, words, self.left_shape, self.transpose_lhs)
+            return word_sums(emitter, I16DenseOp, rows, centered, parameters, bias)
+
+        def finish(emitter: Emitter, value: ir.Value) -> Emitted:
+            return emitter.reshape(value, shape), False
+
+        return WordContraction(shape, left, self.right.scales, bias, accumulate, finish)
 
     def _check_right(self) -> None:
         right = self.right
@@ -204,12 +234,13 @@ class _Factors:
             found = f"scales of the right operand must lie along axis {axis}, but got {right.axis}"
             require(right.axis == axis and len(right.shape) > 1, found)
 
-    def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, is_transposed: bool) -> ir.Value:
-        value = emitter.to_channels_first(operand.values)
-        if is_transposed and len(operand.shape) > 1:
-            rank = len(operand.shape)
-            value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
-        return emitter.reshape(value, shape)
+
+def _ordered(emitter: Emitter, value: ir.Value, shape: Shape, is_transposed: bool) -> ir.Value:
+    """Matrices of `shape`, from those that are exchanged, or from a vector."""
+    rank = len(shape_of(value.type))
+    if is_transposed and rank > 1:
+        value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+    return emitter.reshape(value, shape)
 
 
 def _exchanged(shape: Shape, is_transposed: bool) -> Shape:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, cast
 
 from qdialect.frontends.torch.program.pytorch_operators import first_line
@@ -146,6 +147,7 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
 
     layers: Any = import_module("torch")._C._functorch
     depth = layers.get_dynamic_layer_stack_depth()
+    held = [(one, one.clone(), None if one.is_inference() else one._version) for one in _held(module)]
     try:
         plain = wrapped.plain(examples)
         given = [example if isinstance(example, torch.Tensor) else _known(example) for example in plain]
@@ -162,8 +164,27 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
         layers.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         # Tracing runs the model's own functions, which raise whatever they do.
         raise ImportModelError(f"model must be traced, but PyTorch says: {first_line(error)}") from error
+    finally:
+        # What the model writes to buffers that are no arguments, its trace has written already.
+        with torch.no_grad():
+            written = [one.copy_(before) for one, before, version in held if _is_changed(one, before, version)]
+    if written:
+        raise ImportModelError("model must not write to buffers that `torch._inductor.config.freezing` makes constants")
     _check_types(module, traced)
     return Lowered(traced, wrapped, tuple(layouts), _keep_written(traced, len(layouts)), casts, _differentiable(module))
+
+
+def _held(module: Any) -> list[Any]:
+    """The tensors that are attributes of a graph, as parameters and buffers are where PyTorch's `freezing` is on."""
+    tensor: Any = import_module("torch").Tensor
+    graphs = [inner for inner in module.modules() if hasattr(inner, "graph")]
+    found = [attrgetter(node.target)(inner) for inner in graphs for node in inner.graph.nodes if node.op == "get_attr"]
+    return [one for one in found if isinstance(one, tensor)]
+
+
+def _is_changed(tensor: Any, before: Any, version: int | None) -> bool:
+    # A tensor of inference mode has no version.
+    return not tensor.equal(before) if version is None else tensor._version != version
 
 
 def _differentiable(module: Any) -> tuple[bool, ...]:

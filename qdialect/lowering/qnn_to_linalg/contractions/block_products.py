@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import SumOrder
 from qdialect.lowering.cost.strategy import ChannelBlock, rows_for, split
-from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, Numbers, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, as_folded

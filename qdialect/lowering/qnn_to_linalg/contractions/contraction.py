@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy
-from qdialect.lowering.ir.strides import Axis, View, collapse, row_major
+from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     MAX_K_GROUPS,

@@ -19,7 +19,7 @@ from qdialect.lowering.cost.matrix_tiles import are_faster, channel_blocks
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.cost.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
-from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.functions import error_at
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, StoredTaps, with_sums
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import calls_of, emit_depthwise
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site

@@ -14,7 +14,7 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.builtin_stages import ClampStage
 from qdialect.lowering.cost.strategy import RequantizerForms
-from qdialect.lowering.ir.strides import Axis
+from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.qnn_to_linalg import stages
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
-from qdialect.lowering.ir.strides import View, row_major
+from qdialect.lowering.ir.views import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
     Contraction,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, split
-from qdialect.lowering.ir.strides import Axis, View, row_major
+from qdialect.lowering.ir.views import Axis, View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
     Matrices,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from qdialect.lowering.cost.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first, tile_blocks
 from qdialect.lowering.cost.strategy import Strategy, TiledOperand
-from qdialect.lowering.ir.strides import Axis, View
+from qdialect.lowering.ir.views import Axis, View
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, accumulate
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import ContractionMicroKernel
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import split
-from qdialect.lowering.ir.strides import Axis, View, row_major
+from qdialect.lowering.ir.views import Axis, View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, accumulate, with_sums
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     ConstantWeights,

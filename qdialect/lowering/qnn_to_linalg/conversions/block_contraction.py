@@ -13,17 +13,24 @@ from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.ir.strides import Axis, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
-from qdialect.lowering.qnn_to_linalg.contractions.block_rows import BlockRows
+from qdialect.lowering.cost.strategy import rows_for, split
+from qdialect.lowering.ir.views import Axis, View, collapse, row_major
+from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
+    COLUMNS,
+    BlockProducts,
+    F32Products,
+    IntegerProducts,
+    Panel,
+    columns_of,
+)
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
     Blocks,
+    Numbers,
     PackedBlocks,
     block_totals,
     pack_blocks,
 )
-from qdialect.lowering.qnn_to_linalg.contractions.widened_products import MANY_ROWS, WidenedProducts
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
@@ -37,6 +44,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     emit_reduction,
     folded,
 )
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -290,3 +298,195 @@ def _byte(body: Body, values: Sequence[Value]) -> Value:
     is_finite = body.compare("olt", body.unary("math.absf", scaled), body.constant(float("inf"), "f32"))
     finite = body.select(is_finite, scaled, body.constant(0.0, "f32"))
     return body.cast("arith.trunci", body.cast("arith.fptosi", finite, "i32"), "i8")
+
+
+# Rows of a table of weights in blocks: their f32 values, out of the panels that products read.
+
+_TERMS = Loops(("t",))
+
+
+class BlockRows:
+    """Writes the code that widens a row; the words of a column lie as far apart as its panel is wide."""
+
+    def __init__(self, kernel: Kernel, weights: PackedBlocks) -> None:
+        self._kernel, self._weights = kernel, weights
+        packed = kernel.data("weights", weights.words.view(np.uint8), is_weight=True)
+        self._words = kernel.as_numbers(packed, "i32", weights.words.size)
+        self._scales = kernel.data("scales", weights.scales.values, is_weight=True)
+        points = weights.points
+        self._points = kernel.data("points", points.values, is_weight=True) if isinstance(points, Numbers) else None
+        self._places = kernel.data(
+            "places", np.array([weights.places(term) for term in range(weights.terms)], np.int32)
+        )
+
+    def emit(self, row: Value, output: Buffer, start: Value) -> None:
+        """Write the values of `row` to `output` from `start` on."""
+        kernel, weights, terms = self._kernel, self._weights, self._weights.terms
+        first, lane, width = self._place(row)
+        words = kernel.sum(kernel.multiple(first, weights.depth_words), lane)
+        numbers = kernel.sum(kernel.multiple(first, weights.blocks.count), lane)
+        for block, count, length in weights.blocks.parts():
+            with kernel.loop(count) as index:
+                at = kernel.sum(index, kernel.constant(block, "index"))
+                place = kernel.sum(numbers, kernel.binary("arith.muli", at, width))
+                word = kernel.multiple(at, weights.blocks.size // terms)
+                target = kernel.sum(start, kernel.multiple(at, weights.blocks.size))
+                for done, repeats, part in ((0, length // terms, terms), (length // terms, 1, length % terms)):
+                    if not repeats or not part:
+                        continue
+                    with kernel.loop(repeats) as step:
+                        step = kernel.sum(step, kernel.constant(done, "index"))
+                        source = kernel.sum(words, kernel.binary("arith.muli", kernel.sum(word, step), width))
+                        self._widen(source, place, (output, kernel.sum(target, kernel.multiple(step, terms))), part)
+
+    def _place(self, row: Value) -> tuple[Value, Value, Value]:
+        """The first column of the panel of a row of the table, which is a column there; its lane, and the width."""
+        kernel, places = self._kernel, list[tuple[Value, Value, Value]]()
+        for block in self._weights.panels:
+            width, start = (kernel.constant(value, "index") for value in (block.vectors * block.lanes, block.start))
+            lane = kernel.binary("arith.remui", kernel.binary("arith.subi", row, start), width)
+            places.append((kernel.binary("arith.subi", row, lane), lane, width))
+        (first, lane, width), *others = places
+        for block, own in zip(self._weights.panels[1:], others, strict=True):
+            is_here = kernel.compare("uge", row, kernel.constant(block.start, "index"))
+            first, lane, width = (kernel.select(is_here, *pair) for pair in zip(own, (first, lane, width), strict=True))
+        return first, lane, width
+
+    def _widen(self, word: Value, number: Value, target: tuple[Buffer, Value], count: int) -> None:
+        kernel, one = self._kernel, View((), ())
+        stored = [self._words, self._scales, *([self._points] if self._points else [])]
+        starts = word, number, number
+        inputs = [Operand(kernel.read(buffer, one, at), ()) for buffer, at in zip(stored, starts, strict=False)]
+        inputs.append(Operand(kernel.read(self._places, View((count,), (1,))), _TERMS.parallel))
+        destination, where = kernel.write(target[0], View((count,), (1,)), target[1])
+        body = kernel.body(inputs)
+        value = self._value(body, body.inputs)
+        kernel.store(kernel.generic(_TERMS, inputs, Operand(destination, _TERMS.parallel), body, value), where)
+
+    def _value(self, body: Body, values: Sequence[Value]) -> Value:
+        """``round((q - z) * s)``."""
+        weights, strategy = self._weights, self._kernel.program.strategy
+        word, scale, *points, places = values
+        mask = body.constant((1 << weights.bits) - 1, "i32")
+        stored = body.binary("arith.andi", body.binary("arith.shrui", word, places), mask)
+        if isinstance(weights.points, Numbers):
+            point = weights.points.widened(body, points[0], strategy)
+        else:
+            point = body.constant(weights.points, "f32")
+        value = body.subtract(body.cast("arith.sitofp", stored, "f32"), point)
+        return body.multiply(value, weights.scales.widened(body, scale, strategy))
+
+
+# Products of many f32 rows with weights in blocks: terms of a panel are widened to memory, then all rows meet them.
+
+MANY_ROWS = 32
+"""From so many on, widening to memory pays."""
+_STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
+_VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
+"""Vectors of less than 512 bits have half as many registers."""
+
+
+class WidenedProducts(F32Products):
+    """Such products, one step of terms after the other."""
+
+    least_rows = _BLOCK_ROWS
+
+    def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
+        super().__init__(kernel, op, SumOrder.TERMS)
+        depth, size = self.weights.blocks.depth, self.weights.blocks.size
+        own = size if self.weights.blocks.count > 1 else min(size, _STEP)
+        self._blocks, self._in_step = Blocks(depth, own), max(1, _STEP // own)
+        self._width = _VECTORS * self.strategy.lanes
+        terms, rows = own * self._in_step + own, self.near_rows(prod(op.rows))
+        self._widened, self._sums = (
+            kernel.scratch(name, Storage((1, 1, 1, length), "f32", length))
+            for name, length in (("widened", terms * self._width), ("sums", rows * self._width))
+        )
+
+    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
+        (axis, *inner), kernel = axes, self.kernel
+        if inner or axis.size < MANY_ROWS:
+            super().over(axes, starts, panel)
+            return
+        with kernel.loop(axis.size) as row:
+            target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
+            kernel.store(kernel.fill(target, 0), where)
+        whole, rest = divmod(self._blocks.depth, self._blocks.size)
+        steps, left = divmod(whole, self._in_step)
+        with kernel.loop(steps) as step:
+            self._step(axis, starts, panel, kernel.multiple(step, self._in_step), self._in_step, 0)
+        if left or rest:
+            self._step(axis, starts, panel, kernel.constant(steps * self._in_step, "index"), left, rest)
+        with kernel.loop(axis.size) as row:
+            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+
+    def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int, rest: int) -> None:
+        """All rows meet `count` blocks from the `first` on, and `rest` terms behind them."""
+        kernel, size = self.kernel, self._blocks.size
+        for done, blocks, length in ((0, count, size), (count, 1, rest)):
+            if blocks and length:
+                with kernel.loop(blocks) as block:
+                    at = self.further(done, block)
+                    self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
+        start = self.further(starts[0], first, size)
+        most = _VECTOR_ROWS if self.strategy.lanes == _WIDE else _NARROW_VECTOR_ROWS
+        for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
+            with kernel.loop(extent // rows) as index:
+                places = [self.further(head + row, index, rows) for row in range(rows)]
+                self._multiply(
+                    panel,
+                    [self.further(start, place, axis.strides[0]) for place in places],
+                    places,
+                    count * size + rest,
+                )
+
+    def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
+        """Write the weights of a block."""
+        kernel, terms = self.kernel, self.weights.terms
+        numbers = self.numbers(panel, index if self.weights.blocks.count > 1 else kernel.constant(0, "index"))
+        words = self.further(panel.words, index, self._blocks.size // terms * panel.width)
+        for done, count, part in ((0, length // terms, terms), (length // terms, 1, length % terms)):
+            if not count or not part:
+                continue
+            with kernel.loop(count) as group:
+                at = self.further(done, group)
+                word = self.word(panel, self.further(words, at, panel.width))
+                start = self.further(target, at, terms * self._width)
+                for term in range(part):
+                    destination, where = kernel.write(
+                        self._widened, columns_of(panel), self.further(start, term * self._width)
+                    )
+                    inputs = [word, *numbers]
+                    body = kernel.body(inputs)
+                    value = self.weight(body, self.weights.places(term))
+                    found = kernel.generic(Loops(COLUMNS), inputs, Operand(destination, COLUMNS), body, value)
+                    kernel.store(found, where)
+
+    def _multiply(self, panel: Panel, data: Sequence[Value], places: Sequence[Value], terms: int) -> None:
+        """Add the products of a tile of rows to their sums."""
+        kernel = self.kernel
+        targets = [kernel.write(self._sums, columns_of(panel), kernel.multiple(place, self._width)) for place in places]
+        with kernel.walk(terms, *(target for target, _ in targets)) as walk:
+            weights = self.columns(panel, self._widened, kernel.multiple(walk.index, self._width))
+            walk.values = [
+                self.added(
+                    panel,
+                    total,
+                    [self.number(0, kernel.sum(start, walk.index)), weights],
+                    self.add_product,
+                )
+                for total, start in zip(walk.values, data, strict=True)
+            ]
+        for total, (_, where) in zip(walk.values, targets, strict=True):
+            kernel.store(total, where)
+
+    def _finish(self, panel: Panel, sums: Value, output: Value) -> None:
+        """Write the results of a row."""
+        kernel = self.kernel
+        total = Operand(kernel.read(self._sums, View(panel.sizes, (panel.block.lanes, 1)), sums), COLUMNS)
+        target, where = kernel.write(self.buffers[1], columns_of(panel), kernel.sum(output, panel.channel))
+        inputs = [total, *self.extras(panel)]
+        body = kernel.body(inputs)
+        value = self.op.finish(body, body.inputs[0], body.inputs[1:])
+        tag = Tag(kernel.next_micro_kernel(), "root", (1, 0))
+        kernel.store(kernel.generic(Loops(COLUMNS), inputs, Operand(target, COLUMNS), body, value, tag), where)

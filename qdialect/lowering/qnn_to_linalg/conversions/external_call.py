@@ -30,8 +30,7 @@ from qdialect.externals.function import (
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import location_of
 from qdialect.ir.locations import names_of
-from qdialect.lowering.ir.errors import error_at, op_error
-from qdialect.lowering.ir.functions import MAIN, name_of
+from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer

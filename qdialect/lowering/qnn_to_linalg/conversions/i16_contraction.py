@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import Rounding, real_multiplier, requantize_parameters
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.requantization import (
+    even_product,
     multiply_by_reduced_multiplier,
     nearest_product,
     reduced_multipliers,
@@ -139,6 +140,12 @@ EmitScaled = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator, parameters) -> i32."""
 
 
+_F64_PRODUCTS: Mapping[I16Rounding, Callable[[Body, Value, Value], Value]] = {
+    I16Rounding.F64_NEAREST: nearest_product,
+    I16Rounding.F64_EVEN: even_product,
+}
+
+
 @dataclass(frozen=True)
 class I16Scaling:
     """The parameters of a requantization, with one entry or one a channel, and what computes an i32 with them."""
@@ -150,9 +157,10 @@ class I16Scaling:
     def of(cls, op: I16RequantizeOp) -> I16Scaling:
         """That of `op`."""
         multipliers = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-        if op.rounding is I16Rounding.F64_NEAREST:
+        if op.rounding in _F64_PRODUCTS:
             # A number of 64 bits has the bits of an i64.
-            return cls([multipliers.view(np.int64)], _nearest)
+            product = _F64_PRODUCTS[op.rounding]
+            return cls([multipliers.view(np.int64)], lambda body, acc, given: product(body, acc, _f64(body, given[0])))
         if op.rounding is I16Rounding.FIXED16_UP:
             emit = multiply_by_reduced_multiplier
             return cls(reduced_multipliers(multipliers), lambda body, acc, given: emit(body, acc, *given))
@@ -170,11 +178,14 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
 
     def declare(kernel: Kernel) -> Emit:
         low, high = (kernel.number(name, bound, "i32") for name, bound in _bounds(op))
+        point = kernel.number("zero_point", op.output_zero_point, "i32") if op.output_zero_point else None
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             acc = values[0] if sums is None else sums.total(body, values[: len(stored)])
             scaled = scaling.emit(body, acc, values[len(stored) :])
-            return body.cast("arith.trunci", body.clamp(scaled, low, high), "i16")
+            # What is clamped first cannot leave i32 when the zero point is added.
+            inside = body.clamp(scaled, low, high)
+            return body.cast("arith.trunci", inside if point is None else body.add(inside, point), "i16")
 
         return emit
 
@@ -184,11 +195,11 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
 
 
 def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:
-    return [("low", op.output_min), ("high", op.output_max)]
+    return [("low", op.output_min - op.output_zero_point), ("high", op.output_max - op.output_zero_point)]
 
 
-def _nearest(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
-    return nearest_product(body, acc, body.cast("arith.bitcast", parameters[0], "f64"))
+def _f64(body: Body, parameter: Value) -> Value:
+    return body.cast("arith.bitcast", parameter, "f64")
 
 
 # Contractions of 16-bit activations: by dot products, else as reductions that run along vectors of results.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel

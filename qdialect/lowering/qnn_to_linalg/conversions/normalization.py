@@ -18,7 +18,7 @@ from qdialect.dialect import L2NormalizeOp
 from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
@@ -40,7 +40,7 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     source, target = _operand(kernel, "data", data, shape), _operand(kernel, "output", output, shape)
     point = op.input_zero_point + signed_shift(op.input.type)
 
-    total, root, shift = (_number_per_row(lowering, kernel, name, shape) for name in ("total", "root", "shift"))
+    total, root, shift = (_per_row(lowering, kernel, name, shape, "i32") for name in ("total", "root", "shift"))
     kept, inputs = shape[:-1], [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
     rows = replace(total, strides=total.strides[:-1])
     fold = _squares(kernel.number("zero_point", point, "i32"))
@@ -56,15 +56,6 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
 
 def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
     return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
-
-
-def _number_per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...]) -> MapOperand:
-    """A new tensor of one i32 for each row, which does not move along it."""
-    sizes = (*shape[:-1], 1)
-    strides = row_major(sizes)[:-1]
-    count = prod(sizes)
-    slot = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
-    return MapOperand(kernel.slot(name, slot), (*strides, 0))
 
 
 def _squares(zero_point: Value) -> Fold:

@@ -32,7 +32,7 @@ from qdialect.arithmetic.softmax_tables import (
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
-from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import MAX, Fold, Reduced, Reduction, emit_reduction

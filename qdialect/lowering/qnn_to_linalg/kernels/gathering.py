@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdialect.lowering.cost.strategy import split
-from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.ir.strides import Axis
+from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 # The geometry of a sliding window over a stored tensor.

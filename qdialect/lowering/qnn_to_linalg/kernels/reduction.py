@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from qdialect.arithmetic import Division
 from qdialect.lowering.cost.strategy import lane_parts, rows_for, split
-from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, declare_operand
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.strategy import rows_for, split
-from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel

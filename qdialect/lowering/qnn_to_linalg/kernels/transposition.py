@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from qdialect.lowering.cost.strategy import split
-from qdialect.lowering.ir.strides import Axis, View, collapse
+from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     Emit,
     MapOperand,

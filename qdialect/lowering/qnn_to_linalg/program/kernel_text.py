@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.ir.strides import View
+from qdialect.lowering.ir.views import View
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"

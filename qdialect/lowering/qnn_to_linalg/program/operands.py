@@ -11,7 +11,7 @@ from qdialect.dialect import FusedMatMulOp, MatMulOp, TransposeOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.errors import op_error
+from qdialect.lowering.ir.functions import op_error
 from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.

@@ -15,7 +15,7 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import QuantizedType
 from qdialect.lowering.cost.strategy import RequantizerForms
-from qdialect.lowering.ir.strides import Axis, View
+from qdialect.lowering.ir.views import Axis, View
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel

@@ -23,7 +23,7 @@ from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.accesses import accesses
 from qdialect.lowering.ir.flat_address import buffer_problem, transfer_problem
 from qdialect.lowering.ir.functions import functions, op_in
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import delay_epilogue
 from qdialect.lowering.vector_to_x86.amx.tile_products import FACTORS, TAPS, Chain, first_sums, yielded
 from qdialect.lowering.vector_to_x86.integer_products import BYTES, NarrowContraction, narrow_contraction

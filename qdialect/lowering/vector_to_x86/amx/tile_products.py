@@ -29,8 +29,8 @@ import numpy as np
 from qdialect.ir._mlir import arith, ir, scf
 from qdialect.lowering.instructions.tiles import TileMemory, TileRegisters
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.loops import Point, at, bounds
-from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.functions import Point, at, bounds
+from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
 from qdialect.lowering.vector_to_x86.integer_products import NarrowContraction, Side, narrow_contraction
 from qdialect.lowering.vector_to_x86.prefetch import has_inner_columns, prefetch_weights
