@@ -219,7 +219,7 @@ class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
         small = _extended(match.input, type_)
         assert small is not None, "checked"
         with rewriter.before(op):
-            attributes = {one.name: one.attr for one in match.operation.attributes}
+            attributes = dict(match.operation.attributes.items())
             moved = ir.Operation.create(match.operation.name, [type_], [small], attributes, loc=match.operation.location)
         rewriter.replace(op, moved.results[0])
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdialect.frontends.onnx.folding import MOVEMENTS
 from qdialect.frontends.onnx.inlining import graphs_of
 
 if TYPE_CHECKING:
@@ -23,7 +22,10 @@ _F32, _SMALL = 1, (10, 16)
 """The numbers of float32, and of float16 and bfloat16, in the schema."""
 _TYPES = ("to", "dtype", "output_dtype", "output_datatype", "precision")
 """Attributes that are the number of a type."""
-_IS_ROUNDED = ("Cast", "CastLike", *MOVEMENTS)
+_IS_ROUNDED = (
+    *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+    *("Tile", "Transpose", "Unsqueeze"),
+)
 """What reads a small float as it is."""
 
 

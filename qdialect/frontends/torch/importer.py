@@ -177,6 +177,8 @@ class TorchPlanner(Planner[Node]):
         inputs = {name: self._in_f32(found) for name in node.refs() if (found := self.results[name]) is not None}
         plain = _in_f32(node)
         try:
+            if node.kind.startswith(_IN_COMMON_TYPE):
+                plain, inputs = self._in_common_type(plain, inputs)
             return {node.name: self._as_noted(node, self._bounded(plain, self._result(plain, inputs)))}
         except (UnsupportedError, QDialectError):
             raise
@@ -193,6 +195,22 @@ class TorchPlanner(Planner[Node]):
             is_small = held_element(result.array) in SMALL_FLOATS
             return self._widened(result) if is_small else result
         return in_f32(self.plan, result) if isinstance(result, Value) and result.element in SMALL_FLOATS else result
+
+    def _in_common_type(self, node: Node, inputs: Mapping[str, Result]) -> tuple[Node, dict[str, Result]]:
+        """A node whose numbers and scalars become small floats, where the other tensors that it reads are such."""
+        results = {name: result for name in inputs if not isinstance(result := self.results[name], tuple | None)}
+        found = {element_type(result) for result in results.values() if result.shape}
+        element = found.pop() if len(found) == 1 else ""
+        if element not in SMALL_FLOATS:
+            return node, dict(inputs)
+        to = NUMPY_DTYPES[element].type
+        arguments = {
+            name: float(to(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
+            for name, value in node.arguments.items()
+        }
+        scalars = {name: result for name, result in results.items() if element_type(result) == "f32"}
+        rounded = {name: self._in_f32(self._rounded(node, result, element)) for name, result in scalars.items()}
+        return replace(node, arguments=arguments), {**inputs, **rounded}
 
     def _widened(self, constant: Constant) -> Constant:
         if constant not in self._wide:
@@ -302,6 +320,11 @@ def _output_of(array: Array) -> Output:
 
 
 # A node that reads or gives small floats computes in f32, as PyTorch's kernels do, and what it gives is rounded once.
+
+
+_COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
+_IN_COMMON_TYPE = tuple(f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS))
+"""What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
 
 
 def _wide_element(element: str) -> str:
