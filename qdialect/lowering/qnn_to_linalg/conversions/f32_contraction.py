@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.choices import SumOrder
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, I16MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import row_major
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -124,8 +127,15 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
-    matrix, epilogue, output = constant_value(op.matrix), _epilogue(lowering, op), lowering.product(op)
-    if matrix is not None and matrix.ndim == len(("rows", "columns")):
+    matrix = constant_value(op.matrix)
+    is_weight = matrix is not None and matrix.ndim == len(("rows", "columns"))
+    # What does not stay near is read from further away at half the cost.
+    if is_weight and matrix.nbytes > lowering.program.strategy.near_bytes and (form := small_form(matrix)):
+        weights = pack_floats(matrix.T, form, lowering.program.strategy)
+        emit_f32_products(lowering, op, weights, SumOrder.TERMS)
+        return
+    epilogue, output = _epilogue(lowering, op), lowering.product(op)
+    if is_weight:
         data = lowering.slot(op.data)
         images, height, width, _ = data.storage.shape
         window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
