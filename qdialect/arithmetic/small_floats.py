@@ -1,4 +1,4 @@
-"""Floats of 16 bits, f16 and bf16, as their bits in i16: widened to f32, and f32 numbers rounded to them half to even."""
+"""Floats of 16 bits, f16 and bf16, as their bits in i16: widened to f32, and rounded from it half to even."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def is_repeated(array: NDArray[Any]) -> bool:
 
 def _scalar(array: NDArray[Any], element: ir.Type) -> ir.Attribute:
     number = array.flat[0].item()
-    return ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, number)
+    return (
+        ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, number)
+    )
 
 
 def constant_value(value: ir.Value) -> NDArray[Any] | None:
@@ -94,7 +96,9 @@ def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tupl
     """The values of a dense attribute as an array of `dtype` and `shape`; splats are broadcast, not copied."""
     if attr.is_splat:
         element = attr.get_splat_value()
-        scalar = ir.FloatAttr(element).value if isinstance(element.type, ir.FloatType) else ir.IntegerAttr(element).value
+        scalar = (
+            ir.FloatAttr(element).value if isinstance(element.type, ir.FloatType) else ir.IntegerAttr(element).value
+        )
         return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
     held = _bf16_bits(attr) if isinstance(attr.type.element_type, ir.BF16Type) else np.asarray(attr)
     array: NDArray[Any] = held.view(dtype).reshape(shape)

@@ -20,7 +20,6 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.reference import movement
 
-
 _EXTEND, _TRUNCATE = "arith.extf", "arith.truncf"
 
 
@@ -220,7 +219,9 @@ class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
         assert small is not None, "checked"
         with rewriter.before(op):
             attributes = dict(match.operation.attributes.items())
-            moved = ir.Operation.create(match.operation.name, [type_], [small], attributes, loc=match.operation.location)
+            moved = ir.Operation.create(
+                match.operation.name, [type_], [small], attributes, loc=match.operation.location
+            )
         rewriter.replace(op, moved.results[0])
 
 

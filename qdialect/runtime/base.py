@@ -238,8 +238,8 @@ class Executable(ABC):
         mapping of several. Else it is returned in the form `returns`: ``numpy``, ``torch`` for tensors of PyTorch, or
         ``dict`` for arrays by the names of the outputs. New arrays share memory with nothing.
 
-        NumPy itself lacks bfloat16, which the package `ml_dtypes` has. A float32 array may stand for such an input and is
-        rounded; where no input is given as bfloat16, such outputs are float32 arrays.
+        NumPy itself lacks bfloat16, which the package `ml_dtypes` has. A float32 array may stand for such an input and
+        is rounded; where no input is given as bfloat16, such outputs are float32 arrays.
 
         Raises `InputError` for arrays whose names, number, shape or dtype differ from `inputs`.
         """

@@ -247,7 +247,9 @@ MODELS = {
         outputs=(F32,),
     ),
     "integers": model_of(
-        node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Cast", ["i"], ["a"], to=F16), node("Mul", ["a", "c"], ["y"])
+        node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+        node("Cast", ["i"], ["a"], to=F16),
+        node("Mul", ["a", "c"], ["y"]),
     ),
     "constants": model_of(
         node("Constant", [], ["k"], value=numpy_helper.from_array(WEIGHT)),

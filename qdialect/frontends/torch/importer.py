@@ -323,7 +323,9 @@ def _output_of(array: Array) -> Output:
 
 
 _COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
-_IN_COMMON_TYPE = tuple(f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS))
+_IN_COMMON_TYPE = tuple(
+    f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS)
+)
 """What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
 
 

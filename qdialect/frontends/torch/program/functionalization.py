@@ -129,7 +129,9 @@ def _casts(node: Node, noted: Mapping[str, Output]) -> tuple[Node, ...]:
     dtype = {"dtype": Element(wanted)}
     defaults = defaults_of(schema_of(_CAST), {"self": None, **dtype})
     return tuple(
-        Node(f"{node.name}.{name}", _CAST, {"self": Ref(name), **dtype, **defaults}, (Output(output.shape, wanted),), "")
+        Node(
+            f"{node.name}.{name}", _CAST, {"self": Ref(name), **dtype, **defaults}, (Output(output.shape, wanted),), ""
+        )
         for name, output in floats.items()
     )
 

@@ -26,9 +26,7 @@ ELEMENTS = {
 """The dialect's names of the dtypes by PyTorch's."""
 NARROW: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(getattr(ml_dtypes, name))
-    for name in (
-        *("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
-    )
+    for name in (*("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),)
 }
 """PyTorch's floats that NumPy lacks, by their names: the dtypes of arrays."""
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
-from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref, held_dtype
+from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref
 from qdialect.support.diagnostics import ImportModelError
 
 # The package `torch`, which is loaded when a program is read and not before.

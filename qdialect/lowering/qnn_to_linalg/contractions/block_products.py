@@ -452,7 +452,6 @@ class F32Products(BlockKernel):
         value = body.subtract(value, taken)
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
 
-
     def _float(self, body: Body, places: Value | int) -> Value:
         """A weight of a word of two numbers of 16 bits."""
         word, form = body.inputs[0], self.weights.form

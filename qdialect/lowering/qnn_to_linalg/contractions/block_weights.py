@@ -4,8 +4,8 @@ A word has 32 / bits consecutive terms of a column: byte i of it has term 4 j + 
 and a mask make four bytes of the word that a dot product multiplies, or one integer. Words of neighbouring columns lie
 side by side, as many as a panel has, then those of the next terms. Terms beyond the last are 0.
 
-Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them. Floats of
-16 bits are packed alike, two to a word, and have neither.
+Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them. Floats
+of 16 bits are packed alike, two to a word, and have neither.
 """
 
 from __future__ import annotations

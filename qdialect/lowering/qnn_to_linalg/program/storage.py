@@ -2,8 +2,8 @@
 
 Inside a compiled network every 8-bit value is stored unsigned: an `i8` value c as the byte c + 128, its zero point and
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
-costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy, and a float of
-16 bits an i16 with its bits.
+costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy, and a float
+of 16 bits an i16 with its bits.
 
 A convolution's padding is part of its input's layout: the producer writes inside it, and the consumer reads it.  Only a
 user's array, or an image around which two consumers need different values, is copied to be padded.  Channels are
