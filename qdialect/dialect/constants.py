@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.movement_ops import ConstantOp
 from qdialect.dialect.op_base import build
-from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.ir import resources
 from qdialect.ir._mlir import ir
 
@@ -100,7 +100,8 @@ def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tupl
             ir.FloatAttr(element).value if isinstance(element.type, ir.FloatType) else ir.IntegerAttr(element).value
         )
         return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
-    held = _bf16_bits(attr) if isinstance(attr.type.element_type, ir.BF16Type) else np.asarray(attr)
+    is_bf16 = element_of(attr.type) == "bf16"
+    held = _bf16_bits(attr) if is_bf16 else np.asarray(attr)
     array: NDArray[Any] = held.view(dtype).reshape(shape)
     array.flags.writeable = False
     return array

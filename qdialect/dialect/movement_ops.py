@@ -49,8 +49,13 @@ class SameElementOp(QnnOp):
         require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
 
 
-_FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
-_FILLS |= {"f16": (-(2**11), 2**11), "bf16": (-(2**8), 2**8)}
+_WHOLE = {"f32": 24, "f16": 11, "bf16": 8}
+_FILLS = {
+    **ELEMENT_RANGES,
+    **{element: (-(2**bits), 2**bits) for element, bits in _WHOLE.items()},
+    "i1": (0, 1),
+    "i64": (-(2**63), 2**63 - 1),
+}
 """The range of padding values; up to 2^24 every whole number is an f32, and so on."""
 
 

@@ -387,8 +387,10 @@ def loaded_from(content: bytes, workspaces: int) -> Executable:
 
 
 def _rounded(array: object, dtype: np.dtype[Any] | None) -> object:
-    is_wide = dtype == BFLOAT16 and isinstance(array, np.ndarray) and array.dtype == np.float32
-    return cast("Array", array).astype(BFLOAT16) if is_wide else array
+    if dtype != BFLOAT16 or not isinstance(array, np.ndarray):
+        return array
+    found = cast("Array", array)
+    return found.astype(BFLOAT16) if found.dtype == np.float32 else found
 
 
 def _is_bfloat16(array: object) -> bool:

@@ -234,6 +234,7 @@ class TorchPlanner(Planner[Node]):
             self.plan.budget.spend_constant(array.shape, NUMPY_DTYPES[element].itemsize)
             with np.errstate(over="ignore"):
                 return Constant(array.astype(NUMPY_DTYPES[element]))
+        assert not isinstance(tensor, Constant), "it would be known"
         value = tensor.f32(self.plan, node.name) if isinstance(tensor, F32Tensor) else tensor
         return in_small_float(self.plan, node.name, value, element)
 

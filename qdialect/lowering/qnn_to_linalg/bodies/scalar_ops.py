@@ -36,8 +36,10 @@ _COMPARISONS = {"arith.cmpf": FLOAT_PREDICATES, "arith.cmpi": INTEGER_PREDICATES
 def scalar_type(value: ir.Value) -> str:
     """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign; a small float as bits."""
     element = ir.RankedTensorType(value.type).element_type
-    is_bits = isinstance(element, ir.IntegerType) or element_name(element) in SMALL_FLOATS
-    return f"i{element.width}" if is_bits else element_name(element)
+    if isinstance(element, ir.IntegerType):
+        return f"i{element.width}"
+    name = element_name(element)
+    return "i16" if name in SMALL_FLOATS else name
 
 
 def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:

@@ -128,18 +128,19 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     matrix = constant_value(op.matrix)
-    is_weight = matrix is not None and matrix.ndim == len(("rows", "columns"))
+    weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.
-    if is_weight and matrix.nbytes > lowering.program.strategy.near_bytes and (form := small_form(matrix)):
-        weights = pack_floats(matrix.T, form, lowering.program.strategy)
-        emit_f32_products(lowering, op, weights, SumOrder.TERMS)
+    is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
+    if weight is not None and is_far and (form := small_form(weight)):
+        packed = pack_floats(weight.T, form, lowering.program.strategy)
+        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
     epilogue, output = _epilogue(lowering, op), lowering.product(op)
-    if is_weight:
+    if weight is not None:
         data = lowering.slot(op.data)
         images, height, width, _ = data.storage.shape
         window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-        products = convolution(data, output, epilogue, window, _weights(matrix.T[:, None, None]))
+        products = convolution(data, output, epilogue, window, _weights(weight.T[:, None, None]))
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
