@@ -38,7 +38,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## Create .venv and install the pinned dependencies and the package (once)
 

@@ -7,6 +7,7 @@ in the group ``qdialect.plugins``. Programs in Python import them.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 from qdialect.support.diagnostics import QDialectError
+from qdialect.support.files import is_same_file
 
 GROUP = "qdialect.plugins"
 
@@ -56,6 +58,8 @@ def _has_group(folder: str) -> bool:
 
 
 def _loaded(path: str) -> str:
+    if _is_loaded(path):
+        return path
     name = f"qdialect_plugin_{Path(path).stem}"
     loader = SourceFileLoader(name, path)
     spec = spec_from_loader(name, loader)
@@ -67,6 +71,13 @@ def _loaded(path: str) -> str:
     except Exception as error:
         raise argparse.ArgumentTypeError(f"cannot load '{path}': {_described(error)}") from error
     return path
+
+
+def _is_loaded(path: str) -> bool:
+    """Whether a module is this file, as that of an editable package with an entry point is."""
+    files = (vars(module).get("__file__") for module in list(sys.modules.values()))
+    named = (file for file in files if file and os.path.basename(file) == os.path.basename(path))
+    return any(is_same_file(Path(file), Path(path)) for file in named)
 
 
 def _described(error: Exception) -> str:

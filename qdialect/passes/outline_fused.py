@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from importlib import import_module
@@ -130,7 +131,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 def resolved(predicate: Predicate | str | None, title: str) -> Predicate | None:
     """The function that ``module:function`` names; raises `PipelineError`, which begins with `title`, without one.
 
-    The module is imported as by an import statement.
+    The module is imported as by an import statement, also from the current folder, as by ``python -m``.
     """
     if not isinstance(predicate, str):
         return predicate
@@ -139,10 +140,14 @@ def resolved(predicate: Predicate | str | None, title: str) -> Predicate | None:
     if not _NAME.fullmatch(predicate):
         raise PipelineError(f"{title} must be MODULE:FUNCTION, but got '{predicate}'")
     module, _, function = predicate.partition(":")
+    # What is installed comes first.
+    sys.path.append("")
     try:
         found = cast("object", attrgetter(function)(import_module(module)))
     except Exception as error:  # An import runs the module, which may raise anything.
         raise PipelineError(f"{title} cannot be found: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove("")
     if not callable(found):
         raise PipelineError(f"{title} must be a function, but '{predicate}' is of type {type(found).__name__}")
     return cast("Predicate", found)

@@ -20,6 +20,8 @@ from qdialect.cli import opt, terminal
 from qdialect.support.registry import foreign_modules
 
 assert opt.main(["--list-passes"]) == 0
+# The file of an editable package may be named too.
+assert opt.main(["--list-passes", f"--load-pass-plugin={PLUGIN}"]) == 0
 text = open(MODEL).read()
 x = np.arange(-16, 16, dtype=np.int8).reshape(4, 8)
 before = qdialect.compile(qdialect.parse(text))(x)
@@ -53,7 +55,8 @@ def test_the_template() -> None:
 
 
 def test_an_op_of_an_installed_plugin_is_as_those_of_the_project(tmp_path: Path) -> None:
-    program = f"MODEL = {str(PLUGIN / 'test' / 'softsign.mlir')!r}\n{PROGRAM}"
+    names = f"PLUGIN, MODEL = {str(PLUGIN / 'qdialect_softsign.py')!r}, {str(PLUGIN / 'test' / 'softsign.mlir')!r}"
+    program = f"{names}\n{PROGRAM}"
     environment = installed(tmp_path, "qdialect_softsign")
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -43,6 +43,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, dtype_of, element_of
 from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
@@ -423,3 +424,24 @@ def test_extreme_of_one_quantization(op: Any, types: tuple[str, str, str]) -> No
     low, high = ends(types[2])
     attributes |= {"output_min": low + 9, "output_max": high - 9}
     check_op(op, [tensor((3, 67), types[0]), tensor((3, 67), types[1])], types[2], **attributes)
+
+
+EPILOGUE = """
+func.func @main(%x: tensor<4x13xf32>) -> tensor<{shape}xf32> {{
+  %w = "qnn.constant"() {{value = dense<0.5> : tensor<13x13xf32>}} : () -> tensor<13x13xf32>
+  %b = "qnn.constant"() {{value = dense<1.0> : tensor<13xf32>}} : () -> tensor<13xf32>
+  %0 = "qnn.f32_matmul"(%x, %w) : (tensor<4x13xf32>, tensor<13x13xf32>) -> tensor<4x13xf32>
+  %1 = "qnn.broadcast"(%b) {{shape = array<i64: 4, 13>}} : (tensor<13xf32>) -> tensor<4x13xf32>
+  %2 = arith.addf %0, %1 : tensor<4x13xf32>
+  %3 = "qnn.reshape"(%2) {{shape = array<i64: {extents}>}} : (tensor<4x13xf32>) -> tensor<{shape}xf32>
+  return %3 : tensor<{shape}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("shape", [(52,), (1, 4, 13), (4, 13, 1), (2, 2, 13)], ids=str)
+def test_an_epilogue_writes_no_further_than_a_reshaped_result(shape: tuple[int, ...]) -> None:
+    text = EPILOGUE.format(shape="x".join(map(str, shape)), extents=", ".join(map(str, shape)))
+    x, memory = np.ones((4, 13), np.float32), np.full(128, 3, np.float32)
+    compile_module(parse(text)).run([x], [memory[32:84].reshape(shape)])
+    assert memory.tolist() == [3.0] * 32 + [7.5] * 52 + [3.0] * 44

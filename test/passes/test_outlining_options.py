@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,7 @@ table = {}
 def predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "some_predicates.py").write_text(PREDICATES)
     (tmp_path / "broken_predicates.py").write_text("raise RuntimeError('no driver')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

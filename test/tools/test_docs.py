@@ -55,7 +55,6 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]*)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 # What commands work on where a page brings no file of its own.
-MODEL = ROOT / "test" / "lit" / "passes" / "pipeline-fuse-qnn.mlir"
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,6 @@ def copy_project(folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingProcess) -> None:
-    (tmp_path / "model.mlir").write_text(MODEL.read_text())
     blocks = blocks_of(page)
     run: Run = forking.run
     if any(block.is_of_project for block in blocks):

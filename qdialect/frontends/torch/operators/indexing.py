@@ -306,10 +306,15 @@ def _pad(call: Call) -> Result:
 # cat: f32 values side by side, and integers.
 
 
+def _parts(call: Call) -> Sequence[Tensor]:
+    """PyTorch leaves out parts of shape [0], which are caches of no token, whatever rank the others have."""
+    given = call.tensors("tensors")
+    return [tensor for tensor in given if tuple(tensor.shape) != (0,)] or given
+
+
 @imports("cat.default", "concat.default")
 def _cat(call: Call) -> Result:
-    parts = [as_f32("tensors", tensor) for tensor in call.tensors("tensors")]
-    require(len(parts) >= 1, "must have at least 1 part")
+    parts = [as_f32("tensors", tensor) for tensor in _parts(call)]
     axis = axis_of(call, len(parts[0].shape))
     return concatenation(call.plan, call.name, joined(parts, axis, call.name))
 
@@ -318,7 +323,7 @@ def _cat(call: Call) -> Result:
 def _cat_of_integers(call: Call) -> Result:
     """Each part in the type of the result."""
     element = element_of_result(call)
-    values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in call.tensors("tensors")]
+    values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in _parts(call)]
     axis = axis_of(call, len(values[0].shape))
     shape = joined_shape([value.shape for value in values], axis)
     return tensor_of(

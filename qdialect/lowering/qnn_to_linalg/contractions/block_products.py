@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,13 @@ class BlockProducts:
     finish: Finish
     is_rounded: bool = False
     """Whether a product of f32 numbers is rounded before it is added."""
+    active: MapOperand | None = None
+    """i32 that are 0 where a row has zeros alone: tiles of such rows have sums of zero."""
+
+    @property
+    def moving(self) -> tuple[MapOperand, ...]:
+        """What has an element, or a row of them, for each row."""
+        return self.operands if self.active is None else (*self.operands, self.active)
 
 
 @dataclass(frozen=True)
@@ -93,12 +101,14 @@ class BlockKernel(ABC):
             for i, values in enumerate(op.channels)
         ]
         self.buffers = [_declared(kernel, f"operand{i}", operand) for i, operand in enumerate(op.operands)]
+        self.active = None if op.active is None else _declared(kernel, "active", op.active)
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
-        steps = [Axis(size, tuple(one.strides[i] for one in self.op.operands)) for i, size in enumerate(self.op.rows)]
-        axes = collapse(steps) or [Axis(1, (0,) * len(self.op.operands))]
-        starts = [self.kernel.constant(operand.offset, "index") for operand in self.op.operands]
+        moving = self.op.moving
+        steps = [Axis(size, tuple(one.strides[i] for one in moving)) for i, size in enumerate(self.op.rows)]
+        axes = collapse(steps) or [Axis(1, (0,) * len(moving))]
+        starts = [self.kernel.constant(operand.offset, "index") for operand in moving]
         *outer, last = axes
         for first, extent, rows in split(last.size, self.near_rows(last.size)):
             with self.kernel.loop(extent // rows) as index:
@@ -167,13 +177,29 @@ class BlockKernel(ABC):
         kernel = self.kernel
         targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
         # Sums stay in registers, but what is stored must have been its destination all along.
-        totals = [kernel.fill(target, 0) for target, _ in targets]
-        for first, count, length in self.weights.blocks.parts():
-            with kernel.walk(count, *totals) as walk:
-                walk.values = self.block(panel, rows, self.further(first, walk.index), length, walk.values)
+        totals: Sequence[Tensor] = [kernel.fill(target, 0) for target, _ in targets]
+        if self.active is None:
+            totals = self._summed(panel, rows, totals)
+        else:
+            bits = reduce(partial(kernel.binary, "arith.ori"), [kernel.entry(self.active, row[-1]) for row in rows])
+            with kernel.walk(self.is_set(bits), *totals) as walk:
+                walk.values = list(self._summed(panel, rows, walk.values))
             totals = walk.values
         for total, (_, where) in zip(totals, targets, strict=True):
             kernel.store(self._finished(panel, total), where)
+
+    def _summed(self, panel: Panel, rows: Rows, totals: Sequence[Tensor]) -> Sequence[Tensor]:
+        for first, count, length in self.weights.blocks.parts():
+            with self.kernel.walk(count, *totals) as walk:
+                walk.values = self.block(panel, rows, self.further(first, walk.index), length, walk.values)
+            totals = walk.values
+        return totals
+
+    def is_set(self, bits: Value) -> Value:
+        """1 if one of these bits is set, else 0."""
+        kernel = self.kernel
+        one, zero = (kernel.constant(number, "index") for number in (1, 0))
+        return kernel.select(kernel.compare("ne", bits, kernel.constant(0, "i32")), one, zero)
 
     @property
     @abstractmethod
@@ -497,7 +523,7 @@ class IntegerProducts(BlockKernel):
                     -(-part // weights.terms),
                     points,
                     [
-                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(row))]
+                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(self.buffers))]
                         for row, place in zip(rows, places, strict=True)
                     ],
                     self.by_block(panel, index, self._totals) if self._totals else None,

@@ -190,7 +190,7 @@ class GraphLowering:
         reshape = readers[0] if len(readers) == 1 else None
         if not isinstance(reshape, ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
             return None
-        fits = _is_written_as_array(value) or self.can_be_array(value)
+        fits = self._is_written_as_array(value) or self.can_be_array(value)
         is_last = all(use.owner.name == self._operations[-1].name for use in reshape.output.uses)
         return reshape.output if fits and is_last else None
 
@@ -278,10 +278,15 @@ class GraphLowering:
 
     def can_be_array(self, value: ir.Value) -> bool:
         """Whether a user's array can be the slot of `value`: every kernel that accesses it takes it unchanged."""
-        if _everyone_takes_arrays(value):
+        if self._is_written_as_array(value) and all(_takes_arrays(use.owner) for use in value.uses):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
         return is_same and not any(reads_past_end(use.owner) or reads_words(use.owner) for use in value.uses)
+
+    def _is_written_as_array(self, value: ir.Value) -> bool:
+        """Whether the kernel that writes `value` takes users' arrays directly; that of an epilogue is a product."""
+        owner = value.owner
+        return isinstance(owner, ir.Block) or (owner not in self._in_epilogues and _takes_arrays(owner))
 
     def is_stored(self, value: ir.Value) -> bool:
         """Whether `value` has a slot already."""
@@ -314,7 +319,9 @@ class GraphLowering:
         # Targets without byte permutations transpose up to four planes into pixels of four bytes.
         permutes = self.program.strategy.gathers_bytes
         is_written_so = isinstance(owner, ir.Block) or (
-            storage.pitch <= _NARROW and _takes_arrays(owner) and (permutes or owner.name != TransposeOp.OPERATION_NAME)
+            storage.pitch <= _NARROW
+            and self._is_written_as_array(value)
+            and (permutes or owner.name != TransposeOp.OPERATION_NAME)
         )
         if not is_written_so or not _only_windows(value):
             return storage
@@ -388,15 +395,6 @@ _COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
 def _only_windows(value: ir.Value) -> bool:
     return all(isinstance(use.owner, Convolution) for use in value.uses)
-
-
-def _everyone_takes_arrays(value: ir.Value) -> bool:
-    """Whether every kernel that writes or reads `value` takes users' arrays directly."""
-    return _is_written_as_array(value) and all(_takes_arrays(use.owner) for use in value.uses)
-
-
-def _is_written_as_array(value: ir.Value) -> bool:
-    return isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
