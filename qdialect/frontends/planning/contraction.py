@@ -212,6 +212,15 @@ def signed_words(emitter: Emitter, value: Value, hold: Callable[[Value], ir.Valu
     return held if value.element == "i16" else _other_sign(emitter, emitter.upstream("tensor.bitcast", "i16", held))
 
 
+_EXACT_TERMS = 256
+"""Up to so many, float32 sums have the order of ONNX Runtime's, and so its bits; of more, sums of words are nearer."""
+
+
+def check_terms_of_words(terms: int) -> None:
+    """Raise `UnsupportedError` where sums of 16-bit data are better computed in float32."""
+    require(terms > _EXACT_TERMS, f"16-bit data must be summed up over more than {_EXACT_TERMS} terms, but got {terms}")
+
+
 def word_sums(
     emitter: Emitter,
     op_class: type[I16Conv2DOp | I16DenseOp],

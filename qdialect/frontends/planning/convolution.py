@@ -23,6 +23,7 @@ from qdialect.frontends.planning.contraction import (
     Weight,
     WordContraction,
     accumulator_attributes,
+    check_terms_of_words,
     signed_word,
     signed_words,
     word_sums,
@@ -159,8 +160,7 @@ class Layer:
         holds = self.op_class is Conv2DOp and isinstance(self.weight, Weight)
         require(holds, "weight of 16-bit data must be a constant one of a convolution")
         assert isinstance(self.weight, Weight)
-        # Float32 kernels of single channels are faster than sums of words.
-        require(self.attributes["groups"] == 1 or self.weight.shape[-1] > 1, "groups must have more than one channel")
+        check_terms_of_words(math.prod(self.weight.shape[1:]))
         weight, values = kernels(self.weight.centered()), self.data.values
         parameters = values.element, self.data.zero_points[0]
         top, left, bottom, right = self.attributes["padding"]

@@ -27,6 +27,7 @@ from qdialect.frontends.planning.contraction import (
     Weight,
     WordContraction,
     accumulator_attributes,
+    check_terms_of_words,
     signed_words,
     word_sums,
 )
@@ -212,6 +213,7 @@ class _Factors:
         )
         assert weights is not None
         stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
+        check_terms_of_words(stored.shape[1])
         centered = Weight(stored, self.right.scales, self.right.zero_points).centered()
         parameters = left.values.element, left.zero_points[0]
 
