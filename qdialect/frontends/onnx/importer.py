@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdialect.arithmetic.profiles import ONNX_PROFILES, ORT
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building.checks import (
     Array,
     Budget,
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
 
 _F32 = 1
 """The number of the type in the schema."""
-_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32", "f16", "bf16")
 
 _CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 says which branch is taken"
+_SMALL = tuple(NUMPY_DTYPES[name] for name in SMALL_FLOATS)
 _TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Slice", "Tile", "TopK", "Upsample")
 """Operators that may give no elements of a tensor that has some."""
 
@@ -298,6 +299,8 @@ class OnnxPlanner(Planner[Node]):
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """
         keeps = node.kind in MOVEMENTS or (node.kind == "Cast" and node.attributes.get("to") == _F32)
+        if any(isinstance(tensor, Constant) and tensor.array.dtype in _SMALL for tensor in inputs):
+            return [None for _ in inputs]
         if not is_evaluated(node.kind) or keeps or not all(map(is_known, inputs)):
             return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
         return [known_array(tensor) for tensor in inputs]

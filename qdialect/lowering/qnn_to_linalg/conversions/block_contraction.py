@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
@@ -61,28 +61,44 @@ _LARGEST = 127.0
 
 @lowers(BlockDenseOp)
 def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
-    shape, program, output = shape_of(op.data.type), lowering.program, lowering.product(op)
-    weights, rows, epilogue = _packed(program, op), shape[:-1], lowering.epilogue(op)
-    slot = lowering.slot(op.data)
-    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-    result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further, active = _finish(epilogue), _active(lowering, op, data)
+    program, weights = lowering.program, _packed(lowering.program, op)
     if op.activations is BlockActivations.F32:
-        source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
-        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products, active)
-        kernel = Kernel(program)
-        has_fma = program.strategy.requantizer_forms.multiply_adds
-        is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
-        (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
-    else:
-        blocks = Blocks(op.depth, min(op.data_block, op.depth))
-        how = blocks, weights.terms, op.activation_scale
-        quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
-        kernel = Kernel(program)
-        operands = quantized[0], result, *quantized[1:]
-        products = BlockProducts(weights, rows, operands, *further, active=active)
-        IntegerProducts(kernel, products, blocks.size).emit()
+        emit_f32_products(lowering, op, weights, op.order)
+        return
+    rows, data, result = _operands(lowering, op)
+    blocks = Blocks(op.depth, min(op.data_block, op.depth))
+    how = blocks, weights.terms, op.activation_scale
+    quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
+    kernel = Kernel(program)
+    operands, finish = (quantized[0], result, *quantized[1:]), _finish(lowering.epilogue(op))
+    products = BlockProducts(weights, rows, operands, *finish, active=_active(lowering, op, data))
+    IntegerProducts(kernel, products, blocks.size).emit()
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
+
+
+def emit_f32_products(
+    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, order: SumOrder
+) -> None:
+    """Append the kernel calls of products of f32 rows with packed weights."""
+    program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
+    source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
+    finish = _finish(lowering.epilogue(op))
+    active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
+    products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
+    kernel, has_fma = Kernel(program), program.strategy.requantizer_forms.multiply_adds
+    is_widened = order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
+    (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, order)).emit()
+    program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
+
+
+def _operands(
+    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp
+) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
+    """The extents of the rows of the data, these, and the result."""
+    shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
+    steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
+    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+    return shape[:-1], data, MapOperand(output, steps, output.storage.origin)
 
 
 @lowers(BlockDynamicDenseOp)
