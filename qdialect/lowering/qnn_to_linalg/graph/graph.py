@@ -286,7 +286,7 @@ class GraphLowering:
     def _is_written_as_array(self, value: ir.Value) -> bool:
         """Whether the kernel that writes `value` takes users' arrays directly; that of an epilogue is a product."""
         owner = value.owner
-        return isinstance(owner, ir.Block) or (owner not in self._in_epilogues and _takes_arrays(owner))
+        return isinstance(owner, ir.Block) or (owner.operation not in self._in_epilogues and _takes_arrays(owner))
 
     def is_stored(self, value: ir.Value) -> bool:
         """Whether `value` has a slot already."""
