@@ -64,6 +64,7 @@ def compile(
     profile: str = "",
     trust: bool = False,
     signature: str = "",
+    branches: Mapping[str, bool] = MappingProxyType({}),
     fallback: Fallback | None = None,
     externals: Mapping[str, External] = MappingProxyType({}),
     workspaces: int | None = None,
@@ -94,6 +95,8 @@ def compile(
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
       signature: which of the signatures of a ``.tflite`` file; by default its first subgraph.
+      branches: values of conditions of If nodes of an ``.onnx`` file, by name: of ``{"use_cache_branch": True}`` one
+        branch is compiled. Where a condition is not here it is read at run time, and both branches are compiled.
       fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
@@ -135,6 +138,7 @@ def compile(
         dims=dims,
         profile=profile,
         signature=signature,
+        branches=branches,
         trust=trust,
         fallback=fallback,
         workspaces=workspaces,
@@ -165,8 +169,8 @@ def compile(
     with paused_collector():
         with LATE_IMPORTS:
             from qdialect.driver.compile_model import compile_model
+            from qdialect.support.limits import using_jobs
             from qdialect.support.log import telling
-            from qdialect.support.threads import using_jobs
 
         with using_jobs(options.jobs), telling(options.progress or (lambda step: None)):
             return _profiled(compile_model(source, options), model, options)

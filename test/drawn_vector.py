@@ -18,7 +18,7 @@ from qdialect import targets as target
 from qdialect.ir._mlir import ir, passmanager
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.upstream import load_kernel_dialects
-from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode

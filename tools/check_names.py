@@ -221,7 +221,8 @@ def patterns(root: Path) -> Iterator[str]:
         classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
         for node in classes:
             for stem in (str(one.value) for one in _class_level_names(node) if isinstance(one, ast.Constant)):
-                if not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
+                # A pass has its tests elsewhere.
+                if not stem.startswith("qnn-") and not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
                     name = path.relative_to(root).as_posix()
                     yield f"{name}:{node.lineno}: pattern '{stem}' must have a test test/lit/x86/{stem}.mlir"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from qdialect import targets
 from qdialect.aot.object_file import object_code
 from qdialect.cli import terminal
-from qdialect.cli.explorer.assembly import Loop, functions, innermost_loops
+from qdialect.cli.explorer.data import Loop, bodies_of_functions, innermost_loops
 from qdialect.frontends.model_files import read_model
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.support.diagnostics import QDialectError
@@ -26,7 +26,7 @@ from qdialect.targets import TARGETS, Target
 
 def hot_loop(disassembly: str, mnemonic: str) -> Loop:
     """The innermost loop with the most instructions of this kind, the shortest of such; raises `QDialectError`."""
-    loops = [loop for name, body in functions(disassembly) for loop in innermost_loops(name, body)]
+    loops = [loop for name, body in bodies_of_functions(disassembly) for loop in innermost_loops(name, body)]
     hot = [loop for loop in loops if loop.count(mnemonic)]
     if not hot:
         raise QDialectError(f"no loop has {mnemonic}")

@@ -11,7 +11,7 @@ TEXT = """\
 Whole networks, quantized by the tools that users have, and compiled. **all** stands for a network that is compiled as a
 whole, in every form that was made of it; **parts** for one of which a framework runs a part. The number is how many
 times as fast a call is as the fastest other engine that runs the same file, on one thread: the smallest of the forms.
-PyTorch's own programs are not timed: the zoo runs them operator by operator.
+Programs of PyTorch are timed beside inductor.
 [The zoo](zoo.md) describes how they are made and measured, and [ZOO.md](../benchmarks/ZOO.md) has each form.
 
 Your network is not here? Networks are made of operators: [operators](operators.md) has each of them, by format, and
@@ -35,13 +35,11 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "ONNX, dynamic": ("dynamic_s8", "dynamic_u8"),
     "PyTorch, static": ("pt2e_x86", "pt2e_xnnpack"),
     "PyTorch, dynamic": ("pt2e_x86_dynamic",),
+    "ONNX, few bits": ("nbits4", "nbits4_level4", "nbits8", "nbits8_level4"),
+    "PyTorch, few bits": ("torchao_int4", "torchao_int8", "torchao_int8_dynamic"),
     "TFLite, integers": ("tflite_int8",),
     "TFLite, dynamic": ("tflite_dynamic",),
 }
-
-
-# It runs an exported program operator by operator: nobody deploys that.
-_EAGER = ("pytorch",)
 
 
 def page(root: Path) -> str:
@@ -70,6 +68,6 @@ def _cell(forms: Sequence[dict[str, Any]]) -> str:
 
 
 def _factor(times: Mapping[str, float | None]) -> float | None:
-    others = [time for engine, time in times.items() if engine not in ("qdialect", *_EAGER) and time]
+    others = [time for engine, time in times.items() if engine != "qdialect" and time]
     ours = times.get("qdialect")
     return min(others) / ours if ours and others else None

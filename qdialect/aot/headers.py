@@ -239,6 +239,8 @@ _TYPES: Mapping[str, str] = {
     "bool": "bool",
     **{name: f"std::{name}_t" for name in ("int8", "uint8", "int16", "uint16", "int32", "int64")},
     "float32": "float",
+    # Their bits.
+    **dict.fromkeys(("float16", "bfloat16"), "std::uint16_t"),
 }
 
 _TEXT = """\

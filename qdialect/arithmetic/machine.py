@@ -197,6 +197,7 @@ BIT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.addf": np.add,
     "arith.andi": np.bitwise_and,
     "arith.divf": np.divide,
+    "arith.extf": np.asarray,
     "arith.fptosi": np.trunc,
     "arith.fptoui": _as_unsigned_integer,
     "arith.maximumf": _larger,
@@ -210,6 +211,8 @@ BIT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.remf": np.fmod,
     "arith.select": np.where,
     "arith.subf": np.subtract,
+    # The conversion to the result's type rounds half to even.
+    "arith.truncf": np.asarray,
     "arith.xori": np.bitwise_xor,
     "math.absf": np.abs,
     "math.absi": np.abs,

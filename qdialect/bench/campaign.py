@@ -1,14 +1,15 @@
-"""Measures workloads on engines: alternately, round after round, with the bare instruction in between."""
+"""Measures workloads on engines: alternately, round after round, each sample between two runs of the bare loop."""
 
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from qdialect.bench.cases import Case, EngineError
+from qdialect.bench.clock import Clock, common_state
 from qdialect.bench.levels import HOST
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.results import Measurement, Rounds, Row
@@ -53,6 +54,7 @@ class Campaign:
         self._cores = cores_for(plan.threads)
         self._workers: dict[str, WorkerProcess] = {}
         self._limits: list[WorkerProcess] = []
+        self._clock = Clock(self._peak)
         self._stack = ExitStack()
 
     def __enter__(self) -> Campaign:
@@ -83,17 +85,19 @@ class Campaign:
     def measure(self, case: Case) -> Measurement:
         """One workload, on every engine that can run it."""
         self._progress(f"{case.name}: loading")
-        run = _Run(list(self._load(case)))
+        run, before = _Run(list(self._load(case))), self._clock.repeated
         for number in range(self._plan.rounds):
             self._progress(f"{case.name}: round {number + 1} of {self._plan.rounds}, threads: {self._plan.threads}")
-            self._round(run)
+            self._round(run, run.running())
             if number == 0:
                 run.drop_hopeless()
+        self._clock.state = state = run.state()
+        # The clock may have settled in another state since.
+        self._round(run, [entry for entry in run.entries if entry.rounds and not entry.within(state)])
         self._drop()
-        peak = statistics.median(run.peaks or [0.0])
-        rows = tuple(entry.row() for entry in run.entries) + tuple(run.dead)
+        rows = tuple(entry.row(state) for entry in run.entries) + tuple(run.dead)
         fields = case.name, case.kind, case.text, case.macs, case.bytes_moved
-        return Measurement(*fields, self._plan.threads, peak, rows)
+        return Measurement(*fields, self._plan.threads, state, rows, self._clock.repeated - before)
 
     def _load(self, case: Case) -> Iterator[Rounds]:
         for name in self._plan.engines:
@@ -105,16 +109,21 @@ class Campaign:
             for variant, agreement in found.items():
                 yield Rounds(name, variant, agreement)
 
-    def _round(self, run: _Run) -> None:
+    def _round(self, run: _Run, entries: Sequence[Rounds]) -> None:
         seconds = self._plan.seconds / self._plan.rounds
-        for entry in run.running():
-            run.peaks.append(self._peak())
+        for entry in entries:
+            if entry not in run.entries:
+                # Its engine died in this round.
+                continue
             try:
                 worker = self._worker(entry.engine)
-                entry.rounds.append(worker.ask("measure", variant=entry.variant, seconds=seconds))
+                request = partial(worker.ask, "measure", variant=entry.variant, seconds=seconds)
+                sample = self._clock.sample(request)
             except EngineError as error:
                 self._close_worker(entry.engine)
                 run.drop_engine(entry.engine, str(error))
+            else:
+                entry.rounds.append({**sample.found, "rate": sample.rate})
 
     def _drop(self) -> None:
         for name, worker in list(self._workers.items()):
@@ -125,6 +134,7 @@ class Campaign:
                 self._close_worker(name)
 
     def _peak(self) -> float:
+        """The rate of the bare loop on all cores at once; 0 where there is none."""
         for worker in self._limits:
             worker.send("peak")
         return sum(worker.receive()["rate"] for worker in self._limits)
@@ -146,9 +156,12 @@ class _Run:
     """A workload that is being measured."""
 
     entries: list[Rounds]
-    peaks: list[float] = field(default_factory=list[float])
     dead: list[Row] = field(default_factory=list[Row])
     hopeless: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def state(self) -> float:
+        """The state of the clock in which most was measured."""
+        return common_state([one["rate"] for entry in self.entries for one in entry.rounds])
 
     def running(self) -> list[Rounds]:
         """The entries that the next round measures."""

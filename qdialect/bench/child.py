@@ -35,6 +35,8 @@ class Ended:
 
     output: str
     failure: str = ""
+    is_late: bool = False
+    """Whether its time was over."""
 
 
 def run(module: str, arguments: Sequence[str], limits: Limits, settings: Mapping[str, str] = _SETTINGS) -> Ended:
@@ -55,7 +57,7 @@ def run(module: str, arguments: Sequence[str], limits: Limits, settings: Mapping
     except subprocess.TimeoutExpired:
         _end_group(process.pid)
         output, errors = process.communicate()
-        return Ended(output, f"took longer than {limits.seconds:g} s")
+        return Ended(output, f"took longer than {limits.seconds:g} s", is_late=True)
     return Ended(output, _failure(process.returncode, errors))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from qdialect.bench.clock import agree, common_state
 from qdialect.bench.engines import ENGINES, OURS
 from qdialect.bench.goals import duration, judge
 from qdialect.bench.results import LEVEL, Measurement, Results, Row
@@ -26,9 +27,10 @@ _INTRODUCTION = """\
 Written by `make bench`; `docs/performance.md` says how it is measured and how to read it.
 
 A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of the
-target's fastest products of bytes, which the machine's table names, on as many cores, measured alternately with the
-engines. A star marks a variant whose outputs are not the right ones, beyond ties of the last rounding; then the fastest
-exact one follows in brackets, if any. The last column is the time of the fastest other engine over ours.
+target's fastest products of bytes, which the machine's table names, on as many cores, measured before and after each
+sample. All samples of a workload are of one state of the clock, in which the loop has one rate. A star marks a variant
+whose outputs are not the right ones, beyond ties of the last rounding; then the fastest exact one follows in brackets,
+if any. The last column is the time of the fastest other engine over ours.
 """
 
 
@@ -52,18 +54,20 @@ def markdown(results: Results) -> str:
 def _machine(results: Results) -> Iterator[str]:
     yield "## Machine and versions\n"
     rates = {f"reads from {level}": f"{rate * 1e-9:.1f} GB/s" for level, rate in results.limits.items()}
-    peaks = sorted({m.threads for m in results.measurements if m.peak})
-    for threads in peaks:
-        rates[f"peak, {_threads(threads)}"] = (
-            f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s, bare {results.loop}"
-        )
+    for threads in sorted({m.threads for m in results.measurements if m.peak}):
+        peaks = [m.peak for m in results.measurements if m.threads == threads]
+        rates[f"peak, {_threads(threads)}"] = f"{states(peaks)}, bare {results.loop}"
+    rates["samples repeated in another state of the clock"] = str(sum(m.repeated for m in results.measurements))
     facts = {**results.machine, **rates, **results.versions, **results.settings}
     yield _table(("what", "value"), list(facts.items()))
 
 
-def _typical_peak(results: Results, threads: int) -> float:
-    peaks = sorted(m.peak for m in results.measurements if m.threads == threads)
-    return peaks[len(peaks) // 2]
+def states(peaks: Sequence[float]) -> str:
+    """The states of the clock in which the bare loop had these rates, the most frequent first."""
+    state = common_state(peaks)
+    rest = [peak for peak in peaks if not agree(peak, state)]
+    text = f"{state * 1e-9:.1f} GMAC/s"
+    return f"{text} (in {len(peaks) - len(rest)} of {len(peaks)}), {states(rest)}" if any(rest) else text
 
 
 def _goals(results: Results) -> Iterator[str]:
@@ -175,12 +179,17 @@ def _details(results: Results) -> Iterator[str]:
     for measurement in results.measurements:
         gmacs = f", {measurement.macs / 1e6:.6g} million multiply-accumulates" if measurement.macs else ""
         yield f"### {measurement.name}, {_threads(measurement.threads)}\n"
-        yield f"{measurement.text}{gmacs}\n"
+        yield f"{measurement.text}{gmacs}{_clock(measurement)}\n"
         rows = sorted((row for row in measurement.rows if not row.error), key=lambda row: row.seconds)
         yield _table(header, [_detail(measurement, row) for row in rows])
         failures = [f"- {row.engine} {row.variant}: {row.error}" for row in measurement.rows if row.error]
         if failures:
             yield "\n".join(failures) + "\n"
+
+
+def _clock(measurement: Measurement) -> str:
+    repeated = f", {measurement.repeated} samples repeated" if measurement.repeated else ""
+    return f", bare loop at {measurement.peak * 1e-9:.1f} GMAC/s{repeated}" if measurement.peak else ""
 
 
 def _detail(measurement: Measurement, row: Row) -> Sequence[str]:

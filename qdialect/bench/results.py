@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from qdialect.bench.clock import agree
 from qdialect.bench.core_share import CoreShare
 from qdialect.bench.footprint import Footprint
 from qdialect.support.diagnostics import InputError
@@ -50,8 +51,13 @@ class Measurement:
     bytes_moved: int
     threads: int
     peak: float
-    """Multiply-accumulates per second of the bare instruction on as many cores, at the same time; 0 if unknown."""
+    """Multiply-accumulates per second of the bare instruction on as many cores, at the same time; 0 if unknown.
+
+    All rows were measured in the state of the clock in which it has this rate.
+    """
     rows: tuple[Row, ...]
+    repeated: int = 0
+    """Samples that were taken again, because the clock was in another state or changed meanwhile."""
 
     def share(self, row: Row) -> float | None:
         """The rate of `row` as a share of the peak."""
@@ -127,17 +133,24 @@ class Rounds:
     agreement: Mapping[str, Any]
     rounds: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
-    def row(self) -> Row:
-        """All rounds in one."""
+    def within(self, state: float) -> list[Mapping[str, Any]]:
+        """The rounds that were measured in a state of the clock."""
+        return [one for one in self.rounds if agree(one["rate"], state)]
+
+    def row(self, state: float) -> Row:
+        """All rounds of a state in one."""
         if "error" in self.agreement:
             return Row(self.engine, self.variant, error=self.agreement["error"])
+        rounds = self.within(state)
+        if not rounds:
+            return Row(self.engine, self.variant, error="the clock was in another state than for the other engines")
         return Row(
             self.engine,
             self.variant,
-            seconds=_median([r["median"] for r in self.rounds]),
-            minimum=min(r["minimum"] for r in self.rounds),
-            upper=_median([r["upper"] for r in self.rounds]),
-            calls=sum(r["calls"] for r in self.rounds),
+            seconds=_median([r["median"] for r in rounds]),
+            minimum=min(r["minimum"] for r in rounds),
+            upper=_median([r["upper"] for r in rounds]),
+            calls=sum(r["calls"] for r in rounds),
             different=self.agreement["different"] / max(self.agreement["elements"], 1),
             largest=self.agreement["largest"],
             is_exact=self.agreement["is_exact"],

@@ -9,13 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import targets
+from qdialect.bench.clock import Clock, agree, common_state
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
@@ -67,9 +68,9 @@ class Speed:
     """The result of a measurement."""
 
     seconds: float
-    """Median of one call."""
+    """Median of one call, in one state of the clock."""
     peak: float | None
-    """Most multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    """Multiply-accumulates per second of bare dot products around those calls; None where the CPU has none."""
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
 
@@ -92,19 +93,24 @@ def measure(
     call = _call(executable, inputs)
     for _ in range(_WARM_UP_CALLS):
         call()
-    times: list[float] = []
-    rates: list[float] = []
     chosen = with_dot_products(targets.resolve(target))
     title = loop_title(chosen)
-    for _ in range(_ROUNDS):
-        if title:
-            rates.append(dot_product_rate(chosen))
-        end = time.perf_counter() + seconds / _ROUNDS
-        while not times or time.perf_counter() < end:
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-    return Speed(statistics.median(times), max(rates, default=None), title)
+    clock = Clock(bare_loop(chosen))
+    samples = [clock.sample(partial(_times, call, seconds / _ROUNDS)) for _ in range(_ROUNDS)]
+    state = common_state([one.rate for one in samples])
+    within = [one for one in samples if agree(one.rate, state)]
+    return Speed(statistics.median([once for one in within for once in one.found]), state or None, title)
+
+
+def _times(call: Callable[[], object], seconds: float) -> list[float]:
+    """Of calls for some seconds."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], object]:
@@ -140,6 +146,11 @@ def loop_title(target: Target, dots: Dots = Dots.FASTEST) -> str | None:
     """The instruction of the bare loop of `target`; None if this CPU has none."""
     loop = _loop_of(target, dots)
     return loop.title if loop and target.kind.features <= targets.host_features() else None
+
+
+def bare_loop(target: Target) -> Callable[[], float]:
+    """Runs the bare loop of `target`, if this CPU has one: its rate, or 0."""
+    return partial(dot_product_rate, target) if loop_title(target) else float
 
 
 def bare_vector_bits(target: Target) -> int:

@@ -300,20 +300,30 @@ WORKLOADS: Mapping[str, Workload] = {
 }
 
 _BILLION, _EIGHT_BILLIONS = Shape(1, 2048, 32, 8192, 129, 8), Shape(1, 4096, 32, 14336, 129, 8)
-_LEVEL_4, _BYTES = partial(language_layer, level=4), partial(language_layer, level=None)
+# Of layers whose rows stay floats: rows of 8 bits or of bfloat16 are another function.
+_FLOATS = 1e-3
+
+
+def _language(text: str, shape: Shape, level: int | None = 0) -> Workload:
+    build = partial(language_layer, level=level)
+    return Workload(text, build, shape) if level else Workload(text, build, shape, _FLOATS)
+
+
 LANGUAGE_LAYERS: Mapping[str, Workload] = {
-    "T5": Workload("layer of a language model of 1B, 4 bits, new token", language_layer, _BILLION),
-    "T5_level4": Workload("the same with quantized rows", _LEVEL_4, _BILLION),
-    "T5_int8": Workload("the same with weights of 8 bits", _BYTES, _BILLION),
-    "T5_long": Workload("the same", language_layer, replace(_BILLION, tokens=2049)),
-    "T5_prefill": Workload("the same, first tokens", language_layer, replace(_BILLION, tokens=128, rows=128)),
-    "T5_prefill4": Workload(
-        "the same, first tokens, quantized rows", _LEVEL_4, replace(_BILLION, tokens=128, rows=128)
-    ),
-    "T6": Workload("layer of a language model of 8B, 4 bits, new token", language_layer, _EIGHT_BILLIONS),
-    "T6_level4": Workload("the same with quantized rows", _LEVEL_4, _EIGHT_BILLIONS),
-    "T6_prefill4": Workload(
-        "the same, first tokens, quantized rows", _LEVEL_4, replace(_EIGHT_BILLIONS, tokens=128, rows=128)
+    "T5": _language("layer of a language model of 1B, 4 bits, new token", _BILLION),
+    "T5_level4": _language("the same with quantized rows", _BILLION, 4),
+    "T5_int8": _language("the same with weights of 8 bits", _BILLION, None),
+    "T5_long": _language("the same", replace(_BILLION, tokens=2049)),
+    "T5_prefill": _language("the same, first tokens", replace(_BILLION, tokens=128, rows=128)),
+    "T5_prefill512": _language("the same, first tokens", replace(_BILLION, tokens=512, rows=512)),
+    "T5_prefill4": _language("the same, first tokens, quantized rows", replace(_BILLION, tokens=128, rows=128), 4),
+    "T6": _language("layer of a language model of 8B, 4 bits, new token", _EIGHT_BILLIONS),
+    "T6_level4": _language("the same with quantized rows", _EIGHT_BILLIONS, 4),
+    "T6_int8": _language("the same with weights of 8 bits", _EIGHT_BILLIONS, None),
+    "T6_long": _language("the same", replace(_EIGHT_BILLIONS, tokens=2049)),
+    "T6_prefill": _language("the same, first tokens", replace(_EIGHT_BILLIONS, tokens=128, rows=128)),
+    "T6_prefill4": _language(
+        "the same, first tokens, quantized rows", replace(_EIGHT_BILLIONS, tokens=128, rows=128), 4
     ),
 }
-"""Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 tokens."""
+"""Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 or 512 tokens."""

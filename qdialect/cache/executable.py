@@ -20,7 +20,7 @@ from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, al
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.late_imports import LATE_IMPORTS
-from qdialect.support.threads import SYMBOLS
+from qdialect.support.limits import SYMBOLS
 
 RECORD, CONSTANTS, MODULE = "record", "constants", "module"
 """Sections other than the code: the description, the constants, and the module at phase `vector` without them."""

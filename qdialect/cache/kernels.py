@@ -17,12 +17,12 @@ from qdialect.aot.linking import c_compiler, run_linker
 from qdialect.aot.object_file import WRAPPER, object_file, renamed
 from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
-from qdialect.ir._mlir import ir, walk
+from qdialect.ir._mlir import ir, ops_in, walk
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.limits import SYMBOLS
 from qdialect.support.log import tell
-from qdialect.support.threads import SYMBOLS
 
 ENTRY = "main"
 
@@ -186,14 +186,8 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
 
 def _references(function: ir.Operation) -> list[str]:
     """The symbols that a function of the LLVM dialect references."""
-    found: list[str] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in REFERENCES if one in op.attributes)
-        return ir.WalkResult.ADVANCE
-
-    walk(function, visit)
-    return found
+    named = ((op, one) for op in ops_in(function) for one in REFERENCES if one in op.attributes)
+    return [ir.FlatSymbolRefAttr(op.attributes[one]).value for op, one in named]
 
 
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:

@@ -9,7 +9,7 @@ from typing import NoReturn, Protocol
 from qdialect.cli.plugins import add_plugin_argument
 from qdialect.cli.terminal import be_quiet, render_table
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.threads import checked, checked_jobs
+from qdialect.support.limits import checked, checked_jobs
 from qdialect.targets import TARGETS, host, resolve
 from qdialect.targets.cpus import CPUS
 

@@ -28,9 +28,9 @@ from qdialect.lowering.pipeline.phases import lower, lower_with_lines, threads_o
 from qdialect.passes.observers import progress_of
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import is_device, is_regular, is_same_file, write_files
+from qdialect.support.limits import using_jobs
 from qdialect.support.log import tell, tell_float32
 from qdialect.support.options import DYNAMIC
-from qdialect.support.threads import using_jobs
 from qdialect.targets import TARGETS, Target
 
 PROGRAM = "qdialect-compile"

@@ -37,6 +37,14 @@ def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bo
         help="which signature of a .tflite file (default: its first subgraph)",
     )
     parser.add_argument(
+        "--branch",
+        action="append",
+        default=[],
+        type=_branch,
+        metavar="NAME=0|1",
+        help="the value of a condition of If nodes that an .onnx file leaves to run time; may be given again",
+    )
+    parser.add_argument(
         "--trust-pt2",
         action="store_true",
         help="let PyTorch load a .pt2 file, which can run any code; needed for pickled weights and older files",
@@ -60,6 +68,7 @@ def import_options(arguments: argparse.Namespace) -> ImportOptions:
         profile=arguments.profile,
         trust=arguments.trust_pt2,
         signature=arguments.signature,
+        branches=dict(arguments.branch),
     )
 
 
@@ -67,6 +76,13 @@ def _batch(text: str) -> int | str:
     if text != DYNAMIC and not text.removeprefix("-").isdecimal():
         raise argparse.ArgumentTypeError(f"must be an integer or '{DYNAMIC}', but got '{text}'")
     return text if text == DYNAMIC else int(text)
+
+
+def _branch(text: str) -> tuple[str, bool]:
+    name, _, value = text.rpartition("=")
+    if not name or value not in ("0", "1"):
+        raise argparse.ArgumentTypeError(f"must be NAME=0 or NAME=1, but got '{text}'")
+    return name, value == "1"
 
 
 def _dim(text: str) -> tuple[str, int]:

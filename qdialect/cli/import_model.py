@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from qdialect import targets
@@ -13,7 +14,7 @@ from qdialect.cli import network_tables, terminal
 from qdialect.cli.arguments import CommandParser, add_json_argument
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.driver.report import NetworkReport, NodeReport, report
-from qdialect.frontends.model_files import FORMATS, format_of, is_float32
+from qdialect.frontends.model_files import FORMATS, condition_of, format_of, is_float32
 from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import InputError
@@ -129,15 +130,35 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace, path: Path, how: ImportOptions) -> int:
-    found = report(path, targets.host(), how, options.fallback or "none")
+    found = {title: report(path, targets.host(), one, options.fallback or "none") for title, one in _cases(path, how)}
     if options.json:
-        calls = found.lowered.calls if found.lowered else ()
-        terminal.write_json(options.output, {"nodes": found.nodes, "calls": calls, "regions": found.regions})
+        cases = {title: _json(one) for title, one in found.items()}
+        terminal.write_json(options.output, cases.get("", {"branches": cases}))
     else:
-        terminal.write_output(options.output, f"{report_text(found)}\n")
-    if found.error is not None:
-        raise found.error
+        texts = (f"{title}:\n\n" * bool(title) + report_text(one) for title, one in found.items())
+        terminal.write_output(options.output, "\n\n".join(texts) + "\n")
+    error = next((one.error for one in found.values() if one.error is not None), None)
+    if error is not None:
+        raise error
     return 0
+
+
+def _cases(path: Path, how: ImportOptions) -> Iterator[tuple[str, ImportOptions]]:
+    """The values of all conditions that are known at run time, as text, and the options that name them."""
+    condition = condition_of(path, how)
+    if condition is None:
+        yield ", ".join(f"{name} = {int(value)}" for name, value in how.branches.items()), how
+        return
+    for value in (False, True):
+        yield from _cases(path, replace(how, branches={**how.branches, condition.name: value}))
+
+
+def _json(found: NetworkReport) -> dict[str, object]:
+    return {
+        "nodes": found.nodes,
+        "calls": found.lowered.calls if found.lowered else (),
+        "regions": found.regions,
+    }
 
 
 def _epilog() -> str:

@@ -20,7 +20,7 @@ from qdialect.passes import observers
 from qdialect.passes.pattern import counted_rewrites, explain_matches
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import Diagnostic, InputError, QDialectError
-from qdialect.support.threads import using_jobs
+from qdialect.support.limits import using_jobs
 
 _STDIN = "<stdin>"
 _SHOWN = 160

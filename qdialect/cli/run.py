@@ -130,6 +130,7 @@ def _executable(options: Arguments) -> Executable:
         profile=options.profile,
         trust=options.trust_pt2,
         signature=options.signature,
+        branches=dict(options.branch),
         # The parts that the framework runs are reported below.
         fallback=options.fallback or "framework",
         externals=dict(options.externals),

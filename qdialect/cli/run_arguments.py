@@ -80,6 +80,7 @@ class Arguments(argparse.Namespace):
     dim: list[tuple[str, int]]
     profile: str
     signature: str
+    branch: list[tuple[str, bool]]
     trust_pt2: bool
 
     @property
@@ -205,6 +206,7 @@ def _check_layers(options: Arguments) -> None:
     if Path(options.model).suffix == ".pt2" and not options.trust_pt2:
         raise InputError("--compare-layers runs a .pt2 file in PyTorch, and must be given with --trust-pt2")
     given = {"--batch": options.batch != 1, "--dim": options.dim, "--signature": options.signature}
+    given |= {"--branch": options.branch}
     for option, is_given in {**given, "--profile": options.profile}.items():
         if is_given:
             raise InputError(f"--compare-layers must be given without {option}")
@@ -238,6 +240,7 @@ def _check_library(options: Arguments) -> None:
         "--dim": options.dim,
         "--profile": options.profile,
         "--signature": options.signature,
+        "--branch": options.branch,
         "--trust-pt2": options.trust_pt2,
         "--fallback": options.fallback is not None,
         "--externals": options.externals,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.movement_ops import ConstantOp
 from qdialect.dialect.op_base import build
-from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.ir import resources
 from qdialect.ir._mlir import ir
+
+_BYTES, _NUMBER = re.compile(r'"0x([0-9A-Fa-f]*)"'), re.compile(r"0x[0-9A-Fa-f]+|-?[0-9][0-9.eE+-]*")
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
 
@@ -40,7 +43,9 @@ def is_repeated(array: NDArray[Any]) -> bool:
 
 def _scalar(array: NDArray[Any], element: ir.Type) -> ir.Attribute:
     number = array.flat[0].item()
-    return ir.FloatAttr.get(element, number) if array.dtype.kind == "f" else ir.IntegerAttr.get(element, number)
+    return (
+        ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, number)
+    )
 
 
 def constant_value(value: ir.Value) -> NDArray[Any] | None:
@@ -73,12 +78,30 @@ def constants_of(module: ir.Module) -> list[NDArray[Any]]:
     return [value for value in values if value is not None]
 
 
+def _bf16_bits(attr: ir.DenseElementsAttr) -> NDArray[np.uint16]:
+    """The bits of bf16 numbers, which the bindings give as text alone: of many as one string of bytes."""
+    body = str(attr)
+    if (found := _BYTES.search(body)) is not None:
+        return np.frombuffer(bytes.fromhex(found[1]), np.uint16)
+    numbers = _NUMBER.findall(body.rpartition(" : ")[0])
+    bits = [int(number, 16) if number.startswith("0x") else _bits_of(float(number)) for number in numbers]
+    return np.array(bits, np.uint16)
+
+
+def _bits_of(number: float) -> int:
+    return int(np.float32(number).astype(NUMPY_DTYPES["bf16"]).view(np.uint16))
+
+
 def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """The values of a dense attribute as an array of `dtype` and `shape`; splats are broadcast, not copied."""
     if attr.is_splat:
         element = attr.get_splat_value()
-        scalar = ir.FloatAttr(element).value if dtype.kind == "f" else ir.IntegerAttr(element).value
+        scalar = (
+            ir.FloatAttr(element).value if isinstance(element.type, ir.FloatType) else ir.IntegerAttr(element).value
+        )
         return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
-    array: NDArray[Any] = np.asarray(attr).view(dtype).reshape(shape)
+    is_bf16 = element_of(attr.type) == "bf16"
+    held = _bf16_bits(attr) if is_bf16 else np.asarray(attr)
+    array: NDArray[Any] = held.view(dtype).reshape(shape)
     array.flags.writeable = False
     return array

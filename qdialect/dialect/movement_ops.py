@@ -49,18 +49,24 @@ class SameElementOp(QnnOp):
         require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
 
 
-_FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
-"""The range of padding values; up to 2^24 every whole number is an f32."""
+_WHOLE = {"f32": 24, "f16": 11, "bf16": 8}
+_FILLS = {
+    **ELEMENT_RANGES,
+    **{element: (-(2**bits), 2**bits) for element, bits in _WHOLE.items()},
+    "i1": (0, 1),
+    "i64": (-(2**63), 2**63 - 1),
+}
+"""The range of padding values; up to 2^24 every whole number is an f32, and so on."""
 
 
 class PadOp(SameElementOp, name="pad"):
     """Add `low` elements before and `high` elements after each dimension, filled with the integer `value`.
 
-    A tensor of f32 is filled with the same number.
+    A tensor of floats is filled with the same number.
 
     Constraints:
       C2: low and high must have one entry of at least 0 for each dimension
-      C3: value must lie in the tensor's range, or for f32 be at most 2^24 in magnitude
+      C3: value must lie in the tensor's range, or for f32, f16 and bf16 be at most 2^24, 2^11 and 2^8 in magnitude
     """
 
     low = attribute(INTEGERS)

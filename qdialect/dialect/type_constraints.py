@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from qdialect.arithmetic import QuantParams
@@ -33,7 +34,11 @@ NUMPY_DTYPES = {
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
 }
+SMALL_FLOATS = ("f16", "bf16")
+"""Those that are computed with as f32 numbers: only casts and what moves elements take them."""
 ELEMENT_NAMES: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 

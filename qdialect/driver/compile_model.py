@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,20 +16,22 @@ from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.store import Store, open_store
 from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tuned, summary
 from qdialect.driver.padding.lengths import lengths_of
-from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
+from qdialect.frontends.model_files import OpenShapes, condition_of, open_shapes, path_or_module, read_model
 from qdialect.ir._mlir import ir
 from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
+from qdialect.runtime.branched import BranchedExecutable
 from qdialect.runtime.shaped import KnownLengths, Lengths, ShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, InputError
 from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import active_jobs, using_jobs
 from qdialect.support.log import LOG, tell_float32
 from qdialect.support.options import DYNAMIC, CompileOptions, ImportOptions
-from qdialect.support.threads import active_jobs, using_jobs
 
 if TYPE_CHECKING:
     from qdialect.driver.batching.network import BatchNetwork
+    from qdialect.frontends.onnx.inlining import RunTimeCondition
 
 
 def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executable:
@@ -42,8 +45,23 @@ def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executabl
         raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
     if not isinstance(model, Path):
         return _of_module(model, options)
+    executable = _of_file(model, options)
+    told = summary(executable)
+    if told and options.fallback is None:
+        # At the line that calls `qdialect.compile`.
+        warnings.warn(told, FallbackWarning, stacklevel=3)
+    return executable
+
+
+def _of_file(path: Path, options: CompileOptions) -> Executable:
+    """A model file as an executable, which has one for each value of a condition that it leaves to run time."""
     # The object itself: the file of a model that was given in memory is removed with it.
-    path, importing, jobs = model, options.importing, active_jobs()
+    externals, importing, jobs = options.externals, options.importing, active_jobs()
+    condition = condition_of(path, importing)
+    # Entries of a batch of any size may have conditions of their own.
+    branched = None if condition is None or options.is_dynamic else _with_branches(path, options, condition)
+    if branched is not None:
+        return branched
     if externals and not options.is_dynamic:
         return _whole(read_model(path, importing), options)
     store = open_store() if options.cache else None
@@ -64,9 +82,6 @@ def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executabl
     told = summary(executable)
     if told:
         LOG.info("%s", told)
-    if told and options.fallback is None:
-        # At the line that calls `qdialect.compile`.
-        warnings.warn(told, FallbackWarning, stacklevel=3)
 
     def compiled_for(dims: Mapping[str, int]) -> Executable:
         log_extents(path, dims)
@@ -78,6 +93,28 @@ def compile_model(model: Path | ir.Module, options: CompileOptions) -> Executabl
     shaped = ShapedExecutable(executable, shapes, compiled_for, options.ranges, lengths)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return _prepared(shaped, lengths) if is_open else executable
+
+
+def _with_branches(path: Path, options: CompileOptions, condition: RunTimeCondition) -> Executable | None:
+    """The networks of both values of a condition, each compiled as a model of its own, and what computes it.
+
+    None where the condition has several elements, and where an output has not one rank for both.
+    """
+    known: str | Executable = condition.name
+    if condition.model is not None:
+        # That it has taken branches of its own is part of it.
+        source = path_or_module(condition.model)
+        assert isinstance(source, Path)
+        known = _of_file(source, replace(options, branches={}))
+        (port,) = known.outputs
+        if math.prod(port.shape) != 1:
+            return None
+    networks = [
+        _of_file(path, replace(options, branches={**options.branches, condition.name: value}))
+        for value in (False, True)
+    ]
+    ranks = [[len(port.shape) for port in network.outputs] for network in networks]
+    return BranchedExecutable(known, networks) if ranks[0] == ranks[1] else None
 
 
 def _prepared(executable: ShapedExecutable, lengths: Lengths) -> Executable:

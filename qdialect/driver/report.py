@@ -13,7 +13,7 @@ from qdialect.frontends.building.checks import GraphNode
 from qdialect.frontends.model_files import format_of
 from qdialect.frontends.planning.partition import divide
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import names_of
+from qdialect.ir.context import names_of
 from qdialect.lowering.pipeline.phases import Lowered, Phase, lower
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.runtime.base import Region

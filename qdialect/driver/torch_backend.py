@@ -21,10 +21,12 @@ from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lower
 from qdialect.frontends.torch.program.model import Graph
 from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
+from qdialect.runtime.base import tensor_of
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.support.interface import BFLOAT16
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import using_jobs
 from qdialect.support.options import CompileOptions
-from qdialect.support.threads import using_jobs
 
 if TYPE_CHECKING:
     from qdialect.frontends.torch.division import Fused
@@ -309,14 +311,22 @@ def _without_gradients(graph: Lowered, run: _Run) -> _Run:
 def _native(graph: Lowered, read: Graph, executable: Executable) -> _Run:
     """Compiled code alone, on the arguments of the captured graph."""
     positions, given = captured_inputs(graph.module, read), captured_results(graph.module)
-    from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
+    compiled = _on_tensors(executable)
 
     def call(arguments: Sequence[Any]) -> tuple[Any, ...]:
-        found = executable(*(arguments[position].numpy(force=True) for position in positions))
-        results = iter(found if isinstance(found, tuple) else (found,))
-        return tuple(from_numpy(next(results)) if one is ... else one for one in given)
+        results = iter(compiled([arguments[position] for position in positions]))
+        return tuple(next(results) if one is ... else one for one in given)
 
     return call
+
+
+def _on_tensors(executable: Executable) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """The executable as a function of tensors."""
+    if any(port.dtype == BFLOAT16 for port in (*executable.inputs, *executable.outputs)):
+        # PyTorch makes no arrays of these.
+        return lambda tensors: tuple(map(tensor_of, executable.results(tensors)))
+    from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
+    return lambda tensors: tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
 
 
 def _partitioned(
@@ -338,15 +348,14 @@ def _partitioned(
 def _region_module(fused: Fused[Executable]) -> Any:
     """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
     torch: Any = import_module("torch")
-    executable = fused.compiled
+    executable, compiled = fused.compiled, _on_tensors(fused.compiled)
     positions = [fused.arguments.index(port.name) for port in executable.inputs]
     order = [[port.name for port in executable.outputs].index(name) for name in fused.results]
 
     class Region(torch.nn.Module):
         def forward(self, *arguments: Any) -> Any:
-            found = executable(*(arguments[position].numpy(force=True) for position in positions))
-            results = found if isinstance(found, tuple) else (found,)
-            given = tuple(torch.from_numpy(results[index]) for index in order)
+            results = compiled([arguments[position] for position in positions])
+            given = tuple(results[index] for index in order)
             return given[0] if len(given) == 1 else given
 
     return Region()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from qdialect.frontends.building.checks import GraphNode
+    from qdialect.frontends.onnx.inlining import RunTimeCondition
     from qdialect.frontends.planning.partition import Division
     from qdialect.ir._mlir import ir
 
@@ -49,8 +50,8 @@ class Format:
     names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.
     `open_shapes` gives the shapes of inputs with names of the extents that a file leaves open; it is None where the
     extents of a format are known.  `divide` gives what of a file `framework` may run; both are None where a format has
-    no framework.  `metadata` gives the texts that the author of a file noted in it, by names.  The format's own package
-    is loaded when one of them is called.
+    no framework.  `metadata` gives the texts that the author of a file noted in it, by names.  `condition` gives the
+    first one that chooses between branches at run time.  The format's own package is loaded when one of them is called.
     """
 
     suffix: str
@@ -62,6 +63,7 @@ class Format:
     framework: Framework | None = None
     divide: Callable[[Path, ImportOptions], Division] | None = None
     metadata: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    condition: Callable[[Path, ImportOptions], RunTimeCondition | None] | None = None
 
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
         """The module of a file.
@@ -115,14 +117,14 @@ def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx import import_onnx
 
-    return import_onnx(path, profile=options.profile, batch=options.batch, dims=options.dims)
+    return import_onnx(path, profile=options.profile, batch=options.batch, dims=options.dims, branches=options.branches)
 
 
 def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx import nodes_of
 
-    return nodes_of(path, batch=options.batch, dims=options.dims)
+    return nodes_of(path, batch=options.batch, dims=options.dims, branches=options.branches)
 
 
 def _onnx_operators() -> Sequence[str]:
@@ -137,6 +139,13 @@ def _open_onnx(path: Path, _: ImportOptions) -> OpenShapes:
         from qdialect.frontends.onnx.reader import open_shapes
 
     return open_shapes(path.read_bytes())
+
+
+def _onnx_condition(path: Path, options: ImportOptions) -> RunTimeCondition | None:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.importer import run_time_condition
+
+    return run_time_condition(path, batch=options.batch, dims=options.dims, branches=options.branches)
 
 
 def _onnx_metadata(path: Path) -> Mapping[str, str]:
@@ -157,7 +166,9 @@ def _divide_onnx(path: Path, options: ImportOptions) -> Division:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx.division import OnnxDivision
 
-    return OnnxDivision(path, profile=options.profile, batch=options.batch, dims=options.dims)
+    return OnnxDivision(
+        path, profile=options.profile, batch=options.batch, dims=options.dims, branches=options.branches
+    )
 
 
 def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
@@ -258,6 +269,7 @@ FORMATS = {
             frameworks.ONNX_RUNTIME,
             _divide_onnx,
             _onnx_metadata,
+            _onnx_condition,
         ),
         Format(
             ".pt2",
@@ -306,6 +318,15 @@ def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
     shapes: OpenShapes = kind.open_shapes(path, options) if kind.open_shapes and is_regular(path) else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}
+
+
+def condition_of(path: Path, options: ImportOptions) -> RunTimeCondition | None:
+    """The first condition that a model file leaves to run time; None where it has none, or is no regular file."""
+    kind = format_of(path)
+    if kind.condition is None or not is_regular(path):
+        return None
+    options.check_used(kind.suffix, has_extents=kind.open_shapes is not None)
+    return kind.condition(path, options)
 
 
 def is_float32(module: ir.Module) -> bool:

@@ -78,6 +78,18 @@ def walk(
         op.walk(visit, order)
 
 
+def ops_in(op: ir.Operation, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[ir.Operation]:
+    """`op` and all ops in it; MLIR's walk is many times as fast as walking regions and blocks."""
+    found: list[ir.Operation] = []
+
+    def visit(one: ir.Operation) -> ir.WalkResult:
+        found.append(one)
+        return ir.WalkResult.ADVANCE
+
+    walk(op, visit, order)
+    return found
+
+
 def announce_dialect(namespace: str, module: ModuleType) -> None:
     """Register the module that defines a dialect: else the bindings search the disk for it at each of its ops."""
     package = ext.__name__.rpartition(".")[0]
@@ -144,5 +156,6 @@ __all__ = [
     "transform_interpreter",
     "vector",
     "vector_transform",
+    "ops_in",
     "walk",
 ]

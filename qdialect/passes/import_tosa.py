@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect.dialect import ConstraintError
-from qdialect.ir._mlir import func, ir, walk
+from qdialect.ir._mlir import func, ir, ops_in
 from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
@@ -134,23 +134,16 @@ def _cloned(conversion: Conversion, op: ir.Operation) -> None:
     if not all(conversion.knows(operand) for operand in op.operands):
         return
     # Constants are built where they are first asked for, which is before their use.
-    new = {old: conversion.value(old) for inner in _nested(op) for old in inner.operands if conversion.knows(old)}
+    new = {
+        old: conversion.value(old)
+        for inner in ops_in(op, ir.WalkOrder.POST_ORDER)
+        for old in inner.operands
+        if conversion.knows(old)
+    }
     clone = op.clone()
-    for inner in _nested(clone):
+    for inner in ops_in(clone, ir.WalkOrder.POST_ORDER):
         for index, old in enumerate(inner.operands):
             if old in new:
                 inner.operands[index] = new[old]
     for before, after in zip(op.results, clone.results, strict=True):
         conversion.define(before, after)
-
-
-def _nested(op: ir.Operation) -> list[ir.Operation]:
-    """An op and those in its regions."""
-    found: list[ir.Operation] = []
-
-    def keep(one: ir.Operation) -> ir.WalkResult:
-        found.append(one)
-        return ir.WalkResult.ADVANCE
-
-    walk(op, keep, ir.WalkOrder.POST_ORDER)
-    return found

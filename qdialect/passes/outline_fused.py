@@ -13,8 +13,7 @@ from typing import Any, ClassVar, cast
 from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import joined
+from qdialect.ir.context import joined, location_of
 from qdialect.passes.matching import producer
 from qdialect.passes.outlined import (
     EXTERNAL,
@@ -25,6 +24,7 @@ from qdialect.passes.outlined import (
     extern_functions,
     free_name,
     function_of,
+    inlined,
     is_outlined,
     symbol_for,
     target_of,
@@ -102,26 +102,13 @@ def _merged(
         values: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for call, member in zip(region, members, strict=True):
-                values[call.results[0]] = _inlined(member, [values[operand] for operand in call.operands])
+                (values[call.results[0]],) = inlined(member, [values[operand] for operand in call.operands])
             func.ReturnOp([values[region[-1].results[0]]])
     created.attributes[EXTERNAL] = ir.StringAttr.get(REGION)
     created.attributes[PARAMETERS] = ir.ArrayAttr.get([member.attributes[PARAMETERS] for member in members])
     created.attributes[TARGET] = ir.StringAttr.get(target)
     created.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(target, REGION))
     return created
-
-
-def _inlined(function: ir.Operation, arguments: Sequence[ir.Value]) -> ir.Value:
-    """The result of the ops of `function`, put at the current insertion point."""
-    block = function.regions[0].blocks[0]
-    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
-    *body, last = [op.operation for op in block.operations]
-    for op in body:
-        clone = op.clone()
-        for index, operand in enumerate(op.operands):
-            clone.operands[index] = values[operand]
-        values.update(zip(op.results, clone.results, strict=True))
-    return values[last.operands[0]]
 
 
 def _calls(function: ir.Operation) -> list[ir.Operation]:

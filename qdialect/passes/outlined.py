@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from qdialect.ir._mlir import ir
 
@@ -96,15 +96,21 @@ def _inline(call: ir.Operation, outlined: Mapping[str, ir.Operation]) -> None:
     function = outlined.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
     if function is None:
         return
-    block = function.regions[0].blocks[0]
-    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, call.operands, strict=True))
-    *body, last = [op.operation for op in block.operations]
     with ir.InsertionPoint(call):
-        for op in body:
-            clone = op.clone()
-            for index, operand in enumerate(op.operands):
-                clone.operands[index] = values[operand]
-            values.update(zip(op.results, clone.results, strict=True))
-    for result, value in zip(call.results, last.operands, strict=True):
-        result.replace_all_uses_with(values[value])
+        values = inlined(function, call.operands)
+    for result, value in zip(call.results, values, strict=True):
+        result.replace_all_uses_with(value)
     call.erase()
+
+
+def inlined(function: ir.Operation, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """The results of the ops of `function`, put at the current insertion point."""
+    block = function.regions[0].blocks[0]
+    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
+    *body, last = [op.operation for op in block.operations]
+    for op in body:
+        clone = op.clone()
+        for index, operand in enumerate(op.operands):
+            clone.operands[index] = values[operand]
+        values.update(zip(op.results, clone.results, strict=True))
+    return [values[result] for result in last.operands]

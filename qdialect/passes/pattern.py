@@ -17,9 +17,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.op_base import Qnn, QnnOp
-from qdialect.ir._mlir import ir, rewrite, walk
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir._mlir import ir, ops_in, rewrite
+from qdialect.ir.context import joined, location_of, names_of
 from qdialect.passes.pass_base import Pass
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 from qdialect.support.late_imports import UNINTERRUPTED
@@ -190,7 +189,7 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     """
     # Dead ops must not count as users.
     apply_greedily(module.operation, (), 0, folds=False)
-    count = len(_inside(module.operation)) if patterns else 0
+    count = len(ops_in(module.operation)) if patterns else 0
     total = apply_greedily(module.operation, patterns, count, folds=False) if patterns else 0
     explain_left(module, patterns)
     return total
@@ -241,7 +240,7 @@ def reasons(op: ir.Operation, patterns: Sequence[Pattern[Any]]) -> Iterator[tupl
 
 def explain_left(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> None:
     """Add a remark for every op of `module` that a pattern leaves alone, for those who collect them."""
-    for operation in _inside(module.operation) if is_explained() else ():
+    for operation in ops_in(module.operation) if is_explained() else ():
         for name, failure in reasons(operation, patterns):
             explain(name, operation, failure)
 
@@ -304,18 +303,6 @@ def _remark(name: str, op: ir.Operation, failure: MatchFailure) -> Diagnostic:
     names = names_of(op.location)
     node = f" at node '{', '.join(names)}'" if names and not file else ""
     return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {failure.reason}", file, line, column)
-
-
-def _inside(root: ir.Operation) -> list[ir.Operation]:
-    """`root` and the ops of its regions, in program order."""
-    found: list[ir.Operation] = []
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    walk(root, visit)
-    return found
 
 
 def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[ir.Operation]) -> bool:

@@ -59,8 +59,9 @@ def _evaluated(
             (value,) = _evaluated(_body(function), inside, {}, observe)
         else:
             value = _value(operation, operands)
-        # Of scalars NumPy makes numbers, which are no arrays.
-        values[result] = np.asarray(value, dtype=_dtype_of(result.type))
+        # Of scalars NumPy makes numbers, which are no arrays; beyond a float type lies infinity.
+        with np.errstate(over="ignore"):
+            values[result] = np.asarray(value, dtype=_dtype_of(result.type))
         if observe is not None:
             observe(operation, values[result])
     return tuple(values[operand] for operand in operations[-1].operands)

@@ -8,8 +8,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, cast, overload
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from qdialect.ir.suggestions import did_you_mean
 from qdialect.support.diagnostics import InputError, printable
 from qdialect.support.files import write_files
-from qdialect.support.interface import KernelCall, Port
+from qdialect.support.interface import BFLOAT16, KernelCall, Port
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,9 +40,18 @@ def converter(form: str) -> Callable[[NDArray[Any]], Any]:
     if form != _TORCH:
         raise InputError(f"returns must be {NUMPY}, {_TORCH} or {_DICT}, but got '{form}'")
     try:
-        return import_module("torch").from_numpy
+        import_module("torch")
     except ImportError as error:
         raise InputError(f"returns='torch' needs PyTorch, which cannot be imported: {error}") from error
+    return tensor_of
+
+
+def tensor_of(array: NDArray[Any]) -> Any:
+    """A tensor of PyTorch over the memory of an array."""
+    torch: Any = import_module("torch")
+    if array.dtype != BFLOAT16:
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
 
 Array = NDArray[Any]
@@ -209,6 +220,10 @@ class Executable(ABC):
     def outputs(self, ports: Iterable[Port]) -> None:
         self._outputs = _Outputs(ports)
 
+    @cached_property
+    def _has_bfloat16(self) -> bool:
+        return any(port.dtype == BFLOAT16 for port in (*self._inputs, *self._outputs))
+
     @overload
     def __call__(self, *arrays: object) -> Array | tuple[Array, ...]: ...
 
@@ -221,8 +236,12 @@ class Executable(ABC):
         Inputs are `arrays` in their order, `named` ones, or both; or one mapping, for names that are no identifiers or
         that are `out` or `returns`. The result is written into `out`, if that is given: an array, or a sequence or a
         mapping of several. Else it is returned in the form `returns`: ``numpy``, ``torch`` for tensors of PyTorch, or
-        ``dict`` for arrays by the names of the outputs. New arrays share memory with nothing. Raises `InputError` for
-        arrays whose names, number, shape or dtype differ from `inputs`.
+        ``dict`` for arrays by the names of the outputs. New arrays share memory with nothing.
+
+        NumPy itself lacks bfloat16, which the package `ml_dtypes` has. A float32 array may stand for such an input and
+        is rounded; where no input is given as bfloat16, such outputs are float32 arrays.
+
+        Raises `InputError` for arrays whose names, number, shape or dtype differ from `inputs`.
         """
         # The exact type first: the class of mappings is slow to ask.
         if named or (len(arrays) == 1 and type(arrays[0]) is not np.ndarray and isinstance(arrays[0], Mapping)):
@@ -230,12 +249,20 @@ class Executable(ABC):
         if out is not None:
             self.run(arrays, self._given_outputs(out))
             return out
-        outputs = self.results(arrays)
+        outputs = self._results_in_f32(arrays, returns) if self._has_bfloat16 else self.results(arrays)
         if returns == _DICT:
             return self._outputs.by_name(outputs)
         if returns != NUMPY:
             outputs = tuple(map(converter(returns), outputs))
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _results_in_f32(self, arrays: Sequence[object], returns: str) -> tuple[Array, ...]:
+        """As `results` of a network with bfloat16 tensors, of which callers may know nothing."""
+        wanted = [port.dtype for port in self._inputs]
+        outputs = self.results([_rounded(one, dtype) for one, dtype in zip_longest(arrays, wanted[: len(arrays)])])
+        if returns == _TORCH or any(map(_is_bfloat16, arrays)):
+            return outputs
+        return tuple(one.astype(np.float32) if one.dtype == BFLOAT16 else one for one in outputs)
 
     def _given_outputs(self, out: object) -> Sequence[object]:
         if isinstance(out, Mapping):
@@ -357,6 +384,18 @@ def loaded_from(content: bytes, workspaces: int) -> Executable:
     from qdialect.runtime.loaded import load_content
 
     return load_content(content, workspaces)
+
+
+def _rounded(array: object, dtype: np.dtype[Any] | None) -> object:
+    if dtype != BFLOAT16 or not isinstance(array, np.ndarray):
+        return array
+    found = cast("Array", array)
+    return found.astype(BFLOAT16) if found.dtype == np.float32 else found
+
+
+def _is_bfloat16(array: object) -> bool:
+    dtype = getattr(array, "dtype", None)
+    return dtype == BFLOAT16 if isinstance(dtype, np.dtype) else str(dtype) == "torch.bfloat16"
 
 
 def _feeds(arrays: Sequence[object], named: Mapping[str, object]) -> tuple[Mapping[str, object], Sequence[object]]:

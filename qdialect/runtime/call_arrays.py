@@ -12,7 +12,7 @@ import numpy as np
 
 from qdialect.runtime.base import Array, check_array, check_count, check_writable, described
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import Port
+from qdialect.support.interface import BFLOAT16, Port
 
 # The arrays of a call: which are rejected, which are copied, and the addresses of the others.
 
@@ -200,6 +200,8 @@ def is_tensor(found: object) -> bool:
 def _of_tensor(wanted: str, tensor: Any) -> Array:
     if tensor.device.type != "cpu":
         raise InputError(f"{wanted} on the CPU, but got a tensor on {tensor.device}")
+    if str(tensor.dtype) == "torch.bfloat16":
+        return tensor.detach().contiguous().view(sys.modules["torch"].int16).numpy().view(BFLOAT16)
     try:
         return tensor.detach().numpy()
     except (TypeError, RuntimeError) as error:

@@ -41,8 +41,8 @@ from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, al
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import checked
 from qdialect.support.log import tell
-from qdialect.support.threads import checked
 from qdialect.targets import Target
 
 # From a `qnn` module to a `CompiledExecutable`.

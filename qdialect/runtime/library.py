@@ -54,12 +54,11 @@ _IN_PLACE: dict[tuple[int, int], tuple[tuple[int, int], SharedObject]] = {}
 """Files that are mapped directly, by device and inode, which stay in use: their size and time at that point."""
 
 
-def library_at(path: Path) -> Library:
-    """The library at `path`; raises `LoadError` as `qdialect.load` documents.
+def library_at(path: Path, content: bytes) -> Library:
+    """The library at `path`, which has this content; raises `LoadError` as `qdialect.load` documents.
 
     A copy in memory is loaded, so that the file may be overwritten while the network runs; with `PERF_MAP` the file.
     """
-    content = _read(path)
     _check(content, f"'{path}'")
     return _library(content, f"'{path}'", path)
 
@@ -79,7 +78,7 @@ def library_of(content: bytes) -> Library:
 
 def opened(path: Path) -> SharedObject:
     """The shared library at `path`, whatever it holds; raises `LoadError` for a file that cannot be loaded."""
-    _check(_read(path), f"'{path}'")
+    _check(content_at(path), f"'{path}'")
     try:
         return _in_place(path)
     except OSError as error:
@@ -146,7 +145,8 @@ def _described(code: SharedObject, file: KeptFile, digest: bytes, limit: int) ->
     return Library(network, version, code.address(f"{network.name}_{kind}"), code, file, digest)
 
 
-def _read(path: Path) -> bytes:
+def content_at(path: Path) -> bytes:
+    """The bytes of a file; raises `LoadError` for one that cannot be read."""
     if not is_regular(path):
         reason = "it must be a regular file" if path.exists() else "no such file"
         raise LoadError(f"cannot load '{path}': {reason}")

@@ -13,8 +13,9 @@ from qdialect.aot.network import Batch
 from qdialect.runtime import memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
+from qdialect.runtime.branched import ARCHIVE, from_archive
 from qdialect.runtime.external_calls import ExternalCalls
-from qdialect.runtime.library import Library, library_at, library_of
+from qdialect.runtime.library import Library, content_at, library_at, library_of
 from qdialect.runtime.native import (
     Binding,
     BoundCall,
@@ -72,15 +73,20 @@ class LoadedBatchedExecutable(BatchedExecutable):
         return self._library.file.content()
 
 
-def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
+def load(path: Path, workspaces: int | None = None) -> Executable:
     """The network of the file at `path`; raises `LoadError` as `qdialect.load` documents."""
     limit = memory.checked(workspaces)
-    return _executable(library_at(path), limit)
+    content = content_at(path)
+    if content.startswith(ARCHIVE):
+        return load_content(content, workspaces)
+    return _executable(library_at(path, content), limit)
 
 
-def load_content(content: bytes, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
+def load_content(content: bytes, workspaces: int | None = None) -> Executable:
     """The network of a library that is no file; raises `LoadError` as `load` does."""
     limit = memory.checked(workspaces)
+    if content.startswith(ARCHIVE):
+        return from_archive(content, lambda part: load_content(part, workspaces))
     return _executable(library_of(content), limit)
 
 

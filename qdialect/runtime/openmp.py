@@ -7,7 +7,7 @@ import os
 from functools import cache
 
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.threads import MAX, SYMBOLS
+from qdialect.support.limits import MAX, SYMBOLS
 
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.ir import context
-from qdialect.ir._mlir import ir, walk
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import key_of, names_of
+from qdialect.ir._mlir import ir, ops_in
+from qdialect.ir.context import key_of, location_of, names_of
 from qdialect.ir.module_text import Printing
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Phase, phase_of
@@ -250,15 +249,9 @@ def title(location: ir.Location) -> str:
 
 def _kernel(module: ir.Module, op: ir.Operation) -> str:
     """The function that computes `op` at phase `linalg`: that of the last call at its location."""
-    calls: list[str] = []
-
-    def visit(call: ir.Operation) -> ir.WalkResult:
-        if call.name == "func.call" and key_of(call.location) == key_of(op.location):
-            calls.append(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
-    return calls[-1] if calls else ""
+    calls = [one for one in ops_in(module.operation) if one.name == "func.call"]
+    named = [_callee(call) for call in calls if key_of(call.location) == key_of(op.location)]
+    return named[-1] if named else ""
 
 
 # Finds the first kernel call of a program that a phase computes differently from the phase before.
@@ -350,17 +343,9 @@ class _Program:
 
     def _calls(self, module: ir.Module) -> list[ir.Operation]:
         """The calls of kernels, in order; those of kernels among themselves stay as they are."""
-        found: list[ir.Operation] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name == "llvm.call" and _callee(op) in self.kernels:
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        for name, function in _functions(module).items():
-            if name.removeprefix(_BEFORE) not in self.kernels:
-                walk(function, visit)
-        return found
+        callers = [one for name, one in _functions(module).items() if name.removeprefix(_BEFORE) not in self.kernels]
+        inner = (op for caller in callers for op in ops_in(caller))
+        return [op for op in inner if op.name == "llvm.call" and _callee(op) in self.kernels]
 
 
 def _functions(module: ir.Module) -> dict[str, ir.Operation]:

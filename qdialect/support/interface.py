@@ -8,7 +8,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 # The interface of a compiled network: its inputs and outputs, and the kernel calls that it makes.
@@ -94,8 +96,11 @@ def _suffix(call: KernelCall) -> str:
 #
 # It holds no addresses, so that a loader has nothing to relocate and processes share its pages.
 
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32")
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float16", "bfloat16")
 """NumPy's names of the element types, in the order of their numbers, which start at 1."""
+
+BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+"""That of arrays, which NumPy itself lacks."""
 
 HAS_SCALE, HAS_ZERO_POINT = 1, 2
 """Bits of `quantization` of a tensor."""

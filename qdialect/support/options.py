@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, cast, get_args
 
-from qdialect.support import log
-from qdialect.support import threads as thread_counts
+from qdialect.support import limits, log
 from qdialect.support.diagnostics import ImportModelError, InputError
 
 DYNAMIC = "dynamic"
@@ -65,6 +64,14 @@ def _check_dims(dims: object, *, takes_ranges: bool) -> None:
             raise InputError(f"dims['{name}'] must be an integer{ranges}, but got {extent!r}")
 
 
+def _check_branches(branches: object) -> None:
+    if not isinstance(branches, Mapping):
+        raise InputError(f"branches must be a mapping from names of conditions, but got {branches!r}")
+    for name, value in cast("Mapping[object, object]", branches).items():
+        if not isinstance(name, str) or not isinstance(value, bool):
+            raise InputError(f"branches must have True or False for names, but got {value!r} for {name!r}")
+
+
 def _is_range(extent: object) -> bool:
     if not isinstance(extent, tuple):
         return False
@@ -86,6 +93,8 @@ class ImportOptions:
     """Whether a .pt2 archive may run code: PyTorch itself then loads it, pickles and all."""
     signature: str = ""
     """Which of a .tflite file's signatures is imported; empty for its first subgraph."""
+    branches: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """Conditions of If nodes of an .onnx file, by name, that have this value instead of one at run time."""
 
     def __post_init__(self) -> None:
         log.configure()
@@ -94,11 +103,14 @@ class ImportOptions:
         _check_text("profile", self.profile)
         check_choice("trust", self.trust, _SWITCH)
         _check_text("signature", self.signature)
+        _check_branches(self.branches)
 
     def check_used(self, suffix: str, *, has_extents: bool) -> None:
         """Raise `InputError` for what a format does not use; `has_extents` is whether it can leave extents open."""
         if self.signature and suffix != ".tflite":
             raise InputError(f"'signature' must be given with a .tflite file, but got {self.signature!r}")
+        if self.branches and suffix != ".onnx":
+            raise InputError(f"'branches' must be given with an .onnx file, but got {dict(self.branches)!r}")
         if not has_extents and self.batch != 1:
             raise InputError(f"batch must be 1 for a {suffix} file, which leaves no extent open, but got {self.batch}")
         if not has_extents and self.dims:
@@ -125,6 +137,7 @@ class CompileOptions:
     dims: Mapping[str, Extent] = field(default_factory=dict[str, Extent])
     profile: str = ""
     signature: str = ""
+    branches: Mapping[str, bool] = field(default_factory=dict[str, bool])
     trust: bool = False
     fallback: Fallback | None = None
     workspaces: int | None = None
@@ -137,17 +150,18 @@ class CompileOptions:
     def __post_init__(self) -> None:
         log.configure()
         _check_text("target", self.target)
-        thread_counts.checked(self.threads)
+        limits.checked(self.threads)
         _check_batch(self.batch, takes_any=True)
         _check_dims(self.dims, takes_ranges=True)
         _check_text("profile", self.profile)
         _check_text("signature", self.signature)
+        _check_branches(self.branches)
         check_choice("trust", self.trust, _SWITCH)
         check_fallback(self.fallback)
         check_choice("cache", self.cache, _SWITCH)
         check_choice("tune", self.tune, _SWITCH)
         if self.jobs is not None:
-            thread_counts.checked_jobs(self.jobs)
+            limits.checked_jobs(self.jobs)
         if self.progress is not None and not callable(self.progress):
             raise InputError(f"progress must be a function of a text, but got {self.progress!r}")
 
@@ -184,7 +198,7 @@ class CompileOptions:
         """How the model is read for the first shape of its inputs: of a range its largest extent, of any batch one."""
         batch = 1 if isinstance(self.batch, str) else self.batch
         dims = {name: extent if isinstance(extent, int) else extent[1] for name, extent in self.dims.items()}
-        return ImportOptions(batch, dims, self.profile, self.trust, self.signature)
+        return ImportOptions(batch, dims, self.profile, self.trust, self.signature, self.branches)
 
     def check_module(self) -> None:
         """Raise `InputError` for what is about a model file, where a module is compiled."""
@@ -193,6 +207,7 @@ class CompileOptions:
             "dims": self.dims,
             "profile": self.profile,
             "signature": self.signature,
+            "branches": self.branches,
         }
         for name, value in given.items():
             if value:
@@ -202,6 +217,7 @@ class CompileOptions:
         """The options that the network of a shape depends on."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in UNKEYED}
         values["dims"] = sorted((repr(name), repr(extent)) for name, extent in self.dims.items())
+        values["branches"] = sorted(self.branches.items())
         # By default it is the framework, with a warning: of a network that is kept it runs nothing.
         values["fallback"] = self.fallback or "framework"
         return repr(values)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qdialect.bench import engines, levels, pictures, report, run, sources
+from qdialect.bench import engines, levels, pictures, report, run, sources, throughput
 from qdialect.bench.campaign import Campaign, Plan, cores_for
 from qdialect.bench.cases import Case, EngineError, Form, Source, save
+from qdialect.bench.clock import Clock, common_state
 from qdialect.bench.core_share import CoreShare, core_share
 from qdialect.bench.drawn import LAYERS, ConvolutionLayer, draw_input, layer_network, layer_parameters, write_case
 from qdialect.bench.engines.iree import layer_text
@@ -24,7 +25,7 @@ from qdialect.bench.goals import judge
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
-from qdialect.bench.results import Measurement, Results, Row
+from qdialect.bench.results import Measurement, Results, Rounds, Row
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import model_sources
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
@@ -269,6 +270,65 @@ def test_a_report_at_a_target_names_it_and_has_no_goals() -> None:
     assert "| target | avx2 |" in page
     assert "## Goals" not in page
     assert "target" not in Settings((1,), 1, 0.01).texts()
+
+
+# qdialect/bench/clock.py: a clock that flips between states of 100 and 50, which the test brings.
+
+
+@pytest.mark.parametrize(
+    ("before", "rates", "wanted", "after", "repeated"),
+    [
+        (0, (100, 102), 101, 102, 0),
+        # The clock falls, is back, and has settled; it flips all the time; it falls for good.
+        (100, (100, 50, 50, 100, 98), 99, 99, 3),
+        (100, (100, 50, 100, 50, 100), 0, 100, 3),
+        (100, (100, 50, 50, 50, 51), 50.5, 50.5, 3),
+        (0, (0, 0), 0, 0, 0),
+    ],
+)
+def test_a_sample_is_of_one_state(
+    before: float, rates: tuple[float, ...], wanted: float, after: float, repeated: int
+) -> None:
+    remaining, taken = list(rates), list[int]()
+    clock = Clock(lambda: remaining.pop(0), before)
+    assert clock.sample(lambda: taken.append(1)).rate == wanted
+    assert (clock.state, clock.repeated, len(taken), remaining) == (after, repeated, repeated + 1, [])
+
+
+def test_engines_are_compared_in_the_state_of_most_samples() -> None:
+    def rounds(*entries: tuple[float, float]) -> Rounds:
+        made = [{"rate": rate, "median": s, "minimum": s, "upper": s, "calls": 1} for rate, s in entries]
+        return Rounds("torch", "", {"different": 0, "elements": 1, "largest": 0.0, "is_exact": True}, list(made))
+
+    both, slow = rounds((100, 1.0), (50, 2.0), (101, 1.1)), rounds((51, 4.0), (0, 9.0))
+    state = common_state([one["rate"] for entry in (both, slow) for one in entry.rounds])
+    assert (state, common_state([0, 0, 50]), common_state([])) == (100.5, 50, 0)
+    assert (both.row(state).seconds, both.row(50).seconds) == (1.05, 2.0)
+    assert slow.row(state).error == "the clock was in another state than for the other engines"
+
+
+def test_a_speed_is_the_time_and_the_rate_of_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, rates = [0.0], iter([100, 50, 50, *[50] * 20])
+    machine = [next(rates)]
+
+    def loop(*_: object) -> float:
+        machine[0] = next(rates, 50)
+        return machine[0]
+
+    class Network:
+        outputs = ()
+
+        def bind(self, *_: object) -> Callable[[], None]:
+            def call() -> None:
+                now[0] += 1 / machine[0]
+
+            return call
+
+    monkeypatch.setattr(throughput, "dot_product_rate", loop)
+    monkeypatch.setattr(throughput.time, "perf_counter", lambda: now[0])
+    executable: Any = Network()
+    found = throughput.measure(executable, [], 1.0)
+    assert (found.peak, found.seconds) == (50, pytest.approx(1 / 50))
 
 
 # What the benchmark says about a run: goals, tables and pictures, from recorded figures.

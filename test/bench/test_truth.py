@@ -217,6 +217,15 @@ SCALES = [np.array([0.01, 0.02], np.float32)], [np.zeros(2, np.int8)]
 STATES = [np.full((2, 2, 3), 0.3, np.float32)], [np.full((2, 2, 3), -0.2, np.float32)]
 GATES = [np.linspace(-1, 1, 48).reshape(2, 24).astype(np.float32)]
 
+ROWS = np.random.default_rng(8).normal(size=(3, 40)).astype(np.float32)
+SHIFT = [np.arange(6, dtype=np.float32)]
+
+
+def _blocks(bits: int) -> list[Any]:
+    """Two blocks of 32 for each of 6 outputs, and their scales."""
+    return [[drawn((6, 2, 4 * bits), np.uint8, 9)], [np.linspace(0.01, 0.03, 12).astype(np.float32)]]
+
+
 OF_FLOATS: list[tuple[str, list[Any], dict[str, Any], int]] = [
     ("MatMulIntegerToFloat", [QUANTIZED[0], MATRIX, [np.float32(0.1)], PER_COLUMN[0]], {}, 1),
     (
@@ -226,6 +235,10 @@ OF_FLOATS: list[tuple[str, list[Any], dict[str, Any], int]] = [
         1,
     ),
     ("DynamicQuantizeMatMul", [FLOATS, MATRIX, *PER_COLUMN, BIAS], {}, 1),
+    *(
+        ("MatMulNBits", [ROWS, *_blocks(bits), *more], {"K": 40, "N": 6, "bits": bits, "block_size": 32}, 1)
+        for bits, more in ((4, []), (8, []), (4, [[drawn((6,), np.uint8, 11)], None, SHIFT]))
+    ),
     ("DynamicQuantizeMatMul", [FLOATS, MATRIX, PER_COLUMN[0]], {}, 1),
     ("SkipLayerNormalization", [FLOATS, FLOATS[::-1].copy(), GAMMA, GAMMA, GAMMA], {"epsilon": 1e-3}, 1),
     ("SkipLayerNormalization", [FLOATS, FLOATS[::-1].copy(), GAMMA], {}, 4),

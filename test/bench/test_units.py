@@ -22,8 +22,8 @@ from torch_models import dequantized, quantized
 
 import qdialect
 from qdialect.bench import frameworks
+from qdialect.bench.frameworks import Runner
 from qdialect.bench.frameworks.onnx_runtime import load
-from qdialect.bench.frameworks.runner import Runner
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured, compared_units, flipped_ties, measured_units
 from qdialect.bench.units.agreement import Agreement, Ties, ties

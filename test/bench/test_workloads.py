@@ -19,7 +19,7 @@ from qdialect.bench.drawn import (
     draw_input,
     layer_network,
 )
-from qdialect.bench.engines.inductor import Inductor, main
+from qdialect.bench.engines.inductor import Inductor, main, make_unsigned
 from qdialect.bench.float_functions import FUNCTIONS
 from qdialect.bench.network import Network, evaluate
 from qdialect.bench.onnx_writer import write_operators, write_qdq
@@ -140,6 +140,23 @@ def test_a_program_of_pytorch_is_the_answer(name: str, is_folded: bool, bound: f
     program = torch_program.exported(Path(form.model), is_folded=is_folded).module()
     for found, exact in zip(program(*map(torch.from_numpy, form.inputs())), form.outputs(), strict=True):
         np.testing.assert_allclose(found.numpy(), exact, atol=bound)
+
+
+def test_signed_activations_are_unsigned_for_inductor() -> None:
+    torch: Any = pytest.importorskip("torch")
+    import_module("torch.ao.quantization.fx._decomposed")
+    kinds, numbers = torch.ops.quantized_decomposed, (0.1, -3, -128, 127, torch.int8)
+
+    class Rounded(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return kinds.dequantize_per_tensor(kinds.quantize_per_tensor(x, *numbers), *numbers)
+
+    x = torch.linspace(-20, 20, 99)
+    program = torch.export.export(Rounded(), (x,))
+    before = program.module()(x)
+    make_unsigned(torch, program)
+    assert "torch.int8" not in program.module().code
+    np.testing.assert_array_equal(program.module()(x), before)
 
 
 @pytest.mark.skipif(not which("g++"), reason="inductor needs a C++ compiler")

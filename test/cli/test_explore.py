@@ -17,8 +17,7 @@ from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect.cli import explore
-from qdialect.cli.explorer.assembly import functions, hottest
-from qdialect.cli.explorer.data import Explored, explored
+from qdialect.cli.explorer.data import Explored, bodies_of_functions, explored, hottest
 from qdialect.cli.explorer.main import graphs, layers_of, node_data
 from qdialect.frontends.building.checks import GraphNode
 from qdialect.lowering.pipeline.phases import Phase, lower
@@ -172,7 +171,7 @@ def test_the_hot_loop_is_the_one_with_the_most_dot_products() -> None:
         *("14: nop", "18: jne c <f+0xc>", "1c: ret"),
     ]
     text = "0000000000000000 <f>:\n" + "\n".join(re.sub(r"(\w+): (\w+) ?", r"  \1:\t\2 ", line) for line in lines)
-    loop = hottest(*list(functions(text))[-1])
+    loop = hottest(*list(bodies_of_functions(text))[-1])
     assert loop
     assert loop.counts == {"vpdpbusd": 2, "jne": 1}
     assert hottest("g", []) is None

@@ -317,12 +317,13 @@ def test_a_step_of_a_decoder() -> None:
 
 
 def experts_of(kind: str, form: tuple[int, int], given: str, attributes: dict[str, Any]) -> tuple[bytes, list[Array]]:
-    """A model of 4 experts for 3 tokens, whose first logits are equal; `given` names inputs that may be omitted."""
+    """A model of 4 experts for 3 tokens or `many`; `given` names inputs that may be omitted. Some logits are equal."""
     (bits, size), rng, builder = form, np.random.default_rng(4), ModelBuilder()
     has_gate = attributes["activation_type"] == "swiglu"
     inner, width, names = 64, 96, dict[int, str]()
-    data = [numbers(1, 3, width), np.round(numbers(3, 4, seed=1))]
-    data += [rng.random((3, 4)).astype(np.float32)] if "weights" in given else []
+    tokens = 40 if "many" in given else 3
+    data = [numbers(1, tokens, width), np.round(numbers(tokens, 4, seed=1))]
+    data += [rng.random((tokens, 4)).astype(np.float32)] if "weights" in given else []
     slots = [(2, 4, 11, (1 + has_gate) * inner, width), (5, 7, 12, width, inner)]
     for index, bias, point, rows, depth in (
         slots if kind == "QMoE" else [(2, 3, 0, inner, width), (4, 5, 0, width, inner)]
@@ -358,8 +359,10 @@ EXPERTS: list[tuple[str, tuple[int, int], str, dict[str, Any]]] = [
         {**GATED, "k": 2, "activation_alpha": 1.7, "activation_beta": 1.0, "swiglu_limit": 0.5},
     ),
     ("QMoE", (4, 32), "points", {**GATED, "k": 2, "accuracy_level": 4}),
+    ("QMoE", (4, 32), "many bias", {**GATED, "k": 1}),
+    ("QMoE", (8, 32), "many", {"activation_type": "relu", "k": 2}),
     ("QMoE", (8, 32), "bias", {"activation_type": "relu", "k": 3}),
-    ("MoE", (0, 0), "bias", {"activation_type": "relu", "k": 2}),
+    ("MoE", (0, 0), "many bias", {"activation_type": "relu", "k": 2}),
     ("MoE", (0, 0), "", {"activation_type": "gelu", "k": 2, "normalize_routing_weights": 1}),
 ]
 

@@ -125,21 +125,18 @@ def float_that_waits() -> bytes:
 
 
 def captured() -> bytes:
-    """An If whose branches read a tensor that is compiled."""
+    """A Loop whose body reads a tensor that is compiled."""
     b = Net()
     inner = b.convolution(b.image())
-    branches = [
-        helper.make_graph(
-            [helper.make_node(kind, [inner], [f"{kind}_inside"])],
-            kind,
-            [],
-            [helper.make_tensor_value_info(f"{kind}_inside", onnx.TensorProto.FLOAT, None)],
-        )
-        for kind in ("Relu", "Neg")
+    kinds = {"count": onnx.TensorProto.INT64, "go_on": onnx.TensorProto.BOOL, "go": onnx.TensorProto.BOOL}
+    infos = [
+        helper.make_tensor_value_info(name, kinds.get(name, onnx.TensorProto.FLOAT), () if name in kinds else None)
+        for name in ("count", "go_on", "before", "go", "after")
     ]
-    total = b.node("ReduceSum", inner, keepdims=0)
-    chosen = b.node("If", b.node("Greater", total, b.constant(0.0)), then_branch=branches[0], else_branch=branches[1])
-    return b.finish(b.convolution(b.requantized(chosen)), dtype=np.float32)
+    nodes = [helper.make_node("Identity", ["go_on"], ["go"]), helper.make_node("Add", [inner, "before"], ["after"])]
+    body = helper.make_graph(nodes, "body", infos[:3], infos[3:])
+    looped = b.node("Loop", b.constant(np.array(2)), b.constant(np.array(True)), inner, body=body)
+    return b.finish(b.convolution(b.requantized(looped)), dtype=np.float32)
 
 
 def late(depth: int) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +19,18 @@ from onnx import (
     helper,
     load_from_string,
     numpy_helper,
+    parser,
 )
-from onnx_graphs import ModelBuilder, drawn, run
+from onnx_graphs import ORT, ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
 import qdialect
 from qdialect.arithmetic.machine import multiply_add
+from qdialect.cli import import_model
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.onnx.importer import nodes_of
-from qdialect.support.diagnostics import ImportModelError
+from qdialect.runtime.loaded import load_content
+from qdialect.support.diagnostics import ImportModelError, InputError, LoadError, QDialectError
 
 X = np.random.default_rng(0).normal(size=(4, 1)).astype(np.float32)
 
@@ -84,18 +90,99 @@ def test_a_condition_may_be_computed_from_extents(columns: int, shape: tuple[int
     assert np.shape(qdialect.compile(module)(np.ones((4, columns), np.float32))) == shape
 
 
-def test_a_condition_of_run_time_is_refused_or_left_to_the_framework(tmp_path: Path) -> None:
+# Conditions of run time: a network for each of their values, and one for what computes them.
+
+CHOICES = {
+    "an input": "y = If (d) <{then}, {other}>",
+    "computed, between others": "a = Exp (x) p = {is_large} q = If (p) <{then}, {other}> y = Add (q, x)",
+    "several with one condition": "q = If (d) <{then}, {other}> nd = Not (d) y = If (nd) <{other}, {then}>",
+    "one depends on another": "a = If (d) <{then}, {other}> p = {is_large} y = If (p) <{then}, {other}>",
+    "one in another": "p = {is_large} y = If (d) <{outer} {{ u = If (p) <{then}, {other}> }}, {other}>",
+    "one of its own in another": "y = If (d) <{outer} {{ a = Neg (x) p = {is_large} u = {inner} }}, {other}>",
+}
+THEN = "then_branch = g2 () => (float[4, 3] t) { t = Tanh (x) }"
+OTHER = "else_branch = g3 () => (float[4, 3] e) { e = Mul (x, three) }"
+PARTS = {
+    "then": THEN,
+    "other": OTHER,
+    "inner": f"If (p) <{THEN}, {OTHER}>",
+    "outer": "then_branch = g1 () => (float[4, 3] u)",
+    "is_large": "Greater (la, zero)",
+}
+
+
+def _choosing(text: str) -> bytes:
+    """A model of x [4, 3] and a condition d; `is_large` is about the largest number of `a`, or of x."""
+    source = "a" if "a = " in text else "x"
+    text = text.format(**PARTS).replace("p = Greater", f"la = ReduceMax <keepdims = 0> ({source}) p = Greater")
+    head = '<ir_version: 9, opset_import: ["" : 17]> g (float[4, 3] x, bool[1] d) => (float[4, 3] y)'
+    constants = "<float three = {3.0}, float zero = {0.9}>"
+    return parser.parse_model(f"{head} {constants} {{ {text} }}").SerializeToString()
+
+
+@pytest.mark.parametrize("text", CHOICES.values(), ids=CHOICES)
+def test_conditions_of_run_time(text: str, tmp_path: Path) -> None:
+    content = _choosing(text)
+    executable = qdialect.compile(content, fallback="none")
+    assert {region.runner for region in executable.regions} == {"qdialect"}
+    others: list[Any] = []
+    if "{outer}" in text:
+        executable.save(tmp_path / "model.so")
+        others = [qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(executable))]
+    x, d, y = np.zeros((4, 3), np.float32), np.zeros(1, np.bool_), np.empty((4, 3), np.float32)
+    bound = executable.bind([x, d], [y])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    for value, sign in product((False, True), (-1, 1)):
+        x[:], d[:] = sign * (1 + np.random.default_rng(value).random((4, 3))), value
+        bound()
+        (wanted,) = session.run(None, {one.name: {"x": x, "d": d}[one.name] for one in session.get_inputs()})
+        np.testing.assert_allclose(y, wanted, rtol=1e-6)
+        for one in (executable, *others):
+            np.testing.assert_array_equal(one(x=x, d=d), y)
+
+
+def test_branches_with_open_extents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As those of merged decoders: with a cache that grows, and without."""
+    joined = _graph(helper.make_node("Concat", ["cache", "x"], ["t"], axis=0), output="t")
+    fresh = _graph(helper.make_node("Identity", ["x"], ["t"]), output="t")
+    model = ModelBuilder()
+    condition = model.input("use_cache_branch", (1,), np.bool_)
+    model.input("cache", ("past", 3))
+    model.input("x", ("rows", 3))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.finish(model.node("If", condition, then_branch=joined, else_branch=fresh), dtype=np.float32))
+    executable = qdialect.compile(path, dims={"past": 2, "rows": 1}, fallback="none")
+    assert executable.outputs[0].shape == (-1, 3)
+    of_one = qdialect.compile(path, dims={"past": 2, "rows": 1}, branches={"use_cache_branch": True}, fallback="none")
+    assert of_one.outputs[0].shape == (3, 3)
+    for past, rows, value in product((2, 5, 0), (1, 2), (True, False)):
+        cache, x = (np.random.default_rng(n).random((n, 3)).astype(np.float32) for n in (past, rows))
+        wanted = np.concatenate([cache, x]) if value else x
+        np.testing.assert_array_equal(executable(np.array([value]), cache, x), wanted)
+        if value:
+            np.testing.assert_array_equal(of_one(np.array([value]), cache, x), wanted)
+    assert import_model.main([str(path), "--report", "--dim=past=2", "--dim=rows=1"]) == 0
+    with pytest.raises(QDialectError, match="condition 'use_cache_branch' is known at run time"):
+        qdialect.compile(path, dims={"past": 2}, batch="dynamic", fallback="none")
+    with pytest.raises(InputError, match="must be compiled for one branch, by the option 'branches', to be profiled"):
+        executable.profile()
+    cases = ["use_cache_branch = 0:", "use_cache_branch = 1:", "Concat"]
+    assert re.findall(r"use_cache_branch = .:|Concat", capsys.readouterr().out)[:3] == cases
+    with pytest.raises(LoadError, match="no archive of a network with branches"):
+        load_content(executable.library("a")[:-30])
+
+
+def test_branches_of_other_ranks_are_left_to_the_framework() -> None:
+    """And a condition of two elements is refused, whoever runs it."""
     model = ModelBuilder()
     condition = model.input("b", (), np.bool_)
     model.input("x", (4, 1))
-    found = model.node("If", condition, then_branch=NEGATED, else_branch=SCALED)
-    content = model.finish(found, dtype=np.float32)
-    with pytest.raises(ImportModelError, match="operator is not supported"):
-        import_onnx(content)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content)
-    executable = qdialect.compile(path, fallback="framework")
-    np.testing.assert_array_equal(executable(np.array(False), X), X * 3)
+    flat = _graph(helper.make_node("Flatten", ["x"], ["s"]), helper.make_node("Squeeze", ["s"], ["t"]), output="t")
+    content = model.finish(model.node("If", condition, then_branch=NEGATED, else_branch=flat), dtype=np.float32)
+    with pytest.raises(ImportModelError, match=r"condition 'b' is known at run time: --branch b=0 or b=1"):
+        qdialect.compile(content, fallback="none")
+    executable = qdialect.compile(content, fallback="framework")
+    np.testing.assert_array_equal(executable(np.array(False), X), X[:, 0])
 
 
 def test_a_branch_that_gives_too_little_is_damaged() -> None:
@@ -196,7 +283,11 @@ def model(kind: str, *constants: Any, **graphs: Any) -> bytes:
 
 def test_a_branch_is_refused_where_its_condition_is_not_known() -> None:
     content = model("If", then_branch=branch(), else_branch=branch())
-    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]
+    choice = (
+        "condition 'condition' is known at run time: --branch condition=0 or condition=1 says which branch is taken"
+    )
+    assert notes_of(content) == [f"node 0 If ('inner one'): {choice}"]
+    assert [node.kind for node in nodes_of(content, branches={"condition": True})] == ["Identity", "Identity"]
 
 
 def test_a_loop_is_refused() -> None:

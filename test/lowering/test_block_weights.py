@@ -17,7 +17,7 @@ from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, B
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
-from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.targets import TARGETS, host, host_features, resolve
 
@@ -64,10 +64,13 @@ def weights(case: Case, depth: int, rng: np.random.Generator) -> list[ir.Value]:
     return [constant(array) for array in found]
 
 
-def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES) -> ir.Module:
+def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES, *, are_chosen: bool = False) -> ir.Module:
+    """Of data; if they `are_chosen`, of those for which a second input holds, and zeros."""
     rng = np.random.default_rng(5)
 
-    def body(data: ir.Value) -> list[ir.Value]:
+    def body(data: ir.Value, *conditions: ir.Value) -> list[ir.Value]:
+        for condition in conditions:
+            data = arith.select(condition, data, constant(np.broadcast_to(np.float32(-0.0), shape)))
         found: list[ir.Value] = []
         for case in cases:
             own, (_, bits, block, *_, attributes) = weights(case, shape[-1], rng), case
@@ -83,7 +86,7 @@ def products(shape: tuple[int, ...], cases: Sequence[Case] = CASES) -> ir.Module
             found.append(arith.maximumf(arith.addf(product, bias), zeros))
         return found
 
-    return graph([tensor(shape, "f32")], body)
+    return graph([tensor(shape, "f32"), *([tensor(shape, "i1")] if are_chosen else [])], body)
 
 
 @cache
@@ -103,6 +106,20 @@ def drawn(is_alike: bool) -> tuple[ir.Module, NDArray[np.float32], Sequence[NDAr
 def test_compiled_products_are_the_reference(target: str) -> None:
     module, data, wanted = drawn(target in ("avx512bw", "avx512vnni", "avxvnni", "sse4.1"))
     check_compiled(module, target, [[data]], [wanted])
+
+
+@pytest.mark.parametrize(("rows", "target"), [(14, HOST), (1, "avx2"), (5, "generic"), (99, HOST)])
+def test_rows_of_zeros_are_passed_over(rows: int, target: str) -> None:
+    """Those that are chosen may be zeros, too; weights that are not finite make no zeros of them."""
+    module = products((rows, 100), [CASES[index] for index in (0, 3, 4, 6)], are_chosen=True)
+    data = np.random.default_rng(1).normal(size=(rows, 100)).astype(np.float32)
+    calls: list[list[NDArray[Any]]] = []
+    for first in (0, rows // 2, rows - 1, rows):
+        condition = np.zeros((rows, 100), np.bool_)
+        condition[first:, 60:] = True
+        calls.append([data, condition])
+    check_compiled(module, target, calls, [interpreter.run(module, call) for call in calls])
+    assert [call.label for call in lower(module, resolve(target), Phase.LINALG).calls].count("zeros") == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from drawn_networks import AMX, Network, assert_same_bits, network, with_tiles
 from drawn_vector import module_of
 
 from qdialect.aot.object_file import object_code
-from qdialect.cli.explorer.assembly import functions
+from qdialect.cli.explorer.data import bodies_of_functions
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.matrix_tiles import (
@@ -36,7 +36,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import AlignedData, aligned_data
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
@@ -184,7 +184,7 @@ def test_a_product_is_what_the_instruction_means(is_portable: bool) -> None:
 def test_state_of_tiles_is_released_where_it_was_configured() -> None:
     drawn = network(7, (1, 7, 35, 64), (40, 1, 1), (9, 1, 1))
     text = disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX))
-    found = {name: [one.mnemonic for one in body] for name, body in functions(text)}
+    found = {name: [one.mnemonic for one in body] for name, body in bodies_of_functions(text)}
     tiled = [body for body in found.values() if "tdpbusd" in body]
     assert tiled
     for body in tiled:

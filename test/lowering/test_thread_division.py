@@ -35,7 +35,7 @@ from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
 from qdialect.runtime.comparison import random_inputs as random_arrays
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.threads import MAX
+from qdialect.support.limits import MAX
 from qdialect.targets import GENERIC
 
 DIMS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 4)), max_size=3).map(tuple)

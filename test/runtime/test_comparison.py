@@ -16,7 +16,7 @@ from qdialect.ir.context import parse
 from qdialect.ir.module_text import Printing
 from qdialect.lowering.linalg_to_vector import to_vector
 from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
-from qdialect.lowering.vector_to_x86 import patterns
+from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pass_base import Pass
 from qdialect.runtime.comparison import first_difference, random_inputs
@@ -92,7 +92,7 @@ def an_image() -> NDArray[Any]:
 
 def test_a_fault_of_the_instructions_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: ir.Module, target: Target) -> None:
-        patterns.to_x86(module, target)
+        to_x86(module, target)
         if target == SPECIAL:
             damage(module)
 
@@ -164,7 +164,7 @@ def vector_step(module: ir.Module) -> None:
 
 def x86_step(module: ir.Module, target: Target) -> None:
     damage(module)
-    patterns.to_x86(module, target)
+    to_x86(module, target)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_without_a_graph_the_kernel_is_named(
 def test_a_kernel_of_a_divided_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: ir.Module, target: Target) -> None:
         damage(module)
-        patterns.to_x86(module, target)
+        to_x86(module, target)
 
     module = compile_to(parse(DIVISIBLE), Phase.VECTOR, GENERIC, threads=2)
     monkeypatch.setattr("qdialect.lowering.vector_to_x86.to_x86.to_x86", broken)

@@ -24,7 +24,7 @@ from qdialect.lowering.pipeline.phases import Phase, compile_to
 from qdialect.lowering.qnn_to_linalg.graph.graph import lowers
 from qdialect.passes.tosa.conversion import converts
 from qdialect.reference.evaluators import EVALUATORS, evaluates
-from qdialect.support import threads
+from qdialect.support import limits
 from qdialect.support.diagnostics import CompileError, RegistrationError
 from qdialect.support.registry import Registry
 from qdialect.targets import TARGETS
@@ -135,7 +135,7 @@ def test_every_table_of_the_project_refuses_a_second_definition(register: Callab
 
 # Compiling on several threads: the same code for every number of them.
 
-needs_two_cpus = pytest.mark.skipif(threads.available_jobs() < 2, reason="one CPU compiles on one thread")
+needs_two_cpus = pytest.mark.skipif(limits.available_jobs() < 2, reason="one CPU compiles on one thread")
 UNKNOWN_REGION = """func.func @f{number}() {{
   "other.op"() ({{
     "other.op"() : () -> ()
@@ -146,7 +146,7 @@ UNKNOWN_REGION = """func.func @f{number}() {{
 
 
 def llvm_text(network: str, count: int) -> str:
-    with threads.using_jobs(count):
+    with limits.using_jobs(count):
         return str(compile_to(parse(network, make_context()), Phase.LLVM, TARGETS["avx512vnni"]))
 
 
@@ -174,7 +174,7 @@ def test_failures_are_in_the_order_of_the_functions() -> None:
         context.allow_unregistered_dialects = True
         module = parse(text, context)
         upstream.load_kernel_dialects(module)
-        with threads.using_jobs(count), pytest.raises(CompileError) as caught:
+        with limits.using_jobs(count), pytest.raises(CompileError) as caught:
             upstream.run_passes(module, "builtin.module(func.func(ownership-based-buffer-deallocation))", "pass")
         found.append([str(diagnostic) for diagnostic in caught.value.diagnostics])
     assert len(found[0]) == 4 * upstream.FUNCTIONS_PER_THREAD
@@ -193,7 +193,7 @@ def test_commands_take_jobs(
     counts: list[int] = []
 
     def compiled(options: object) -> int:
-        counts.append(threads.active_jobs())
+        counts.append(limits.active_jobs())
         return 0
 
     monkeypatch.setattr(compile_command, "_compile", compiled)

@@ -46,6 +46,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dims": "N=3"}, InputError, "dims must be a mapping from names of extents, but got 'N=3'"),
     ({"profile": 3}, InputError, "'profile' must be a text, but got 3"),
     ({"signature": None}, InputError, "'signature' must be a text, but got None"),
+    ({"branches": {"c": 1}}, InputError, "branches must have True or False for names, but got 1 for 'c'"),
     ({"target": 3}, InputError, "'target' must be a text, but got 3"),
     ({"progress": "bar"}, InputError, "progress must be a function of a text, but got 'bar'"),
     ({"threads": 0}, CompileError, "threads must be an integer from 1 to 256, but got 0"),
@@ -72,7 +73,7 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
     if options.keys() <= {"fallback", "threads"}:
         with pytest.raises(error, match=message):
             CompileOptions.of(options, torch_backend.OPTIONS, "torch.compile")
-    imported = {"batch", "dims", "profile", "signature", "trust"}
+    imported = {"batch", "dims", "profile", "signature", "branches", "trust"}
     if options.keys() <= imported:
         with pytest.raises((InputError, ImportModelError), match=message.partition(" or ")[0]):
             read_model(files["open"], ImportOptions(**options))
@@ -94,7 +95,7 @@ def test_options_are_one_object(files: Mapping[str, Path]) -> None:
 
 def test_the_key_of_the_cache_has_every_option_that_changes_code() -> None:
     others: dict[str, Any] = {"target": "generic", "threads": 2, "batch": 3, "dims": {"N": 3}, "profile": "tflite"}
-    others |= {"signature": "s", "trust": True, "fallback": "none", "tune": True}
+    others |= {"signature": "s", "branches": {"c": True}, "trust": True, "fallback": "none", "tune": True}
     others |= {"workspaces": 2, "cache": False, "externals": {"npu": "lib.so"}, "jobs": 2, "progress": print}
     assert others.keys() == vars(CompileOptions()).keys()
     own = CompileOptions().text()
@@ -126,6 +127,7 @@ def test_import_functions(files: Mapping[str, Path]) -> None:
         ),
         ("open", {"dims": {"M": 2}}, "dims must name open extents of inputs, but got M"),
         ("open", {"signature": "main"}, "'signature' must be given with a .tflite file, but got 'main'"),
+        ("open", {"branches": {"c": True}}, "branches must name conditions of If nodes, but got c"),
         ("open", {"profile": "x"}, "profile of a .onnx file must be ort or ort-accuracy-0 or .*, but got 'x'"),
         ("module", {"batch": 3}, "batch must be 1 for a .mlir file, which leaves no extent open, but got 3"),
         ("module", {"dims": {"N": 3}}, "a .mlir file leaves no extent open for dims, but got N"),
@@ -139,7 +141,8 @@ def test_what_nothing_would_use(
         qdialect.compile(files[name], **options)
     with pytest.raises((InputError, ImportModelError), match=message):
         read_model(files[name], ImportOptions(**options))
-    flags = [f"--{key}={value}" for key, value in options.items() if key != "dims"]
+    flags = [f"--{key}={value}" for key, value in options.items() if key not in ("dims", "branches")]
+    flags += [f"--branch={key}={int(value)}" for key, value in options.get("branches", {}).items()]
     flags += [f"--dim={key}={value}" for key, value in options.get("dims", {}).items()]
     assert import_model.main([str(files[name]), *flags]) == 1
     assert message.partition(" .*")[0].partition("'")[0] in capsys.readouterr().err

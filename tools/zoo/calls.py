@@ -9,7 +9,7 @@ from qdialect.bench.engines.inductor import InductorSession, package_of
 from qdialect.bench.engines.litert import LiteRtSession
 from qdialect.bench.engines.onnx_runtime import OnnxRuntimeSession
 from qdialect.bench.engines.open_vino import OpenVinoSession
-from qdialect.bench.frameworks.runner import Array, imported
+from qdialect.bench.frameworks import Array, imported
 
 INDUCTOR = "inductor"
 """PyTorch's compiler, whose packages are made before anything is timed."""
@@ -18,6 +18,8 @@ TIMED = {".onnx": ("onnx_runtime", "open_vino"), ".tflite": ("litert", "open_vin
 
 Call = Callable[[], None]
 
+_ROWS_OF_BYTES = 4
+"""The `accuracy_level` of MatMulNBits at which rows are quantized."""
 _SETTINGS = {
     "INFERENCE_NUM_THREADS": 1,
     "NUM_STREAMS": 1,
@@ -52,8 +54,16 @@ def _onnx_runtime(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) 
 def _open_vino(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Call:
     """An infer request with its tensors, tuned for the latency of one call."""
     package = imported("openvino")
-    compiled = package.Core().compile_model(path, "CPU", _SETTINGS)
+    # By default it quantizes the rows that meet weights of few bits: the function of level 4.
+    rows = {} if path.endswith(".onnx") and _quantizes_rows(path) else {"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+    compiled = package.Core().compile_model(path, "CPU", {**_SETTINGS, **rows})
     return OpenVinoSession(package, compiled, inputs, outputs).call
+
+
+def _quantizes_rows(path: str) -> bool:
+    """Whether the products of a model in ONNX are of level 4."""
+    attributes = (one for node in imported("onnx").load(path).graph.node for one in node.attribute)
+    return any(one.name == "accuracy_level" and one.i == _ROWS_OF_BYTES for one in attributes)
 
 
 def _inductor(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Call:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect.bench.child import Ended, Limits, run
-from qdialect.bench.engines.inductor import package_of
+from qdialect.bench.engines.inductor import failure_of, package_of
 from tools.zoo import results
 from tools.zoo.calls import INDUCTOR, TIMED
 from tools.zoo.flows.files import Files
@@ -18,7 +18,6 @@ from tools.zoo.table import Entry
 Run = Callable[[str, list[str], Limits], Ended]
 
 _MAKE, _MEASURE, _TIME = (f"tools.zoo.{name}_model" for name in ("make", "measure", "time"))
-_PACKAGE = "qdialect.bench.engines.inductor"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,9 @@ class Campaign:
         """Compile what inductor is timed on, in a process and a time of its own; why there is none, if it fails."""
         if INDUCTOR not in TIMED[model.suffix]:
             return {}
-        failure = self.run(_PACKAGE, [str(model), str(package_of(model))], self.limits).failure
+        failure = failure_of(
+            lambda module, arguments: self.run(module, arguments, self.limits), model, package_of(model)
+        )
         return {INDUCTOR: f"{INDUCTOR}: {failure}"} if failure else {}
 
     def _made(self, entry: Entry, files: Files) -> Result | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 import qdialect
 from qdialect.bench import frameworks, truth, units
-from qdialect.bench.frameworks.runner import Array, Runner
+from qdialect.bench.frameworks import Array, Runner
 from qdialect.bench.units.agreement import difference, distance
 from qdialect.support.diagnostics import QDialectError
 from qdialect.support.interface import Port

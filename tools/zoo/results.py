@@ -51,6 +51,8 @@ class Result:
     """What brings the truth to our results, where these are further from it; see `units.flipped_ties`."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of a call by engine."""
+    peak: float = 0.0
+    """Multiply-accumulates per second of the bare loop meanwhile, in one state of the clock; 0 if unknown."""
     untimed: dict[str, str] = field(default_factory=dict[str, str])
     """Why an engine could not be timed."""
     notes: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from qdialect.bench.goals import AHEAD
+from qdialect.bench.report import states
 from tools.zoo.markdown import ABSENT, escaped, table
 from tools.zoo.results import OURS, Result
 
@@ -46,6 +47,9 @@ def times(results: Sequence[Result]) -> Iterator[str]:
     rows = [_row(flow, [found for result, found in leads if result.flow == flow]) for flow in flows]
     yield "## Times\n"
     yield "The factor is the time of the fastest other engine divided by ours.\n"
+    rates = [result.peak for result, _ in leads if result.peak]
+    if rates:
+        yield f"The bare loop ran at {states(rates)}.\n"
     yield table(_HEAD, [*rows, _row("all", [found for _, found in leads])])
     behind = sorted(((result, found) for result, found in leads if found.factor < AHEAD), key=lambda one: one[1].factor)
     if behind:

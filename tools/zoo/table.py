@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.zoo.flows.registry import DYNAMIC, PT2E, STATIC, TFLITE
+from tools.zoo.flows.registry import BLOCKS, DYNAMIC, PT2E, STATIC, TFLITE, TORCHAO
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ _TFLITE_DYNAMIC = (
     *("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_lstm", "keras_gru", "keras2_lstm"),
 )
 
+_DECODERS = ("llama", "llama_step", "qwen", "qwen_step", "gemma", "gemma_step")
+
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
 _INTEGER, _DYNAMIC_RANGE = TFLITE
 
@@ -51,6 +53,7 @@ def entries() -> list[Entry]:
         *((_STATIC, flow) for flow in STATIC),
         *((_DYNAMIC, flow) for flow in DYNAMIC),
         *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
+        *((_DECODERS, flow) for flow in (*BLOCKS, *TORCHAO)),
         *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),
     ]
     order: dict[str, list[Entry]] = {}

@@ -8,6 +8,9 @@ from pathlib import Path
 from statistics import median
 
 import qdialect
+from qdialect import targets
+from qdialect.bench.clock import Clock, agree, common_state
+from qdialect.bench.throughput import bare_loop
 from qdialect.bench.worker import measure
 from tools.zoo import calls
 from tools.zoo.calls import Call
@@ -40,14 +43,20 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
             untimed[name] = failure(name, error)
         else:
             found[name] = call
-    return replace(start, times=alternated(found, _SECONDS), untimed=untimed)
+    times, peak = alternated(found, _SECONDS, Clock(bare_loop(targets.host())))
+    return replace(start, times=times, peak=peak, untimed=untimed)
 
 
-def alternated(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
-    """Seconds of each call, the median of some rounds; each round calls one after the other.
+def alternated(calls: Mapping[str, Call], seconds: float, clock: Clock) -> tuple[dict[str, float], float]:
+    """Seconds of each call, the median of some rounds of one state of the clock, and the bare loop's rate in it.
 
-    `seconds` are what all rounds take for one of them.
+    Each round calls one after the other; `seconds` are what all rounds take for one of them.
     """
     share = seconds / _ROUNDS
-    rounds = [{name: measure(call, share).median for name, call in calls.items()} for _ in range(_ROUNDS)]
-    return {name: median(found[name] for found in rounds) for name in calls}
+    rounds = [
+        clock.sample(lambda: {name: measure(call, share).median for name, call in calls.items()})
+        for _ in range(_ROUNDS)
+    ]
+    state = common_state([one.rate for one in rounds])
+    within = [one.found for one in rounds if agree(one.rate, state)]
+    return {name: median([found[name] for found in within]) for name in calls}, state

@@ -3,14 +3,15 @@
 ``python -m qdialect.bench.engines.inductor MODEL PACKAGE`` compiles a ``.pt2`` archive, or an ONNX graph as a program
 of PyTorch, with ``weights_f32`` behind it weights of few bits as f32 numbers.  The program is frozen, so that weights
 are packed and quantized patterns become oneDNN's operators; max-autotune takes products of inductor's own templates
-where they are faster; the wrapper is C++.
+where they are faster; the wrapper is C++.  ``fixed`` behind them compiles without max-autotune.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ LIMITS = child.Limits(900.0, 20.0)
 """Of a compilation."""
 
 _FORMS = ("onnx", "function_onnx")
-_FOLDED = "weights_f32"
-_OPTIONS = {"freezing": True, "max_autotune": True, "cpp_wrapper": True}
+_FOLDED, _FIXED = "weights_f32", "fixed"
+_MIDDLE = 128
 _LONGEST = 300
 
 
@@ -62,8 +63,7 @@ class Inductor:
         if case.kind not in ("transformer", "function"):
             return {}
         found = known_forms(case, _FORMS)
-        has_few_bits = case.name.startswith(tuple(LANGUAGE_LAYERS))
-        return found | ({_FOLDED: "onnx"} if has_few_bits else {})
+        return found | ({_FOLDED: "onnx"} if case.name in LANGUAGE_LAYERS else {})
 
     def load(self, case: Case, variant: str, threads: int) -> InductorSession:
         self._torch.set_num_threads(threads)
@@ -71,28 +71,59 @@ class Inductor:
         with tempfile.TemporaryDirectory(prefix="qdialect-inductor-") as folder:
             package = Path(folder) / "package.pt2"
             # On the cores and with the number of threads of this process.
-            ended = child.run(__name__, [form.model, str(package), *[variant] * (variant == _FOLDED)], LIMITS, {})
-            if ended.failure:
-                raise EngineError(f"compiling {ended.failure}")
+            compiles = partial(child.run, limits=LIMITS, settings={})
+            failure = failure_of(compiles, Path(form.model), package, *[variant] * (variant == _FOLDED))
+            if failure:
+                raise EngineError(f"compiling {failure}")
             # Its code is mapped: the files may go.
             return InductorSession(self._torch, package, form.inputs())
 
 
-def compile_package(model: Path, package: Path, *, is_folded: bool = False) -> None:
+def failure_of(run: Callable[[str, list[str]], child.Ended], model: Path, package: Path, *options: str) -> str:
+    """Why no package was written by a process that `run` starts; empty where there is one.
+
+    Max-autotune ends the process for some programs, which are then compiled without.
+    """
+    for more in ((), (_FIXED,)):
+        ended = run(__name__, [str(model), str(package), *options, *more])
+        if not ended.failure or ended.is_late:
+            break
+    return ended.failure
+
+
+def compile_package(model: Path, package: Path, *, is_folded: bool = False, is_tuned: bool = True) -> None:
     """Write the package of a model; raises whatever PyTorch raises for it."""
     torch = foreign("torch")
     if model.suffix == ".pt2":
         program = foreign("qdialect.bench.frameworks.pytorch").program(str(model))
+        make_unsigned(torch, program)
     else:
         program = foreign("qdialect.bench.torch_program").exported(model, is_folded=is_folded)
+    options = {"freezing": True, "max_autotune": is_tuned, "cpp_wrapper": True}
     with torch.no_grad():
-        torch._inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=_OPTIONS)
+        torch._inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=options)
+
+
+def make_unsigned(torch: Any, program: Any) -> None:
+    """The same numbers by unsigned bytes where activations are signed: oneDNN's quantized operators take no others."""
+    kinds = torch.ops.quantized_decomposed
+    quantize, dequantize = kinds.quantize_per_tensor.default, kinds.dequantize_per_tensor.default
+    for node in program.graph.nodes:
+        readers = list(node.users)
+        if node.target is not quantize or any(one.target is not dequantize for one in readers):
+            continue
+        for one in (node, *readers):
+            data, scale, zero, low, high, dtype = one.args
+            if dtype is torch.int8:
+                one.args = data, scale, zero + _MIDDLE, low + _MIDDLE, high + _MIDDLE, torch.uint8
 
 
 def main(arguments: Sequence[str]) -> str | None:
     """Compile a package; the reason in a line where PyTorch cannot."""
     try:
-        compile_package(Path(arguments[0]), Path(arguments[1]), is_folded=_FOLDED in arguments[2:])
+        compile_package(
+            Path(arguments[0]), Path(arguments[1]), is_folded=_FOLDED in arguments, is_tuned=_FIXED not in arguments
+        )
     # Whatever PyTorch raises; the reader of the results is told.
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST]}"

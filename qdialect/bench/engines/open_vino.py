@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from qdialect.bench.cases import Array, Case, foreign, known_forms
+from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 _FORMS = ("qdq", "qdq_one_rounding", "onnx", "function_onnx")
 _LAYOUT = "qdq_layout"
+# By default it quantizes the rows that meet weights of few bits, which is another function.
+_FLOAT_ROWS = "f32_rows"
 
 
 class OpenVinoSession:
@@ -52,6 +55,8 @@ class OpenVino:
         if "qdq_nhwc" in case.forms:
             # Transposes in the model would stop its fusions; these are the engine's own.
             found[_LAYOUT] = "qdq_nhwc"
+        if case.name in LANGUAGE_LAYERS:
+            found[_FLOAT_ROWS] = "onnx"
         return found | ({"add": "call_onnx"} if case.kind == "call" else {})
 
     def load(self, case: Case, variant: str, threads: int) -> OpenVinoSession:
@@ -63,6 +68,7 @@ class OpenVino:
             "PERFORMANCE_HINT": "LATENCY",
             # The default may be bfloat16, which is another function.
             "INFERENCE_PRECISION_HINT": "f32",
+            **({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0} if variant == _FLOAT_ROWS else {}),
         }
         compiled = self._core.compile_model(self._model(case, variant), "CPU", settings)
         return OpenVinoSession(self._package, compiled, form.inputs(), form.outputs())
@@ -71,7 +77,7 @@ class OpenVino:
         if variant == "add":
             return self._smallest()
         if variant != _LAYOUT:
-            return self._core.read_model(case.forms[variant].model)
+            return self._core.read_model(case.forms[self.variants(case)[variant]].model)
         model = self._core.read_model(case.forms["qdq"].model)
         steps = self._preprocess.PrePostProcessor(model)
         ends = [steps.input(0)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from qdialect.bench.frameworks.runner import Runner
+from numpy.typing import NDArray
 
 # Suffix: the framework whose model it is, a module here.
 OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
@@ -28,3 +29,19 @@ def load_plain(path: str, suffix: str) -> Runner | None:
         return None
     module: Any = import_module(f"{__name__}.onnx_runtime")
     return module.load_plain(path)
+
+
+# What a model in a framework is to a measurement.
+
+Array = NDArray[Any]
+
+Sample = tuple[Array, ...]
+"""Inputs in the order of the model."""
+
+Runner = Callable[[Sequence[Array]], list[Array]]
+"""Inputs in the order of the model to its outputs."""
+
+
+def imported(name: str) -> Any:
+    """A module of a package whose types are not known, by its dotted name; raises `ImportError` where it is absent."""
+    return import_module(name)

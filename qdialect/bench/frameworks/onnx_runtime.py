@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect.bench.frameworks.runner import Array, Runner, imported
+from qdialect.bench.frameworks import Array, Runner, imported
 
 _ERRORS_ONLY = 3
 

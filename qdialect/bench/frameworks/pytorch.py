@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qdialect.bench.frameworks.runner import Array, Runner, imported
+from qdialect.bench.frameworks import Array, Runner, imported
 
 
 def tensors(arrays: Sequence[NDArray[Any]]) -> tuple[Tensor, ...]:

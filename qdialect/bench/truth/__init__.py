@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from qdialect.bench.frameworks.runner import Runner
+from qdialect.bench.frameworks import Runner
 
 _MODULES = {".onnx": "onnx_truth", ".pt2": "torch_truth", ".tflite": "tflite_truth"}
 

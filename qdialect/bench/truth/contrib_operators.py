@@ -75,6 +75,32 @@ class QLinearSoftmax(Quantizing):
         return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
 
 
+class MatMulNBits(OpRun):
+    """Rows are taken as they are, at every level."""
+
+    op_domain = "com.microsoft"
+
+    def _run(self, rows: Array, packed: Array, scales: Array, *rest: Array | None, **attributes: Any) -> Result:
+        zeros, groups, bias = (*rest, None, None, None)[:3]
+        if groups is not None:
+            raise NotImplementedError("MatMulNBits with g_idx")
+        outputs, bits, block = (attributes[name] for name in ("N", "bits", "block_size"))
+        scales = scales.reshape(outputs, -1, 1)
+        middle = np.array(1 << bits - 1) if zeros is None else _unpacked(zeros.reshape(outputs, -1), bits)
+        if zeros is not None:
+            middle = middle[:, : scales.shape[1], None]
+        blocks = (_unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
+        product = rows @ blocks.reshape(outputs, -1)[:, : attributes["K"]].T
+        return (product if bias is None else product + bias,)
+
+
+def _unpacked(packed: Array, bits: int) -> Array:
+    """Unsigned values of 2, 4 or 8 bits, the first in the lowest bits of a byte, in float64."""
+    parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
+    unpacked: Array = parts.reshape(*packed.shape[:-1], -1).astype(np.float64)
+    return unpacked
+
+
 class QLinearWhere(Quantizing):
     op_domain = "com.microsoft"
 
@@ -230,4 +256,5 @@ CONTRIB_OPERATORS = (
     *(QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearWhere, QLinearConcat, QGemm),
     *(QLinearAveragePool, QLinearGlobalAveragePool),
     *(MatMulIntegerToFloat, DynamicQuantizeMatMul, DynamicQuantizeLSTM, SkipLayerNormalization),
+    MatMulNBits,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from qdialect.bench.frameworks.runner import Array, Runner, imported
+from qdialect.bench.frameworks import Array, Runner, imported
 from qdialect.bench.truth import NoTruthError
 from qdialect.bench.truth.onnx_operators import OPERATORS
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import tflite
 
-from qdialect.bench.frameworks.runner import Array
+from qdialect.bench.frameworks import Array
 from qdialect.bench.truth import NoTruthError
-from qdialect.bench.truth.tflite_grid import is_quantized, on_grid, on_range
-from qdialect.bench.truth.tflite_node import Evaluator, Node, activated
+from qdialect.bench.truth.tflite_node import Evaluator, Node, activated, is_quantized, on_grid, on_range
 from qdialect.frontends.tflite.flatbuffer.model import Tensor
 
 # Operands by where UNIDIRECTIONAL_SEQUENCE_LSTM has them; gates stand in the order i, f, g and o.

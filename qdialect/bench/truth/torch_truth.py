@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
+from qdialect.bench.frameworks import Array, Runner, imported
 from qdialect.bench.frameworks.pytorch import leaves, program, tensors
-from qdialect.bench.frameworks.runner import Array, Runner, imported
 from qdialect.bench.truth.tracing import traced
 
 
@@ -27,6 +27,10 @@ def load(path: str) -> Runner:
         return [np.asarray(leaf.numpy(), np.float64) for leaf in leaves(found)]
 
     return run
+
+
+# Of results, which are float64, and of tensors that a program checks.
+_DTYPES = ("out_dtype", "output_dtype", "dtype", "device", "layout")
 
 
 @contextmanager
@@ -54,7 +58,7 @@ class _InDouble(fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         own = _QUANTIZATIONS.get(str(target).rpartition(".")[0])
         if own is not None:
-            return own(*args, **{name: value for name, value in kwargs.items() if name != "out_dtype"})
+            return own(*args, **{name: value for name, value in kwargs.items() if name not in _DTYPES})
         return super().call_function(target, _widened(args), _widened(kwargs))
 
 
@@ -109,8 +113,49 @@ def _choose(data: Tensor, low: int, high: int, smallest: float, dtype: torch.dty
     return torch.tensor(scale, dtype=torch.float64), torch.tensor(zero_point)
 
 
+# torchao's: the scales of blocks.
+
+
+def _by_element(parameters: Tensor, data: Tensor, block: Sequence[int]) -> Tensor:
+    """A parameter of each block for each element of `data`."""
+    found = parameters.double().reshape([extent // size for extent, size in zip(data.shape, block, strict=True)])
+    for axis, size in enumerate(block):
+        found = found.repeat_interleave(size, axis)
+    return found
+
+
+def _dequantize_blocks(data: Tensor, block: Sequence[int], scales: Tensor, zeros: Tensor | None, *_: Any) -> Tensor:
+    values = data.double() if zeros is None else data.double() - _by_element(zeros, data, block)
+    return values * _by_element(scales, data, block)
+
+
+def _quantize_blocks(
+    data: Tensor, block: Sequence[int], scales: Tensor, zeros: Tensor | None, dtype: Any, low: int, high: int
+) -> Tensor:
+    rounded = torch.round(data.double() / _by_element(scales, data, block))
+    return (rounded if zeros is None else rounded + _by_element(zeros, data, block)).clamp(low, high).to(dtype)
+
+
+def _choose_rows(
+    data: Tensor, kind: str, block: Sequence[int], dtype: Any, low: int, high: int, smallest: float, *_: Any
+) -> tuple[Tensor, Tensor]:
+    """Symmetric, of whole rows: the largest number lies at the middle of the range's last two values."""
+    if kind != "SYMMETRIC" or tuple(block) != (*[1] * (data.dim() - 1), data.shape[-1]):
+        raise NotImplementedError(f"{kind} parameters of blocks {list(block)}")
+    scales = (data.double().abs().amax(-1, keepdim=True) * 2 / (high - low)).clamp(min=smallest)
+    return scales, torch.zeros(scales.shape, dtype=torch.int8)
+
+
+def _unchecked(*_: Any) -> None:
+    """What a program asserts of float32 tensors."""
+
+
 _QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {
     "quantized_decomposed.dequantize_per_tensor": _dequantize,
     "quantized_decomposed.dequantize_per_channel": _dequantize_channels,
     "quantized_decomposed.choose_qparams": _choose,
+    "torchao.dequantize_affine": _dequantize_blocks,
+    "torchao.quantize_affine": _quantize_blocks,
+    "torchao.choose_qparams_affine": _choose_rows,
+    "aten._assert_tensor_metadata": _unchecked,
 }

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 import qdialect
 from qdialect.bench import frameworks, truth
-from qdialect.bench.frameworks.runner import Array, Runner, Sample
+from qdialect.bench.frameworks import Array, Runner, Sample
 from qdialect.bench.truth.tracing import Exact, tracing
 from qdialect.bench.units.agreement import Agreement, Cause, Ties, agreement, causes, difference, ties
-from qdialect.bench.units.network import Cut, Network
 
 _MODULES = {".onnx": "onnx_units", ".pt2": "torch_units", ".tflite": "tflite_units"}
 # Behind the last quantized tensor floats are left, which are rounded in another order.
@@ -249,3 +248,41 @@ def _forced(
     with tracing(forced) as trace:
         outputs = exact(sample)
     return outputs, {name: trace.exact[name] for name in network.quantized}
+
+
+# What a model of any format is to the measurement of units.
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A network cut at its quantized tensors."""
+
+    given: tuple[str, ...]
+    """What the units read: inputs of the network and quantized tensors, in the order of the model."""
+    integer: tuple[str, ...] = ()
+    """The quantized tensors that the framework computes with an integer kernel or a table."""
+
+
+class Network(Protocol):
+    """A model with tensors that are computed from its inputs and quantized."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its inputs."""
+        ...
+
+    @property
+    def quantized(self) -> tuple[str, ...]:
+        """The names of its quantized tensors, as the truth of this format notes them."""
+        ...
+
+    def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
+        """Write a model that gives the quantized tensors too, after its own outputs."""
+        ...
+
+    def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
+        """Write a model that gives nothing but the quantized tensors, each computed from others that are its inputs.
+
+        `tensors` has inputs and quantized tensors of one run.
+        """
+        ...

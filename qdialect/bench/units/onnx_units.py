@@ -11,8 +11,8 @@ from pathlib import Path
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 
-from qdialect.bench.frameworks.runner import Array, imported
-from qdialect.bench.units.network import Cut
+from qdialect.bench.frameworks import Array, imported
+from qdialect.bench.units import Cut
 
 _GIVEN = ".given"
 _QUANTIZATIONS = ("QuantizeLinear", "DequantizeLinear")

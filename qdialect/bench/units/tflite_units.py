@@ -10,10 +10,9 @@ from typing import Any
 
 from flatbuffers import Builder
 
-from qdialect.bench.frameworks.runner import Array
-from qdialect.bench.truth.tflite_grid import is_quantized
-from qdialect.bench.truth.tflite_node import traced_name
-from qdialect.bench.units.network import Cut
+from qdialect.bench.frameworks import Array
+from qdialect.bench.truth.tflite_node import is_quantized, traced_name
+from qdialect.bench.units import Cut
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from qdialect.bench.frameworks import Array, imported
 from qdialect.bench.frameworks.pytorch import program, tensors
-from qdialect.bench.frameworks.runner import Array, imported
 from qdialect.bench.truth.torch_truth import is_quantization
-from qdialect.bench.units.network import Cut
+from qdialect.bench.units import Cut
 
 _GIVEN = "_given"
 

@@ -7,8 +7,7 @@ import sys
 
 from qdialect import targets
 from qdialect.cli import terminal
-from qdialect.cli.demo import layers, network
-from qdialect.cli.demo.printing import heading, say
+from qdialect.cli.demo import heading, layers, network, say
 
 
 def main() -> int:

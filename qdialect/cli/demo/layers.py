@@ -14,7 +14,7 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import LeakyMode
 from qdialect.bench import throughput
 from qdialect.cli import terminal
-from qdialect.cli.demo.printing import heading, op_names, say, show_ir
+from qdialect.cli.demo import heading, op_names, say, show_ir
 from qdialect.dialect import Conv2DOp, HardswishOp, LeakyReluOp, MulOp, RequantizeOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import func, ir

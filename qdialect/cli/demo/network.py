@@ -19,7 +19,7 @@ from qdialect.aot.headers import c_header
 from qdialect.aot.linking import c_compiler
 from qdialect.bench import models, throughput
 from qdialect.cli import terminal
-from qdialect.cli.demo.printing import heading, op_names, say
+from qdialect.cli.demo import heading, op_names, say
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir import context

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from qdialect.aot.object_file import disassembly, object_code
 from qdialect.bench.core_model.kernel_cycles import KernelCycles, counted, kernel_cycles, resources
 from qdialect.bench.core_model.occupations import simplified
 from qdialect.bench.core_model.profile import CallProfile, Profile, core_of, profile_ops
-from qdialect.cli.explorer import assembly
 from qdialect.dialect import AnyFused
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.driver.fallback import division_of, region_of
@@ -22,7 +22,7 @@ from qdialect.frontends.model_files import format_of
 from qdialect.frontends.planning.partition import divide
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import key_of, names_of
+from qdialect.ir.context import key_of, names_of
 from qdialect.ir.module_text import Printing
 from qdialect.lowering.cost import variants
 from qdialect.lowering.ir.functions import entry, functions, has_body, name_of
@@ -226,12 +226,12 @@ class _Network:
         return [self._first + number for number, call in enumerate(self.calls) if names & set(call.names)]
 
     def _add_kernels(self, found: Explored) -> None:
-        code = {name: body for name, body in assembly.functions(self._disassembly()) if name.startswith(KERNEL)}
+        code = {name: body for name, body in bodies_of_functions(self._disassembly()) if name.startswith(KERNEL)}
         texts = {phase: _texts(self._phases[phase].module) for phase in _PHASES}
         used = self._resources()
         for number, name in dict(zip((call.kernel for call in self.calls), self._names, strict=True)).items():
             call, body = self.calls[number], code.get(name, [])
-            loop = assembly.hottest(name, body)
+            loop = hottest(name, body)
             cycles = self._cycles.get(number)
             found.kernels[self._prefix + name] = {
                 "tile": self._tile(call, cycles),
@@ -314,5 +314,82 @@ def _lines(function: ir.Operation) -> list[str]:
     return [_LONG.sub(r"\1 ...>", text.strip()) for text in texts]
 
 
-def _assembly(body: Sequence[assembly.Instruction]) -> str:
+def _assembly(body: Sequence[Instruction]) -> str:
     return "\n".join(f"{one.address:6x}  {one.mnemonic:16} {one.operands}".rstrip() for one in body)
+
+
+# The loops of compiled functions, from their disassembly.
+
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
+_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t((?:data16 |cs )*\S+)\s*(.*)$")
+_NOTHING = re.compile(r"(?:data16 |cs )*nop[wl]?|xchg")
+_DOTS = re.compile(r"vpdp|tdp|v?pmadd")
+_PRODUCT = re.compile(r"v?pmul|vfn?m(?:add|sub)|v?mulp")
+_VECTOR = re.compile(r"v|p[a-z]|tile|tdp|[a-z]+ps$")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A line of a disassembly."""
+
+    address: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def goes_back_to(self) -> int | None:
+        """Where a jump backwards ends; None for everything else."""
+        if not self.mnemonic.startswith("j") or not self.operands.split():
+            return None
+        target = self.operands.split()[0]
+        found = int(target, 16) if re.fullmatch(r"[0-9a-f]+", target) else self.address + 1
+        return found if found <= self.address else None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of a function, without what only fills space."""
+
+    function: str
+    body: tuple[Instruction, ...]
+
+    def count(self, mnemonic: str) -> int:
+        """How many of its instructions are of this kind."""
+        return sum(instruction.mnemonic == mnemonic for instruction in self.body)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many instructions it has of each kind, the most first."""
+        return dict(Counter(instruction.mnemonic for instruction in self.body).most_common())
+
+    @property
+    def work(self) -> tuple[int, ...]:
+        """How many of its instructions are dot products, other products and others on vectors."""
+        kinds = (_DOTS, _PRODUCT, _VECTOR)
+        return tuple(sum(bool(kind.match(one.mnemonic)) for one in self.body) for kind in kinds)
+
+
+def bodies_of_functions(disassembly: str) -> Iterator[tuple[str, list[Instruction]]]:
+    """Name and instructions of each function of objdump's output."""
+    name, body = "", list[Instruction]()
+    for line in disassembly.splitlines():
+        if start := _FUNCTION.match(line):
+            yield name, body
+            name, body = start[1], []
+        elif found := _INSTRUCTION.match(line):
+            body.append(Instruction(int(found[1], 16), found[2], found[3]))
+    yield name, body
+
+
+def innermost_loops(name: str, body: Sequence[Instruction]) -> Iterator[Loop]:
+    """The loops of a function that have no loop inside: what lies between a jump backwards and where it ends."""
+    spans = [(start, one.address) for one in body if (start := one.goes_back_to) is not None]
+    for start, end in spans:
+        if not any(start <= other[0] and other[1] <= end and other != (start, end) for other in spans):
+            inside = (one for one in body if start <= one.address <= end)
+            yield Loop(name, tuple(one for one in inside if not _NOTHING.fullmatch(one.mnemonic)))
+
+
+def hottest(name: str, body: Sequence[Instruction]) -> Loop | None:
+    """The innermost loop with the most dot products, or else products, or vectors; None where there is no loop."""
+    return max(innermost_loops(name, body), key=lambda loop: (*loop.work, -len(loop.body)), default=None)

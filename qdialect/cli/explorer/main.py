@@ -14,7 +14,7 @@ from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.frontends.building.checks import GraphNode
 from qdialect.frontends.model_files import FORMATS, format_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import names_of
+from qdialect.ir.context import names_of
 from qdialect.lowering.ir.functions import MAIN, functions, has_body, name_of
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower

@@ -23,9 +23,9 @@ from qdialect.runtime.padded import PaddedNetwork, Padding, best
 from qdialect.runtime.shaped import KnownLengths, Lengths, Ranges, given_extents, named_extents
 from qdialect.support.diagnostics import CompileError, QDialectError
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.limits import active_jobs, using_jobs
 from qdialect.support.log import LOG
 from qdialect.support.options import CompileOptions
-from qdialect.support.threads import active_jobs, using_jobs
 
 if TYPE_CHECKING:
     from qdialect.cache.store import Store

@@ -84,9 +84,9 @@ class Site:
         """Raise `CompileError`: `reason` is what stands against padding."""
         raise op_error(self.op, f"must compute each entry of an open extent alone, but {reason}")
 
-    def refuse_axes(self, axes: Sequence[int], what: str, operand: int = 0) -> None:
-        """Refuse dimensions of an operand that vary."""
-        for axis in sorted(self.axes[operand].intersection(axes)):
+    def refuse_axes(self, axes: Sequence[int], what: str) -> None:
+        """Refuse dimensions of the first operand that vary."""
+        for axis in sorted(self.axes[0].intersection(axes)):
             self.refuse(f"{what} dimension {axis}, which varies")
 
     def expect(self, axes: Axes) -> None:

@@ -44,9 +44,10 @@ class OnnxDivision(PlannedDivision):
         profile: str = ORT.name,
         batch: int = 1,
         dims: Mapping[str, int] = MappingProxyType({}),
+        branches: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
-        read = read_model(source, batch=batch, dims=dims)
+        read = read_model(source, batch=batch, dims=dims, branches=branches)
         self.name, self._size, self._profile = read.name, read.size, profile or ORT.name
         self._models = SubModels(read.proto, read.graph.inputs)
         self._graph = self._with_types(read.graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdialect.arithmetic.profiles import ONNX_PROFILES, ORT
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building.checks import (
     Array,
     Budget,
@@ -26,7 +27,14 @@ from qdialect.frontends.building.checks import (
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
-from qdialect.frontends.onnx.inlining import known_conditions, take_branches
+from qdialect.frontends.onnx.inlining import (
+    RunTimeCondition,
+    computing,
+    first_condition,
+    is_branching,
+    known_conditions,
+    take_branches,
+)
 from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel, group_kernels
@@ -43,8 +51,10 @@ if TYPE_CHECKING:
 
 _F32 = 1
 """The number of the type in the schema."""
-_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32", "f16", "bf16")
 
+_CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 says which branch is taken"
+_SMALL = tuple(NUMPY_DTYPES[name] for name in SMALL_FLOATS)
 _TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Slice", "Tile", "TopK", "Upsample")
 """Operators that may give no elements of a tensor that has some."""
 
@@ -56,6 +66,7 @@ def import_onnx(
     profile: str = ORT.name,
     batch: int = 1,
     dims: Mapping[str, int] = MappingProxyType({}),
+    branches: Mapping[str, bool] = MappingProxyType({}),
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
 
@@ -66,14 +77,15 @@ def import_onnx(
     Arguments and results keep the model's order, shapes and types; their attribute is `qnn.name`.  Extents that the
     model leaves open are looked up in `dims`, by their name or as ``INPUT:AXIS``; a first one that is not there is
     `batch`.  Operators between DequantizeLinear and QuantizeLinear become the integer ops that ONNX Runtime's default
-    optimization makes of them.  Every op is located at the name of the tensor it computes.
+    optimization makes of them.  Every op is located at the name of the tensor it computes.  `branches` are values of
+    conditions of If nodes, by name.
 
     Raises `ImportModelError` for a file that is damaged or lacks its external data, for extents that stay open, where
     the package `onnx` is not installed, and for a model with nodes that the dialect cannot express; then every such
     node is a note.
     """
     extents = Extents(batch, dims)
-    read = _read(source, extents)
+    read = _read(source, extents, branches)
     check_profile(profile, tuple(ONNX_PROFILES))
     planner = OnnxPlanner(read.graph, read.name, read.size, profile)
     try:
@@ -95,29 +107,69 @@ class ReadModel:
 
 
 def read_model(
-    source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+    source: str | Path | bytes,
+    *,
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
+    branches: Mapping[str, bool] = MappingProxyType({}),
 ) -> ReadModel:
     """The model of an .onnx file; raises `ImportModelError` for one that cannot be read."""
-    return _read(source, Extents(batch, dims))
+    return _read(source, Extents(batch, dims), branches)
 
 
 def nodes_of(
-    source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+    source: str | Path | bytes,
+    *,
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
+    branches: Mapping[str, bool] = MappingProxyType({}),
 ) -> tuple[GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    nodes = _read(source, Extents(batch, dims)).graph.nodes
+    nodes = _read(source, Extents(batch, dims), branches).graph.nodes
     return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in nodes)
 
 
-def _read(source: str | Path | bytes, extents: Extents) -> ReadModel:
+_MOST_CONDITIONS = 4
+"""That are known at run time: a network is compiled for every combination of their values."""
+
+
+def run_time_condition(
+    source: Path, *, batch: int, dims: Mapping[str, int], branches: Mapping[str, bool]
+) -> RunTimeCondition | None:
+    """What the first If node reads whose branch is chosen at run time; None where there is none, or there are too many.
+
+    Raises `ImportModelError` for a file that cannot be read.
+    """
+    if b"then_branch" not in content_of(source, "model.onnx")[0] or len(branches) == _MOST_CONDITIONS:
+        return None
+    read = _read(source, Extents(batch, dims), branches)
+    name = first_condition(read.graph)
+    given = {tensor.name: tensor for tensor in read.graph.inputs}
+    if name is None or name in given:
+        is_one = name is None or math.prod(given[name].shape) == 1
+        return RunTimeCondition(name) if name is not None and is_one else None
+    return RunTimeCondition(name, computing(read.proto, read.graph, name).SerializeToString())
+
+
+def _read(
+    source: str | Path | bytes, extents: Extents, branches: Mapping[str, bool] = MappingProxyType({})
+) -> ReadModel:
     content, name = content_of(source, "model.onnx")
     folder = None if isinstance(source, bytes) else Path(source).parent
     try:
         proto = read_proto(content)
         graph = read_graph(proto, folder, extents)
-        while conditions := known_conditions(graph, lambda part, names: _constants(part, names, len(content))):
+        unused = set(branches)
+        while conditions := known_conditions(
+            graph, lambda part, names: _constants(part, names, len(content)), branches
+        ):
+            unused.difference_update(
+                node.inputs[0] for node in graph.nodes if node.outputs[:1] and node.outputs[0] in conditions
+            )
             proto = take_branches(proto, conditions)
             graph = read_graph(proto, folder, extents)
+        if unused:
+            raise ImportModelError(f"branches must name conditions of If nodes, but got {', '.join(sorted(unused))}")
     except ImportModelError as error:
         raise type(error)(f"'{name}': {error.message}") from error
     return ReadModel(proto, graph, name, len(content) + sum(array.nbytes for array in graph.constants.values()))
@@ -237,6 +289,8 @@ class OnnxPlanner(Planner[Node]):
         if array is not None:
             return Constant(array)
         call = Call(self.plan, node, tuple(inputs), self._kernels.get(node.index, GroupKernel.OF_TYPE))
+        if is_branching(node):
+            raise UnsupportedError(_CHOICE.format(node.inputs[0]))
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
@@ -245,6 +299,8 @@ class OnnxPlanner(Planner[Node]):
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """
         keeps = node.kind in MOVEMENTS or (node.kind == "Cast" and node.attributes.get("to") == _F32)
+        if any(isinstance(tensor, Constant) and tensor.array.dtype in _SMALL for tensor in inputs):
+            return [None for _ in inputs]
         if not is_evaluated(node.kind) or keeps or not all(map(is_known, inputs)):
             return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
         return [known_array(tensor) for tensor in inputs]

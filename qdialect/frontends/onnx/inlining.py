@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect.frontends.building.checks import Array
@@ -92,22 +94,65 @@ def _calls(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
 
 
 # If nodes whose condition is known when the model is read: the branch that is taken becomes part of the graph.
+# Others choose at run time; a model is compiled for both values of their conditions.
 #
 # Exporters write them around what depends on an extent, which is known by then.
 
 
-def known_conditions(graph: Graph, known: Callable[[Graph, Sequence[str]], Mapping[str, Array]]) -> dict[str, bool]:
-    """Conditions by the names of what If nodes give first; `known` finds the constants among the names of a graph."""
-    nodes = {node.outputs[0]: node.inputs[0] for node in graph.nodes if _is_branching(node)}
-    if not nodes:
-        return {}
-    conditions = list(dict.fromkeys(nodes.values()))
-    arrays = known(_ancestors(graph, conditions), conditions)
-    found = {output: arrays[condition] for output, condition in nodes.items() if condition in arrays}
-    return {output: bool(array.ravel()[0]) for output, array in found.items() if array.size == 1}
+def known_conditions(
+    graph: Graph,
+    known: Callable[[Graph, Sequence[str]], Mapping[str, Array]],
+    given: Mapping[str, bool] = MappingProxyType({}),
+) -> dict[str, bool]:
+    """Conditions by the names of what If nodes give first; `known` finds the constants among the names of a graph.
+
+    `given` are values of conditions by their own names.
+    """
+    nodes = {node.outputs[0]: node.inputs[0] for node in graph.nodes if is_branching(node)}
+    conditions = [name for name in dict.fromkeys(nodes.values()) if name not in given]
+    arrays: Mapping[str, Array] = known(_ancestors(graph, conditions), conditions) if conditions else {}
+    values = {name: bool(array.ravel()[0]) for name, array in arrays.items() if array.size == 1} | dict(given)
+    return {output: values[condition] for output, condition in nodes.items() if condition in values}
 
 
-def _is_branching(node: Node) -> bool:
+@dataclass(frozen=True)
+class RunTimeCondition:
+    """A condition by the name that the option `branches` takes; `model` computes it, unless it is an input."""
+
+    name: str
+    model: bytes | None = None
+
+
+def first_condition(graph: Graph) -> str | None:
+    """What the first If node reads; None where there is none."""
+    return next((node.inputs[0] for node in graph.nodes if is_branching(node)), None)
+
+
+def computing(model: onnx.ModelProto, graph: Graph, name: str) -> onnx.ModelProto:
+    """The part of a model that gives `name`, a boolean; its inputs are those of the model."""
+    from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+    result = ModelProto()
+    result.CopyFrom(model)
+    kept = {output for node in _ancestors(graph, [name]).nodes for output in node.outputs if output}
+    nodes = [node for node in model.graph.node if not kept.isdisjoint(node.output)]
+    read = {one for node in nodes for one in (*node.input, *captured(node))}
+    given = {value.name for value in model.graph.input}
+    constants = [
+        numpy_helper.from_array(graph.constants[tensor.name], tensor.name) if tensor.external_data else tensor
+        for tensor in model.graph.initializer
+        if tensor.name in read | given
+    ]
+    for field in ("node", "initializer", "output"):
+        result.graph.ClearField(field)
+    result.graph.node.extend(nodes)
+    result.graph.initializer.extend(constants)
+    result.graph.output.append(helper.make_tensor_value_info(name, TensorProto.BOOL, None))
+    return result
+
+
+def is_branching(node: Node) -> bool:
+    """Whether a node is an If as the schema has it."""
     has_branches = {"then_branch", "else_branch"} <= node.attributes.keys()
     return node.kind == "If" and has_branches and len(node.inputs) == 1 and len(node.outputs) >= 1
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1"}
+ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1", 10: "f16", 16: "bf16"}
 """Names of the element types by their numbers in the schema."""
 
 F32 = 1

@@ -14,6 +14,7 @@ from qdialect.frontends.building.checks import Array, Interface
 from qdialect.frontends.building.extents import Extents, OpenShape
 from qdialect.frontends.onnx.inlining import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, in_order, known_tensor
+from qdialect.frontends.onnx.small_floats import in_f32
 from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.files import record_read
 
@@ -36,7 +37,7 @@ def metadata(content: bytes) -> dict[str, str]:
 
 
 def read_proto(content: bytes) -> onnx.ModelProto:
-    """The model of a file, without calls of functions that it defines.
+    """The model of a file, without calls of functions that it defines, and without arithmetic on small floats.
 
     Raises `ImportModelError` for a damaged file and where the package `onnx` is not installed.
     """
@@ -48,7 +49,9 @@ def read_proto(content: bytes) -> onnx.ModelProto:
         constant = onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
         model.graph.node.insert(0, constant)
     del model.graph.sparse_initializer[:]
-    return inlined(model)
+    model = inlined(model)
+    in_f32(model)
+    return model
 
 
 def _parsed(content: bytes) -> onnx.ModelProto:

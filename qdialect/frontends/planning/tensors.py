@@ -437,6 +437,30 @@ class QuantizedTensorType:
         return dequantize_array(values, self.scale, self.zero_point, 0)
 
 
+# Floats of 16 bits, f16 and bf16, are values of their type that are computed with as f32 numbers.
+
+
+def in_f32(plan: Plan, value: Value) -> Computed:
+    """The f32 numbers of a value of small floats, once for all readers."""
+
+    def emit(emitter: Emitter) -> Emitted:
+        stored, is_channels_last = emitter.either(value)
+        return emitter.upstream("arith.extf", "f32", stored), is_channels_last
+
+    widened = plan.ask((value, "f32"), lambda: plan.compute(value.name, value.shape, "f32", emit))
+    return Computed(value.shape, widened)
+
+
+def in_small_float(plan: Plan, name: str, value: Value, element: str) -> Value:
+    """An f32 value rounded half to even to one of the type `element`."""
+
+    def emit(emitter: Emitter) -> Emitted:
+        held, is_channels_last = emitter.either(value)
+        return emitter.upstream("arith.truncf", element, held), is_channels_last
+
+    return plan.compute(name, value.shape, element, emit)
+
+
 # Results that are computed in float32 of float32 operands, whatever becomes of them.
 
 Build = Callable[[Emitter, Sequence[ir.Value]], ir.Value]

@@ -33,8 +33,7 @@ from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_gra
 from qdialect.frontends.torch.operators.tensors import RunTimeScale
 from qdialect.frontends.torch.program.dynamo import Lowered
 from qdialect.frontends.torch.program.functionalization import is_in_place
-from qdialect.frontends.torch.program.model import NARROW, Graph, Node, Ref, held_element
-from qdialect.frontends.torch.program.pytorch_operators import widened
+from qdialect.frontends.torch.program.model import Graph, Node, Ref, held_element
 from qdialect.frontends.torch.program.reader import read_captured
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import CompileError, ImportModelError
@@ -83,7 +82,7 @@ class TorchDivision(PlannedDivision):
         self.nodes = self._partition_nodes()
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
-        self.constants = {name: widened(self.known[name]) for name in graph.outputs if name in self.known}
+        self.constants = {name: self.known[name] for name in graph.outputs if name in self.known}
 
     def module(self, part: Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
@@ -106,9 +105,7 @@ class TorchDivision(PlannedDivision):
         nodes = [self._nodes[index] for index in part.nodes]
         read = {name for node in nodes for name in node.refs()}
         constants = {name: self.known[name] for name in read if name in self.known}
-        elements = {tensor.name: tensor.element for tensor in self._graph.inputs}
-        elements |= {name: outputs[0].element for name, outputs in self._noted.items() if len(outputs) == 1}
-        return eager.runner(nodes, part.inputs, part.outputs, constants, elements)
+        return eager.runner(nodes, part.inputs, part.outputs, constants)
 
     def _whole_runner(self, part: Part) -> Runner:
         """Of the program, whose inputs and outputs stand in the order of the part."""
@@ -168,9 +165,7 @@ class TorchDivision(PlannedDivision):
 
 
 def _open(name: str, shape: Shape, element: str) -> OpenInterface:
-    """Floats of a type that NumPy lacks are float32 for callers, which has all their values."""
-    dtype = NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element
-    return OpenInterface(name, shape, "float32" if element in NARROW else dtype)
+    return OpenInterface(name, shape, NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element)
 
 
 # How many products a node sums up, from the shapes of what it reads and gives.

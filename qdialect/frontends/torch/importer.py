@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from dataclasses import replace
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building.checks import (
     Array,
     Budget,
@@ -23,7 +27,16 @@ from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import element_type
 from qdialect.frontends.planning.emitter import Planned, Value, module_of
 from qdialect.frontends.planning.planner import Planner, Result
-from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor, known_array
+from qdialect.frontends.planning.tensors import (
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    Tensor,
+    in_f32,
+    in_small_float,
+    known_array,
+)
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.members import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
@@ -31,7 +44,7 @@ from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized, RunTimeScale
 from qdialect.frontends.torch.program.folding import FOLDABLE, fold
 from qdialect.frontends.torch.program.functionalization import is_in_place
-from qdialect.frontends.torch.program.model import UNKNOWN, Graph, Node, Output, held_element
+from qdialect.frontends.torch.program.model import UNKNOWN, Element, Graph, Node, Output, held_element
 from qdialect.frontends.torch.program.reader import read_program
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError, QDialectError
@@ -40,7 +53,7 @@ from qdialect.support.options import check_choice
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32", "f16", "bf16")
 _NAME = "program"
 # PyTorch records other types for the parameters than it computes, and for ops that take one of them.
 _MISNOTED = ("quantized_decomposed.choose_qparams_per_token", "getitem")
@@ -52,6 +65,7 @@ _MAX_DEPTH = 64
 
 
 _NO_DIMS: Mapping[str, int] = MappingProxyType({})
+_UNKNOWN_OUTPUT = Output((), UNKNOWN)
 
 
 def import_torch(
@@ -130,6 +144,8 @@ class TorchPlanner(Planner[Node]):
         self._taken = _taken(live_nodes(graph))
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
+        self._wide: dict[Constant, Constant] = {}
+        """By constants of small floats: the same numbers in f32."""
 
     def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
@@ -158,15 +174,69 @@ class TorchPlanner(Planner[Node]):
         return (Interface(node.name, output.shape, output.element),) if output is not None else ()
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
-        inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
+        inputs = {name: self._in_f32(found) for name in node.refs() if (found := self.results[name]) is not None}
+        plain = _in_f32(node)
         try:
-            return {node.name: self._bounded(node, self._result(node, inputs))}
+            if node.kind.startswith(_IN_COMMON_TYPE):
+                plain, inputs = self._in_common_type(plain, inputs)
+            return {node.name: self._as_noted(node, self._bounded(plain, self._result(plain, inputs)))}
         except (UnsupportedError, QDialectError):
             raise
         except Exception as error:
             # Arguments come from a file, and may cause any exception.
             reason = shown(f"{type(error).__name__}: {error}")
             raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
+
+    def _in_f32(self, result: Result) -> Result:
+        """What a node reads: small floats as the f32 numbers that they are."""
+        if isinstance(result, tuple):
+            return tuple(cast("Tensor", self._in_f32(part)) for part in result)
+        if isinstance(result, Constant):
+            is_small = held_element(result.array) in SMALL_FLOATS
+            return self._widened(result) if is_small else result
+        return in_f32(self.plan, result) if isinstance(result, Value) and result.element in SMALL_FLOATS else result
+
+    def _in_common_type(self, node: Node, inputs: Mapping[str, Result]) -> tuple[Node, dict[str, Result]]:
+        """A node whose numbers and scalars become small floats, where the other tensors that it reads are such."""
+        results = {name: result for name in inputs if not isinstance(result := self.results[name], tuple | None)}
+        found = {element_type(result) for result in results.values() if result.shape}
+        element = found.pop() if len(found) == 1 else ""
+        if element not in SMALL_FLOATS:
+            return node, dict(inputs)
+        to = NUMPY_DTYPES[element].type
+        arguments = {
+            name: float(to(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
+            for name, value in node.arguments.items()
+        }
+        scalars = {name: result for name, result in results.items() if element_type(result) == "f32"}
+        rounded = {name: self._in_f32(self._rounded(node, result, element)) for name, result in scalars.items()}
+        return replace(node, arguments=arguments), {**inputs, **rounded}
+
+    def _widened(self, constant: Constant) -> Constant:
+        if constant not in self._wide:
+            self.plan.budget.spend_constant(constant.shape, np.dtype(np.float32).itemsize)
+            self._wide[constant] = Constant(constant.array.astype(np.float32))
+        return self._wide[constant]
+
+    def _as_noted(self, node: Node, result: Result) -> Result:
+        """The result of a node that was computed in f32, in the types that PyTorch gives it."""
+        if isinstance(result, tuple):
+            pairs = zip_longest(result, node.outputs[: len(result)], fillvalue=_UNKNOWN_OUTPUT)
+            return tuple(self._rounded(node, cast("Tensor", part), output.element) for part, output in pairs)
+        return self._rounded(node, result, node.outputs[0].element if node.outputs else UNKNOWN)
+
+    def _rounded(self, node: Node, tensor: Tensor, element: str) -> Tensor:
+        # Packed weights stay as they are: they are nearer to what was quantized than numbers rounded to 8 bits.
+        if element not in SMALL_FLOATS or isinstance(tensor, BlockQuantized):
+            return tensor
+        array = known_array(tensor)
+        if array is not None:
+            self.plan.budget.spend_constant(array.shape, NUMPY_DTYPES[element].itemsize)
+            with np.errstate(over="ignore"):
+                return Constant(array.astype(NUMPY_DTYPES[element]))
+        assert not isinstance(tensor, Constant), "it would be known"
+        value = tensor.f32(self.plan, node.name) if isinstance(tensor, F32Tensor) else tensor
+        return in_small_float(self.plan, node.name, value, element)
 
     def _result(self, node: Node, inputs: dict[str, Result]) -> Result:
         if node.kind in FOLDABLE and not _stays_packed(node, inputs):
@@ -241,13 +311,37 @@ class TorchPlanner(Planner[Node]):
 
 def _tensors_of(graph: Graph) -> dict[str, Output]:
     """Shape and element type of every tensor."""
-    inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
+    inputs = {tensor.name: Output(tensor.shape, _wide_element(tensor.element)) for tensor in graph.inputs}
     constants = {name: _output_of(array) for name, array in graph.constants.items()}
-    return {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
+    return {**inputs, **constants, **{node.name: _in_f32(node).outputs[0] for node in graph.nodes if node.outputs}}
 
 
 def _output_of(array: Array) -> Output:
-    return Output(array.shape, held_element(array))
+    return Output(array.shape, _wide_element(held_element(array)))
+
+
+# A node that reads or gives small floats computes in f32, as PyTorch's kernels do, and what it gives is rounded once.
+
+
+_COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
+_IN_COMMON_TYPE = tuple(
+    f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS)
+)
+"""What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
+
+
+def _wide_element(element: str) -> str:
+    return "f32" if element in SMALL_FLOATS else element
+
+
+def _in_f32(node: Node) -> Node:
+    """The node whose operands and results are f32 in place of small floats."""
+    outputs = tuple(replace(output, element=_wide_element(output.element)) for output in node.outputs)
+    arguments = {
+        name: Element(_wide_element(value.name)) if isinstance(value, Element) else value
+        for name, value in node.arguments.items()
+    }
+    return replace(node, outputs=outputs, arguments=arguments)
 
 
 def _taken(nodes: Sequence[Node]) -> dict[str, set[int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.ir._mlir import ir
+from qdialect.ir._mlir import ir, ops_in
 from qdialect.lowering.ir.effects import NONE, effects_of
 from qdialect.lowering.ir.functions import bounds, loop_of, loops_of
 from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of, static_strides
@@ -137,15 +137,8 @@ def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
 
 
 def ops_of(function: ir.Operation) -> list[ir.Operation]:
-    """The ops inside; MLIR's walk is many times as fast as walking regions and blocks."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found[1:]
+    """The ops inside, in program order."""
+    return ops_in(function)[1:]
 
 
 def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]:

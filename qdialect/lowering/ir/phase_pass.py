@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from qdialect.ir._mlir import ir, rewrite, walk
+from qdialect.ir._mlir import ir, ops_in, rewrite
 from qdialect.lowering.ir.functions import CLOCK, error_at, note_at, ops_named
 from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
 from qdialect.lowering.ir.views import ALLOCATIONS
@@ -110,7 +110,7 @@ def _check_dialects(
             return forbidden[op.name]
         return None if op.name.startswith(prefixes) or _reads_clock(op) else _NOT_ALLOWED
 
-    check_ops(_every_op(module), phase, problem)
+    check_ops(ops_in(module.operation), phase, problem)
 
 
 def _is_legal(module: ir.Module, allowed: Iterable[str], forbidden: Iterable[str]) -> bool:
@@ -127,17 +127,6 @@ def _is_legal(module: ir.Module, allowed: Iterable[str], forbidden: Iterable[str
         except ir.MLIRError:
             return False
     return True
-
-
-def _every_op(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
-    return found
 
 
 def check_ops(ops: Iterable[ir.Operation], phase: str, problem: Problem) -> None:

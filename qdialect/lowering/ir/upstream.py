@@ -9,7 +9,7 @@ from dataclasses import replace
 from qdialect.ir._mlir import ir, passmanager, transform, transform_interpreter
 from qdialect.ir.context import converted, load_dialects, location_of, several_threads
 from qdialect.lowering.ir.functions import error_at
-from qdialect.support import threads
+from qdialect.support import limits
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 
 # Functions per thread: starting a thread takes as long as lowering a small function.
@@ -39,7 +39,7 @@ def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
     manager.enable_verifier(False)
     try:
         with several_threads(
-            module.context, min(threads.active_jobs(), len(module.body.operations) // FUNCTIONS_PER_THREAD)
+            module.context, min(limits.active_jobs(), len(module.body.operations) // FUNCTIONS_PER_THREAD)
         ):
             manager.run(module.operation)
         module.operation.verify()

@@ -9,7 +9,7 @@ from typing import ClassVar
 from qdialect import targets
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.ir import context
-from qdialect.ir._mlir import ir, walk
+from qdialect.ir._mlir import ir, ops_in
 from qdialect.lowering.cost import variants as variant_attributes
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
@@ -23,7 +23,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, de
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory
-from qdialect.support.threads import checked
+from qdialect.support.limits import checked
 from qdialect.targets import Target
 
 
@@ -109,18 +109,7 @@ def _locate(kernels: ir.Module, program: Program) -> None:
     for call, found in zip(calls, program.calls, strict=True):
         _set_locations([call], found.location)
     for number, function in zip(program.kernels.values(), functions, strict=True):
-        _set_locations(_with_inner(function), program.calls[number].location)
-
-
-def _with_inner(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    walk(function, visit)
-    return found
+        _set_locations(ops_in(function), program.calls[number].location)
 
 
 def _set_locations(operations: Sequence[ir.Operation], location: ir.Location | None) -> None:

@@ -12,7 +12,7 @@ from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.passes.registry import register
 from qdialect.support.late_imports import LATE_IMPORTS
-from qdialect.support.threads import checked
+from qdialect.support.limits import checked
 
 
 @register

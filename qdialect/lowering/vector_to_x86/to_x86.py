@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from qdialect import targets
-from qdialect.ir._mlir import ir
+from qdialect.ir._mlir import ir, structured_transform, vector_transform
+from qdialect.lowering.instructions.instruction import portable_emission
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
+from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
-from qdialect.lowering.ir.functions import ops_named
+from qdialect.lowering.ir.effects import READ, change_problem
+from qdialect.lowering.ir.functions import LOOP, inside, ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.vector_to_x86.byte_tables import is_table_read
-from qdialect.lowering.vector_to_x86.integer_products import factors_of
-from qdialect.lowering.vector_to_x86.patterns import instruction_patterns, to_x86
+from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
+from qdialect.lowering.vector_to_x86.byte_store import ByteStore
+from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
+from qdialect.lowering.vector_to_x86.dot_product import DotProduct, WidenedDot
+from qdialect.lowering.vector_to_x86.float_rounding import (
+    ExactMultiplyAdd,
+    RoundConvert,
+    RoundDown,
+    RoundEven,
+    RoundToZero,
+    RoundUp,
+)
+from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
+from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction, factors_of
+from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
+from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
+from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
+from qdialect.lowering.vector_to_x86.transpositions import (
+    PixelWrite,
+    StridedRead,
+    TransposedGather,
+    TransposedSquare,
+    TransposePair,
+)
+from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile, flatten_lanes
 from qdialect.passes.pattern import reasons
 from qdialect.passes.registry import register
 from qdialect.targets import Target
@@ -60,3 +87,129 @@ def check_x86(module: ir.Module, target: Target) -> None:
 
     if instructions is not None:
         phase_pass.check_ops(ops_named(module, *_MUST_BE_INSTRUCTIONS), "x86", problem)
+
+
+# Vector -> x86: the patterns of a target, in order, and the transformations between and after them.
+
+# vector -> x86: contractions, tables and packed stores become instructions of the target.
+
+
+def to_x86(module: ir.Module, target: Target) -> None:
+    """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
+    load_kernel_dialects(module)
+    with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
+        contract_in_tiles(module, target)
+        if instructions := instruction_set_of(target):
+            prefetch_float_weights(module, instructions.machine)
+        apply_instructions(module, _contractions(target))
+        # Patterns of stores and conversions match vectors that fill registers.
+        if instructions:
+            flatten_lanes(module, Tile(instructions.vector_bytes))
+        apply_instructions(module, _conversions(target))
+        apply_instructions(module, _functions(target))
+        hoist_invariant_reads(module)
+        lower_gathers(module)
+
+
+def lower_gathers(module: ir.Module) -> None:
+    """Lower every remaining `vector.gather` to loads, in place; needs a current context and location."""
+    # A schedule visits every op, so it runs only if there is a gather.
+    if ops_named(module, "vector.gather"):
+        apply_schedule(module.operation, _gathers_to_loads, "qnn-to-x86")
+
+
+def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
+    """The patterns for `target`."""
+    return [*_contractions(target), *_conversions(target), *_functions(target)]
+
+
+def _gathers_to_loads(module: ir.Value) -> None:
+    """Write that gathers of several dimensions become rows."""
+    functions = structured_transform.MatchOp.match_op_names(module, ["func.func"]).result
+    apply_patterns(functions, vector_transform.ApplyLowerGatherPatternsOp)
+
+
+def _contractions(target: Target) -> list[InstructionPattern[Any]]:
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return [UnitContraction()]
+    dots = [DotProduct(instructions), WidenedDot(instructions), InterleavedDot(instructions)]
+    return [UnitContraction(), *dots, TransposedGather(), TransposePair()]
+
+
+def _conversions(target: Target) -> list[InstructionPattern[Any]]:
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return []
+    conversions = instructions.rounding_conversions
+    rounding = [RoundConvert(conversions)] if conversions else []
+    masks = instructions.masks_scaling
+    scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
+    divisions = [ConstantDivision()] if instructions.divides_slowly else []
+    tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
+    numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
+    long_tables = [NumberTable()] if instructions.permutes_pairs else []
+    words = [HighWord(), *rounding, *scaling, *divisions]
+    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
+    return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
+
+
+_FEWEST_LANES = 4
+"""Of 32 bits, of a vector that every CPU has."""
+
+
+def _functions(target: Target) -> list[InstructionPattern[Any]]:
+    """The patterns that emulate instructions that the target lacks."""
+    instructions = instruction_set_of(target)
+    has_roundings = instructions is None or instructions.has_roundings
+    roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
+    squares = [TransposedSquare(instructions.lanes if instructions else _FEWEST_LANES)]
+    return [*multiply_add, *roundings, *squares]
+
+
+# Hoists loads of scalars that an innermost loop reads in every iteration and never writes.
+#
+# LLVM does not know that buffers do not alias: it would reload such a scalar after every store, and recompute
+# everything depends on it alone.
+
+_TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
+"""Ops that must not be hoisted out of a loop that may have no iteration."""
+
+
+def hoist_invariant_reads(module: ir.Module) -> None:
+    """Move reads of one scalar, and ops that depend only on those, before the innermost loops that repeat them."""
+    reads = [read for read in ops_named(module, READ) if _is_number(read)]
+    parents = [read.parent.operation for read in reads if read.parent is not None]
+    for loop in dict.fromkeys(parent for parent in parents if parent.name == LOOP):
+        if not any(op.name == LOOP for op in inside(loop)):
+            _hoist(loop)
+
+
+def _hoist(loop: ir.Operation) -> None:
+    body = loop.regions[0].blocks[0]
+    moved: set[ir.Operation] = set()
+    for op in [one.operation for one in body.operations][:-1]:
+        if _is_invariant_read(op, loop) or (_is_computed(op) and _depends_on(op, moved, body)):
+            op.move_before(loop)
+            moved.add(op)
+
+
+def _is_invariant_read(op: ir.Operation, loop: ir.Operation) -> bool:
+    return op.name == READ and _is_number(op) and change_problem(op, loop, "number") is None
+
+
+def _is_number(read: ir.Operation) -> bool:
+    return all(extent == 1 for extent in b.shape_of(read.results[0]))
+
+
+def _is_computed(op: ir.Operation) -> bool:
+    return op.name == "vector.broadcast" or (op.name.startswith("arith.") and op.name not in _TRAPS)
+
+
+def _depends_on(op: ir.Operation, moved: set[ir.Operation], body: ir.Block) -> bool:
+    """Whether `op` uses results of `moved` ops, and no other value that the loop computes."""
+    owners = [value.owner for value in op.operands]
+    found = [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
+    is_inside = any(owner == body for owner in owners) or any(owner.block == body for owner in found)
+    return not is_inside and any(owner in moved for owner in found)

@@ -9,7 +9,7 @@ from operator import mul
 
 import numpy as np
 
-from qdialect.ir._mlir import arith, ir, vector, walk
+from qdialect.ir._mlir import arith, ir, ops_in, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
 from qdialect.lowering.ir.functions import function_of, ops_named
@@ -172,21 +172,9 @@ def flatten_lanes(module: ir.Module, tile: Tile) -> None:
     """Make the tiles behind casts from flat vectors flat, in place; values to store are cast before."""
     casts = [cast for cast in ops_named(module, _CAST) if tile.matches(cast.results[0].type)]
     for function in dict.fromkeys(map(function_of, casts)):
-        for op in _operations(function):
+        for op in ops_in(function)[1:]:
             if _is_by_element(op, tile) and any(_flat_source(operand, tile) for operand in op.operands):
                 _flatten(op, tile)
-
-
-def _operations(function: ir.Operation) -> list[ir.Operation]:
-    """The ops inside, in program order; MLIR's walk is many times as fast as walking regions and blocks."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    walk(function, visit)
-    return found[1:]
 
 
 def _is_by_element(op: ir.Operation, tile: Tile) -> bool:

@@ -11,7 +11,7 @@ from qdialect.lowering.ir.functions import contraction_of, function_of, ops_name
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.vector_to_x86.instruction_pattern import apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import UnitContraction
-from qdialect.lowering.vector_to_x86.patterns import lower_gathers
+from qdialect.lowering.vector_to_x86.to_x86 import lower_gathers
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 
 # vector -> llvm without instructions of a target: code for any CPU, by generic rules.

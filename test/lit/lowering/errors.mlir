@@ -87,3 +87,12 @@ func.func @foreign_ops(%x: tensor<4xf32>) -> tensor<4xf32> {
   %1 = math.atan %0 : tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+func.func @small_floats(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  // expected-error @+2 {{1 ops cannot be lowered: arith.addf}}
+  // expected-note @+1 {{'arith.addf' op computes with bf16: extend operands to f32 by arith.extf, truncate by arith.truncf}}
+  %0 = arith.addf %x, %x : tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}

@@ -92,3 +92,43 @@ func.func @constant(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xi32> {
   } : (tensor<1x2x2x2xui8>, tensor<2x1x1x2xi8>) -> tensor<1x2x2x2xi32>
   return %2 : tensor<1x2x2x2xi32>
 }
+
+// Small floats that are only moved or chosen from are not extended and truncated: what is left of it is one movement.
+
+// CHECK-LABEL: func.func @moved(
+// CHECK-NEXT: %[[MOVED:.*]] = "qnn.transpose"(%arg0) {{.*}} : (tensor<2x3xbf16>) -> tensor<3x2xbf16>
+// CHECK-NEXT: return %[[MOVED]]
+func.func @moved(%arg0: tensor<2x3xbf16>) -> tensor<3x2xbf16> {
+  %0 = arith.extf %arg0 : tensor<2x3xbf16> to tensor<2x3xf32>
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = arith.truncf %1 : tensor<3x2xf32> to tensor<3x2xbf16>
+  return %2 : tensor<3x2xbf16>
+}
+
+// CHECK-LABEL: func.func @chosen(
+// CHECK: %[[X:.*]] = arith.extf %arg0
+// CHECK: %[[ZERO:.*]] = "qnn.constant"
+// CHECK: %[[LARGER:.*]] = arith.maximumf %[[X]], %[[ZERO]]
+// CHECK: arith.mulf %[[LARGER]], %[[LARGER]]
+func.func @chosen(%arg0: tensor<2x3xf16>) -> tensor<2x3xf32> {
+  %0 = arith.extf %arg0 : tensor<2x3xf16> to tensor<2x3xf32>
+  %1 = "qnn.constant"() {value = dense<0.0> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %2 = arith.maximumf %0, %1 : tensor<2x3xf32>
+  %3 = arith.truncf %2 : tensor<2x3xf32> to tensor<2x3xf16>
+  %4 = arith.extf %3 : tensor<2x3xf16> to tensor<2x3xf32>
+  %5 = arith.mulf %4, %4 : tensor<2x3xf32>
+  return %5 : tensor<2x3xf32>
+}
+
+// A number that the type lacks is rounded: the pair stays.
+// CHECK-LABEL: func.func @rounded(
+// CHECK: arith.truncf
+// CHECK: arith.extf
+func.func @rounded(%arg0: tensor<2x3xf16>) -> tensor<2x3xf32> {
+  %0 = arith.extf %arg0 : tensor<2x3xf16> to tensor<2x3xf32>
+  %1 = "qnn.constant"() {value = dense<0.1> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %2 = arith.maximumf %0, %1 : tensor<2x3xf32>
+  %3 = arith.truncf %2 : tensor<2x3xf32> to tensor<2x3xf16>
+  %4 = arith.extf %3 : tensor<2x3xf16> to tensor<2x3xf32>
+  return %4 : tensor<2x3xf32>
+}

@@ -71,14 +71,30 @@ def _tflite(name: str, built: Built, _: Network, __: Files, target: Path) -> Non
     convert(built, name, target, drawn(built.draw, CALIBRATION_SEEDS))
 
 
+def _blocks(name: str, built: Built, network: Network, files: Files, target: Path) -> None:
+    from tools.zoo.flows.few_bits import quantize_blocks
+
+    quantize_blocks(name, _float_onnx(built, network, files), target)
+
+
+def _torchao(name: str, built: Built, _: Network, __: Files, target: Path) -> None:
+    from tools.zoo.flows.few_bits import quantize_wrapped
+
+    quantize_wrapped(name, built, target)
+
+
 STATIC = ("qdq_u8s8", "qdq_u8s8_tensor", "qdq_s8s8", "qoperator_u8s8")
 DYNAMIC = ("dynamic_s8", "dynamic_u8")
 PT2E = ("pt2e_x86", "pt2e_x86_dynamic", "pt2e_xnnpack")
 TFLITE = ("tflite_int8", "tflite_dynamic")
+BLOCKS = ("nbits4", "nbits4_level4", "nbits8", "nbits8_level4")
+TORCHAO = ("torchao_int4", "torchao_int8", "torchao_int8_dynamic")
 
 FLOWS: Mapping[str, Flow] = {
     **{name: Flow(name, "torch", ".onnx", partial(_static, name)) for name in STATIC},
     **{name: Flow(name, "torch", ".onnx", partial(_dynamic, name)) for name in DYNAMIC},
     **{name: Flow(name, "torch", ".pt2", partial(_pt2e, name)) for name in PT2E},
+    **{name: Flow(name, "torch", ".onnx", partial(_blocks, name)) for name in BLOCKS},
+    **{name: Flow(name, "torch", ".pt2", partial(_torchao, name)) for name in TORCHAO},
     **{name: Flow(name, "keras", ".tflite", partial(_tflite, name)) for name in TFLITE},
 }

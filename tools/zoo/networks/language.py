@@ -70,7 +70,7 @@ def _sizes(is_small: bool) -> tuple[int, int, int]:
     return (64, _SMALL_VOCABULARY, _SMALL_LENGTH) if is_small else (128, _VOCABULARY, _LENGTH)
 
 
-def _spread(model: nn.Module) -> nn.Module:
+def spread(model: nn.Module) -> nn.Module:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() >= 2:
@@ -78,7 +78,7 @@ def _spread(model: nn.Module) -> nn.Module:
     return model
 
 
-def _eager(configuration: Any) -> Any:
+def eager(configuration: Any) -> Any:
     """The attention that every exporter takes."""
     configuration._attn_implementation = "eager"
     return configuration
@@ -96,7 +96,7 @@ def _bert_model(is_small: bool) -> nn.Module:
         vocab_size=vocabulary,
         max_position_embeddings=_POSITIONS,
     )
-    return _spread(package.BertForSequenceClassification(_eager(configuration)))
+    return spread(package.BertForSequenceClassification(eager(configuration)))
 
 
 def _bert(is_small: bool) -> Built:
@@ -121,7 +121,7 @@ def _distilbert(is_small: bool) -> Built:
         vocab_size=vocabulary,
         max_position_embeddings=_POSITIONS,
     )
-    model = _spread(package.DistilBertForSequenceClassification(_eager(configuration)))
+    model = spread(package.DistilBertForSequenceClassification(eager(configuration)))
     return Built(_Masked(model).eval(), tokens(vocabulary, length, masked=True))
 
 
@@ -132,7 +132,7 @@ def _gpt2(is_small: bool) -> Built:
     configuration = package.GPT2Config(
         n_embd=width, n_layer=2, n_head=_HEADS, vocab_size=vocabulary, n_positions=_POSITIONS, use_cache=False
     )
-    model = _spread(package.GPT2LMHeadModel(_eager(configuration)))
+    model = spread(package.GPT2LMHeadModel(eager(configuration)))
     return Built(_Unmasked(model).eval(), tokens(vocabulary, length, masked=False))
 
 

@@ -23,7 +23,7 @@ from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, SMALL_FLOATS, element_of, shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
@@ -57,6 +57,8 @@ from qdialect.frontends.planning.tensors import (
     Table,
     Tensor,
     filled,
+    in_f32,
+    in_small_float,
     known_array,
 )
 from qdialect.ir._mlir import ir
@@ -341,7 +343,14 @@ def _to(call: Call, target: str) -> Tensor:
         return source
     require(target in NUMPY_DTYPES, f"must cast to one of {', '.join(NUMPY_DTYPES)}, but casts to {target}")
     if isinstance(source, Constant):
-        return Constant(cast_array(source.array, target))
+        call.plan.budget.spend_constant(source.shape, NUMPY_DTYPES[target].itemsize)
+        array = source.array.astype(np.float32) if found in SMALL_FLOATS or target in SMALL_FLOATS else source.array
+        return Constant(cast_array(array, target))
+    if target in SMALL_FLOATS:
+        wide = call.with_input(0, _to(call, "f32")).f32(0)
+        return in_small_float(call.plan, call.name, wide.f32(call.plan, call.name), target)
+    if found in SMALL_FLOATS:
+        return _to(call.with_input(0, in_f32(call.plan, value_of(call, 0))), target)
     if target == "f32" and found in ELEMENT_RANGES:
         return Quantized(source.shape, value_of(call, 0), (1.0,), (0,))
     value = value_of(call, 0)

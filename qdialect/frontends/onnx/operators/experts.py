@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from qdialect.arithmetic import activations, onnx_activations
 from qdialect.arithmetic.block_weights import PackedWeights, pack, packed_bytes, unpack
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.arithmetic.expressions import Expression, Input
-from qdialect.dialect import F32MatmulOp
+from qdialect.dialect import DynamicGatherOp, F32MatmulOp, TopKOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic, F32Builder
@@ -29,6 +30,7 @@ from qdialect.frontends.planning.tensors import Computation, Computed, F32Tensor
 from qdialect.ir._mlir import ir
 
 _SMALLEST = 16
+_FEW_TOKENS = 8
 _LEAST_SHARE = 1e-8
 """ONNX Runtime leaves out an expert whose share of a token is not larger."""
 _GATED = "swiglu"
@@ -70,8 +72,9 @@ def _quantized_experts(call: Call) -> Tensor:
     require(call.attribute("weights_prepacked", -1) in (-1, 0), "weights_prepacked must be -1 or 0")
     bits, size = int(call.attribute("expert_weight_bits", 4)), int(call.attribute("block_size", 0))
     check_form(bits, size or _SMALLEST)
-    for name in ("fc1_expert_weight_bits", "fc2_expert_weight_bits"):
-        require(call.attribute(name, bits) == bits, f"{name} must be {bits} as expert_weight_bits")
+    own = [call.attribute("fc1_expert_weight_bits", bits), call.attribute("fc2_expert_weight_bits", bits)]
+    require(own == [bits, bits], f"bits of each layer must be {bits} as expert_weight_bits, but are {own}")
+    call.ignore("fc3_expert_weight_bits")
     # ONNX Runtime multiplies those by tables of sums of quantized data.
     require(bits > 2 or not size, "weights of 2 bits must have one scale a channel")
     width, inner = call.f32(0).shape[-1], call.tensor(5).shape[-1] * 8 // bits
@@ -81,7 +84,7 @@ def _quantized_experts(call: Call) -> Tensor:
     form = bits, size, (call.plan.activations or own) if size else BlockActivations.F32
     first = _packed_layer(call, (2, 3, 4, 11), (inner * (1 + has_gate), width), form, has_gate=has_gate)
     second = _packed_layer(call, (5, 6, 7, 12), (width, inner), form, has_gate=False)
-    return _mixed(call, first, second, inner, _routes(call))
+    return _mixed(call, first, second, inner, _routes(call), are_packed=True)
 
 
 @imports("com.microsoft.MoE")
@@ -92,7 +95,7 @@ def _float_experts(call: Call) -> Tensor:
     has_gate = _has_gate(call)
     first = _float_layer(call, (2, 3), (inner * (1 + has_gate), width), has_gate=has_gate)
     second = _float_layer(call, (4, 5), (width, inner), has_gate=False)
-    return _mixed(call, first, second, inner, _routes(call))
+    return _mixed(call, first, second, inner, _routes(call), are_packed=False)
 
 
 def _omitted(call: Call, indices: Sequence[int]) -> None:
@@ -244,8 +247,8 @@ def _scattered(emitter: Emitter, columns: Sequence[ir.Value], places: ir.Value, 
 # The sum of what the experts give, each times its share.
 
 
-def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value) -> Computed:
-    """Every expert sees every token, and those that a token did not choose are left out of its sum."""
+def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value, *, are_packed: bool) -> Computed:
+    """Every expert has a row for every token, and those that a token did not choose are left out of its sum."""
     source = call.f32(0).f32(call.plan, call.name)
     tokens, width = math.prod(source.shape[:-1]), source.shape[-1]
     function = _function(call)
@@ -254,14 +257,67 @@ def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value)
         rows = emitter.reshape(operands[0], (tokens, width))
         s, total = F32Builder(emitter, (tokens, width)), emitter.number(0.0, (tokens, width))
         for expert in range(shares.shape[1]):
-            hidden = emitter.expression(function, *first.emit(emitter, rows, expert, (tokens, inner)))
-            (found,) = second.emit(emitter, hidden, expert, (tokens, width))
-            share = emitter.broadcast(_column(emitter, operands[1], expert), (tokens, width))
-            counts = Arithmetic(emitter).compare("gt", share, _LEAST_SHARE)
-            total = emitter.select(counts, s("addf", total, s("mulf", share, found)), total)
+            share = _column(emitter, operands[1], expert)
+            order = _Order.of(emitter, share, are_packed=are_packed)
+            chosen = order.chosen(order.sorted(rows))
+            hidden = emitter.expression(function, *first.emit(emitter, chosen, expert, (tokens, inner)))
+            (found,) = second.emit(emitter, order.chosen(hidden), expert, (tokens, width))
+            share = emitter.broadcast(share, (tokens, width))
+            term = s("addf", total, s("mulf", share, order.restored(found)))
+            total = emitter.select(_counts(emitter, share), term, total)
         return emitter.reshape(total, source.shape)
 
     return Computed(source.shape, call.plan.ordered(call.name, source.shape, "f32", [source, shares], build))
+
+
+def _counts(emitter: Emitter, share: ir.Value) -> ir.Value:
+    return Arithmetic(emitter).compare("gt", share, _LEAST_SHARE)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Rows in the order in which those of an expert come first; few are left as they are.
+
+    Kernels of packed weights pass over tiles of zeros, which the other rows become.
+    """
+
+    emitter: Emitter
+    share: ir.Value | None
+    """Of each row; None where the weights are not packed."""
+    places: ir.Value | None
+
+    @classmethod
+    def of(cls, emitter: Emitter, share: ir.Value, *, are_packed: bool) -> Self:
+        """That for the `share` of each token."""
+        tokens = shape_of(share.type)[0]
+        if not are_packed or tokens <= _FEW_TOKENS:
+            return cls(emitter, share if are_packed else None, None)
+        key = Arithmetic(emitter).resize(emitter.reshape(_counts(emitter, share), (tokens,)), "i32")
+        places = emitter.build(TopKOp, key, element="i64", axis=0, count=tokens)
+        return cls(emitter, emitter.build(DynamicGatherOp, share, places, element="f32", axis=0), places)
+
+    def chosen(self, rows: ir.Value) -> ir.Value:
+        """The rows of the expert, and zeros."""
+        if self.share is None:
+            return rows
+        counts = _counts(self.emitter, self.emitter.broadcast(self.share, shape_of(rows.type)))
+        return Arithmetic(self.emitter).select(counts, rows, 0.0)
+
+    def sorted(self, rows: ir.Value) -> ir.Value:
+        """Rows of tokens in this order."""
+        if self.places is None:
+            return rows
+        return self.emitter.build(DynamicGatherOp, rows, self.places, element="f32", axis=0)
+
+    def restored(self, rows: ir.Value) -> ir.Value:
+        """Rows of this order in that of the tokens."""
+        if self.places is None:
+            return rows
+        # Where each token went: the smallest place first.
+        falling = Arithmetic(self.emitter).op("arith.xori", self.places, -1)
+        count = shape_of(falling.type)[0]
+        back = self.emitter.build(TopKOp, falling, element="i64", axis=0, count=count)
+        return self.emitter.build(DynamicGatherOp, rows, back, element="f32", axis=0)
 
 
 def _function(call: Call) -> Expression:
@@ -269,12 +325,9 @@ def _function(call: Call) -> Expression:
     kind = call.attribute("activation_type", "relu")
     if kind != _GATED:
         return _FUNCTIONS[kind]
-    alpha, beta = (float(call.attribute(f"activation_{name}", default)) for name, default in _PARAMETERS)
-    limit = float(call.attribute("swiglu_limit", math.inf))
+    alpha, beta = call.attribute("activation_alpha", 1.0), call.attribute("activation_beta", 0.0)
+    limit = call.attribute("swiglu_limit", math.inf)
     gate, linear = _GATE, _LINEAR
     if math.isfinite(limit):
         gate, linear = gate.at_most(limit), linear.at_most(limit).at_least(-limit)
     return onnx_activations.swish(alpha).of(gate) * (linear + beta)
-
-
-_PARAMETERS = (("alpha", 1.0), ("beta", 0.0))

@@ -1,4 +1,4 @@
-"""Plans functions of one quantized tensor, activations above all; i16_tables.py has the rest of those of 16 bits."""
+"""Plans functions of one quantized tensor, QUANTIZE, DEQUANTIZE and CAST; others of 16 bits are in i16_tables.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,19 @@ from qdialect.arithmetic.tflite_tables import (
     tflite_rsqrt_table,
     tflite_sqrt_table,
 )
-from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, LutOp, SigmoidOp, TanhOp, UnaryOp
+from qdialect.dialect import (
+    DequantizeOp,
+    EluOp,
+    ExpOp,
+    HardswishOp,
+    LeakyReluOp,
+    LogOp,
+    LutOp,
+    QuantizeOp,
+    SigmoidOp,
+    TanhOp,
+    UnaryOp,
+)
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
@@ -32,10 +44,12 @@ from qdialect.frontends.tflite.operators.checks import (
     eight_bit,
     one_input,
     operands,
+    per_tensor,
     quantized_bounds,
     quantized_range,
     same_scale,
     same_type,
+    sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
@@ -238,3 +252,79 @@ def _sqrt_i16(operator: Operator) -> Emission:
         return s.convert("arith.fptosi", quotient, "i32")
 
     return _of_i32(operator, quantized_range(output), build)
+
+
+# QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
+
+_RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8": ("i16",)}
+"""By the element type of an input of or to 16 bits: what it is rescaled to."""
+
+
+@imports("QUANTIZE")
+@imports_i16("QUANTIZE")
+def _quantize(operator: Operator) -> Emission:
+    """From f32 by a float32 division, ties away from zero; between quantized values by a fixed-point rescale."""
+    (data,), output = operands(operator, 1), operator.outputs[0]
+    is_i16 = "i16" in (data.element, output.element)
+    (per_tensor if is_i16 else eight_bit)(output, "output")
+    if data.element == "f32":
+        parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
+        parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
+        return built(QuantizeOp, data, element=output.element, **parameters)
+    found = f"{data.element} to {output.element}"
+    is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
+    require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
+    (per_tensor if is_i16 else eight_bit)(data, "input")
+    check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value, zero_points = emitter.value(data), [data.zero_point]
+        return emitter.requantize(value, output, data.scale, Multiplier.F64, input_zero_points=zero_points)
+
+    return emit
+
+
+@imports("DEQUANTIZE")
+@imports_i16("DEQUANTIZE")
+def _dequantize(operator: Operator) -> Emission:
+    (data,), found = operands(operator, 1), operator.outputs[0].element
+    (sixteen_bit if data.element == "i16" else eight_bit)(data, "input")
+    require(found == "f32", f"output must be f32, but got {found}")
+    parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
+    return built(DequantizeOp, data, element="f32", **parameters)
+
+
+# CAST: the same number in another type, whatever it stands for; quantization plays no part.
+
+_QUANTIZED_TYPES = ("i8", "ui8", "i16", "i32")
+# Upstream's conversions between signless types.
+_CONVERSIONS = {
+    ("i64", "f32"): "arith.sitofp",
+    ("f32", "i32"): "arith.fptosi",
+    ("f32", "i64"): "arith.fptosi",
+    ("i32", "i64"): "arith.extsi",
+    ("i64", "i32"): "arith.trunci",
+    ("i1", "f32"): "arith.uitofp",
+    ("i1", "i32"): "arith.extui",
+    ("i1", "i64"): "arith.extui",
+}
+
+
+@imports("CAST")
+def _cast(operator: Operator) -> Emission:
+    """Integers are f32 values as they are; an f32 value loses its fraction."""
+    (data,) = operands(operator, 1)
+    source, target = data.element, operator.outputs[0].element
+    is_quantized = source in _QUANTIZED_TYPES and target == "f32"
+    known = source == target or is_quantized or (source, target) in _CONVERSIONS
+    require(
+        known, f"must go from integers to f32, from f32 to i32 or i64, or between these, but got {source}, {target}"
+    )
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        if is_quantized:
+            return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
+        return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
+
+    return emit

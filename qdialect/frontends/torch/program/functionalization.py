@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from qdialect.frontends.building.checks import Array, Interface
-from qdialect.frontends.torch.program.model import Graph, Node, Ref
-from qdialect.frontends.torch.program.pytorch_operators import is_view, schema_of
+from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref
+from qdialect.frontends.torch.program.pytorch_operators import defaults_of, is_view, schema_of
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """What puts a part back into a tensor, by what takes it."""
@@ -52,9 +52,14 @@ def graph_of(
     return Graph(pure, tuple(inputs), names[:count], constants, found, original)
 
 
-# What is computed in a region of these is what is computed outside: they mark what a gradient needs, or that a region
-# is the same as another.  Behind so many arguments come the operands.
-_REGIONS = {"higher_order.wrap_with_set_grad_enabled": (1, 2), "higher_order.invoke_subgraph": (0, 2)}
+# What is computed in a region of these is what is computed outside: they mark what a gradient needs, that a region is
+# the same as another, or that operands are cast, which nodes do then.  Behind so many arguments come the operands.
+_AUTOCAST = "higher_order.wrap_with_autocast"
+_REGIONS = {
+    "higher_order.wrap_with_set_grad_enabled": (1, 2),
+    "higher_order.invoke_subgraph": (0, 2),
+    _AUTOCAST: (4, 5),
+}
 """By the operator: where the graph stands among the arguments, and where operands begin."""
 
 
@@ -68,6 +73,7 @@ def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]
         source, place = next(iter(node.refs()), ""), node.arguments.get("1", -1)
         graph, operands = _region(read)
         if graph is not None:
+            graph = _with_casts(graph) if node.kind == _AUTOCAST else graph
             inner = {one.name: operand.name for one, operand in zip(graph.inputs, operands, strict=True)}
             inner |= {part.name: f"{node.name}.{part.name}" for part in graph.nodes}
             taken = _taking(inner)
@@ -89,6 +95,45 @@ def _region(node: Node) -> tuple[Graph | None, tuple[Ref, ...]]:
     refs = tuple(operand for operand in operands if isinstance(operand, Ref))
     fits = isinstance(graph, Graph) and not graph.constants and len(refs) == len(operands) == len(graph.inputs)
     return (graph, refs) if fits else (None, ())
+
+
+def _with_casts(graph: Graph) -> Graph:
+    """A region of `torch.autocast` with its casts of operands as nodes.
+
+    The types that were noted tell them: an operator that gives a float of 16 bits takes such ones, and one that gives
+    float32 numbers takes these, unless a type among its arguments says what it gives.
+    """
+    noted = {one.name: Output(one.shape, one.element) for one in graph.inputs}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        casts = _casts(node, noted) if node.outputs else ()
+        noted.update((one.name, one.outputs[0]) for one in (*casts, node) if one.outputs)
+        names = {one.refs()[0]: one.name for one in casts}
+        nodes += (*casts, node.renamed(_taking(names)))
+    return replace(graph, nodes=tuple(nodes))
+
+
+_CAST = "aten._to_copy.default"
+_FLOATS = ("f16", "bf16", "f32")
+
+
+def _casts(node: Node, noted: Mapping[str, Output]) -> tuple[Node, ...]:
+    """The nodes that cast the operands of one in a region; none where PyTorch's promotion gives its type as well."""
+    wanted = node.outputs[0].element
+    floats = {name: noted[name] for name in node.refs() if name in noted and noted[name].element in _FLOATS}
+    found = {output.element for output in floats.values()}
+    promoted = "f32" if len(found) > 1 else "".join(found)
+    is_said = any(isinstance(argument, Element) for argument in node.arguments.values())
+    if is_said or wanted not in _FLOATS or wanted == promoted:
+        return ()
+    dtype = {"dtype": Element(wanted)}
+    defaults = defaults_of(schema_of(_CAST), {"self": None, **dtype})
+    return tuple(
+        Node(
+            f"{node.name}.{name}", _CAST, {"self": Ref(name), **dtype, **defaults}, (Output(output.shape, wanted),), ""
+        )
+        for name, output in floats.items()
+    )
 
 
 def _taking(names: Mapping[str, str]) -> Callable[[str], str]:

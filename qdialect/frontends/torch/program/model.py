@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
+import ml_dtypes
 import numpy as np
 
 from qdialect.frontends.building.checks import Array, Interface, Shape
@@ -13,6 +14,8 @@ from qdialect.frontends.building.checks import Array, Interface, Shape
 UNKNOWN = "another type"
 ELEMENTS = {
     "bool": "i1",
+    "float16": "f16",
+    "bfloat16": "bf16",
     "float32": "f32",
     "int8": "i8",
     "uint8": "ui8",
@@ -21,31 +24,21 @@ ELEMENTS = {
     "int64": "i64",
 }
 """The dialect's names of the dtypes by PyTorch's."""
-_BITS = {
-    "bfloat16": np.uint16,
-    "float8_e4m3fn": np.uint8,
-    "float8_e4m3fnuz": np.uint8,
-    "float8_e5m2": np.uint8,
-    "float8_e5m2fnuz": np.uint8,
-    "float8_e8m0fnu": np.uint8,
+NARROW: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(getattr(ml_dtypes, name))
+    for name in (*("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),)
 }
-NARROW = frozenset(_BITS)
-"""PyTorch's floats that NumPy lacks."""
+"""PyTorch's floats that NumPy lacks, by their names: the dtypes of arrays."""
 
 
 def held_dtype(name: str) -> np.dtype[Any]:
-    """How an array holds a dtype of PyTorch's.
-
-    One that NumPy lacks is held as its bits, in records with one field that has its name.
-    """
-    return np.dtype([(name, _BITS[name])] if name in _BITS else name)
+    """How an array holds a dtype of PyTorch's."""
+    return NARROW.get(name) or np.dtype(name)
 
 
 def held_element(array: Array) -> str:
     """The element type that an array holds: the dialect's name, or PyTorch's where it has none."""
-    names = array.dtype.names
-    name = names[0] if names else array.dtype.name
-    return ELEMENTS.get(name, name)
+    return ELEMENTS.get(array.dtype.name, array.dtype.name)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
-from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref, held_dtype
+from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref
 from qdialect.support.diagnostics import ImportModelError
 
 # The package `torch`, which is loaded when a program is read and not before.
@@ -148,10 +148,9 @@ def tensor_of(array: Array) -> Any:
     torch = torch_package()
     # PyTorch wants memory that it could write to.
     held = array if array.flags.writeable else np.array(array)
-    names = held.dtype.names
-    if names is None:
+    if held.dtype.name not in NARROW:
         return torch.from_numpy(held)
-    return torch.from_numpy(held.view(held.dtype[0])).view(getattr(torch, names[0]))
+    return torch.from_numpy(held.view(f"u{held.itemsize}")).view(getattr(torch, held.dtype.name))
 
 
 def array_of(tensor: Any) -> Array:
@@ -160,13 +159,13 @@ def array_of(tensor: Any) -> Array:
     plain = tensor.detach().cpu()
     if name not in NARROW:
         return plain.resolve_conj().resolve_neg().numpy()
-    held = held_dtype(name)
-    return plain.view(getattr(torch_package(), held[0].name)).numpy().view(held)
+    held = NARROW[name]
+    return plain.view(getattr(torch_package(), f"uint{8 * held.itemsize}")).numpy().view(held)
 
 
 def widened(array: Array) -> Array:
     """An array whose type NumPy has: floats of others as float32 numbers, which have all their values."""
-    return array if array.dtype.names is None else tensor_of(array).float().numpy()
+    return array.astype(np.float32) if array.dtype.name in NARROW else array
 
 
 def first_line(error: Exception) -> str:

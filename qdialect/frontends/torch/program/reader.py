@@ -269,9 +269,9 @@ def _copied(tensor: Any) -> Array:
 
 
 def _is_readable(tensor: Any) -> bool:
-    """Whether NumPy has the type of a tensor; it lacks bfloat16, float8 and those of less than a byte."""
+    """Whether arrays have the type of a tensor; they lack those of less than a byte."""
     try:
-        import_module("torch").empty(0, dtype=tensor.dtype).numpy()
+        array_of(import_module("torch").empty(0, dtype=tensor.dtype))
     except TypeError:
         return False
     return True

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from qdialect.arithmetic.machine import FLOAT_PREDICATES, INTEGER_PREDICATES
+from qdialect.arithmetic.small_floats import ROUND, WIDEN
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
-from qdialect.dialect.type_constraints import element_name
+from qdialect.dialect.type_constraints import SMALL_FLOATS, element_name, element_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED, emit_pair, emit_shared
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -33,9 +34,12 @@ _COMPARISONS = {"arith.cmpf": FLOAT_PREDICATES, "arith.cmpi": INTEGER_PREDICATES
 
 
 def scalar_type(value: ir.Value) -> str:
-    """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign."""
+    """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign; a small float as bits."""
     element = ir.RankedTensorType(value.type).element_type
-    return f"i{element.width}" if isinstance(element, ir.IntegerType) else element_name(element)
+    if isinstance(element, ir.IntegerType):
+        return f"i{element.width}"
+    name = element_name(element)
+    return "i16" if name in SMALL_FLOATS else name
 
 
 def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
@@ -44,6 +48,14 @@ def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
 
 def _cast(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.cast(op.name, values[0], scalar_type(op.results[0]))
+
+
+def _widen(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return WIDEN[element_of(op.operands[0].type)](body, values[0])
+
+
+def _round(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return ROUND[element_of(op.results[0].type)](body, values[0])
 
 
 def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
@@ -146,7 +158,9 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
+    "arith.extf": _widen,
     "arith.select": _select,
+    "arith.truncf": _round,
     "arith.shrsi": _shift_signed,
     **dict.fromkeys(PAIRS, lambda body, op, values: emit_pair(body, op.name, *values)),
     "math.fma": lambda body, _, values: body.multiply_add(*values),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
 _MANY_ROWS, _NARROW_MANY_ROWS, _APART_ROWS = 12, 5, 6
 """Of a tile of two vectors; the last where sums of blocks take registers beside the totals."""
+_HALF = 16
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
 _AHEAD = 8 << 10
@@ -51,6 +53,13 @@ class BlockProducts:
     finish: Finish
     is_rounded: bool = False
     """Whether a product of f32 numbers is rounded before it is added."""
+    active: MapOperand | None = None
+    """i32 that are 0 where a row has zeros alone: tiles of such rows have sums of zero."""
+
+    @property
+    def moving(self) -> tuple[MapOperand, ...]:
+        """What has an element, or a row of them, for each row."""
+        return self.operands if self.active is None else (*self.operands, self.active)
 
 
 @dataclass(frozen=True)
@@ -93,12 +102,14 @@ class BlockKernel(ABC):
             for i, values in enumerate(op.channels)
         ]
         self.buffers = [_declared(kernel, f"operand{i}", operand) for i, operand in enumerate(op.operands)]
+        self.active = None if op.active is None else _declared(kernel, "active", op.active)
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
-        steps = [Axis(size, tuple(one.strides[i] for one in self.op.operands)) for i, size in enumerate(self.op.rows)]
-        axes = collapse(steps) or [Axis(1, (0,) * len(self.op.operands))]
-        starts = [self.kernel.constant(operand.offset, "index") for operand in self.op.operands]
+        moving = self.op.moving
+        steps = [Axis(size, tuple(one.strides[i] for one in moving)) for i, size in enumerate(self.op.rows)]
+        axes = collapse(steps) or [Axis(1, (0,) * len(moving))]
+        starts = [self.kernel.constant(operand.offset, "index") for operand in moving]
         *outer, last = axes
         for first, extent, rows in split(last.size, self.near_rows(last.size)):
             with self.kernel.loop(extent // rows) as index:
@@ -167,13 +178,29 @@ class BlockKernel(ABC):
         kernel = self.kernel
         targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
         # Sums stay in registers, but what is stored must have been its destination all along.
-        totals = [kernel.fill(target, 0) for target, _ in targets]
-        for first, count, length in self.weights.blocks.parts():
-            with kernel.walk(count, *totals) as walk:
-                walk.values = self.block(panel, rows, self.further(first, walk.index), length, walk.values)
+        totals: Sequence[Tensor] = [kernel.fill(target, 0) for target, _ in targets]
+        if self.active is None:
+            totals = self._summed(panel, rows, totals)
+        else:
+            bits = reduce(partial(kernel.binary, "arith.ori"), [kernel.entry(self.active, row[-1]) for row in rows])
+            with kernel.walk(self.is_set(bits), *totals) as walk:
+                walk.values = list(self._summed(panel, rows, walk.values))
             totals = walk.values
         for total, (_, where) in zip(totals, targets, strict=True):
             kernel.store(self._finished(panel, total), where)
+
+    def _summed(self, panel: Panel, rows: Rows, totals: Sequence[Tensor]) -> Sequence[Tensor]:
+        for first, count, length in self.weights.blocks.parts():
+            with self.kernel.walk(count, *totals) as walk:
+                walk.values = self.block(panel, rows, self.further(first, walk.index), length, walk.values)
+            totals = walk.values
+        return totals
+
+    def is_set(self, bits: Value) -> Value:
+        """1 if one of these bits is set, else 0."""
+        kernel = self.kernel
+        one, zero = (kernel.constant(number, "index") for number in (1, 0))
+        return kernel.select(kernel.compare("ne", bits, kernel.constant(0, "i32")), one, zero)
 
     @property
     @abstractmethod
@@ -288,11 +315,12 @@ class F32Products(BlockKernel):
         super().__init__(kernel, op)
         self._order, self.is_apart = order, order is SumOrder.BLOCKS
         self._has_fma = self.strategy.requantizer_forms.multiply_adds
-        self._is_scaled = order is SumOrder.TERMS
+        self._is_scaled = order is SumOrder.TERMS and not op.weights.form
         places = [op.weights.places(term) for term in range(op.weights.terms)]
         # Where an addition of a product takes dozens of instructions, they are written once.
         self._places = None if self._has_fma else kernel.data("places", np.array(places, np.int32))
-        self._fields = self._planned(places) if self._has_fma else dict.fromkeys(places, Field(0, None))
+        is_planned = self._has_fma and not op.weights.form
+        self._fields = self._planned(places) if is_planned else dict.fromkeys(places, Field(0, None))
         self._lowest = list(dict.fromkeys(field.lowest for field in self._fields.values()))
 
     @property
@@ -349,6 +377,8 @@ class F32Products(BlockKernel):
 
     def numbers(self, panel: Panel, index: Value) -> list[Operand]:
         """What weights are computed from beside their words: scales, then what is taken off in each kind of field."""
+        if self.weights.form:
+            return []
         points = self.points(panel, index)
         scales = [Operand(self.scales(panel, index), COLUMNS)] if self._is_scaled else []
         given = [*scales, *([points] if points else [])]
@@ -427,6 +457,8 @@ class F32Products(BlockKernel):
 
     def weight(self, body: Body, places: Value | int) -> Value:
         """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
+        if self.weights.form:
+            return self._float(body, places)
         field = self._fields[places] if isinstance(places, int) else Field(0, None)
         word, taken = body.inputs[0], body.inputs[1 + self._is_scaled + self._lowest.index(field.lowest)]
         mask = (1 << self.weights.bits) - 1
@@ -445,6 +477,20 @@ class F32Products(BlockKernel):
             return body.multiply_add(value, body.inputs[1], taken)
         value = body.subtract(value, taken)
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
+
+    def _float(self, body: Body, places: Value | int) -> Value:
+        """A weight of a word of two numbers of 16 bits."""
+        word, form = body.inputs[0], self.weights.form
+        if places == _HALF and form == "bf16":
+            # The upper half of an f32 number.
+            return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(-1 << _HALF, "i32")), "f32")
+        if places != 0:
+            amount = places if isinstance(places, Value) else body.constant(places, "i32")
+            word = body.binary("arith.shrui", word, amount)
+        if form == "bf16":
+            return body.cast("arith.bitcast", body.binary("arith.shli", word, body.constant(_HALF, "i32")), "f32")
+        half = Numbers(form, np.empty(0))
+        return half.widened(body, body.cast("arith.trunci", word, "i16"), self.strategy)
 
 
 def _base(lowest: int | None) -> int:
@@ -497,7 +543,7 @@ class IntegerProducts(BlockKernel):
                     -(-part // weights.terms),
                     points,
                     [
-                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(row))]
+                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(self.buffers))]
                         for row, place in zip(rows, places, strict=True)
                     ],
                     self.by_block(panel, index, self._totals) if self._totals else None,

@@ -4,19 +4,22 @@ A word has 32 / bits consecutive terms of a column: byte i of it has term 4 j + 
 and a mask make four bytes of the word that a dot product multiplies, or one integer. Words of neighbouring columns lie
 side by side, as many as a panel has, then those of the next terms. Terms beyond the last are 0.
 
-Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them.
+Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them. Floats
+of 16 bits are packed alike, two to a word, and have neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import unpack
+from qdialect.arithmetic.small_floats import WIDEN
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, lane_parts
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -27,12 +30,10 @@ _VECTORS = 4
 """Of a panel: their sums are independent chains."""
 _CHUNK = 1 << 16
 """Words that are packed at once, which stay near."""
-_HALF, _SIGN, _MAGNITUDE = 16, 0x8000, 0x7FFF
+_HALF, _LOWER_HALF = 16, 0xFFFF
 _FRACTION, _SIGNIFICANT = 23, 24
 _SMALLEST, _LARGEST = 64, 192
 """Exponents of scales whose products with integers of 24 bits are normal numbers."""
-_HALF_FRACTION, _HALF_BIAS = 13, 112
-"""Places between the fractions of float16 and float32, and between their exponents."""
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,18 @@ class Numbers:
             return stored
         if self.form == "f16" and strategy.converts_halves:
             return body.cast("arith.extf", body.cast("arith.bitcast", stored, "f16"), "f32")
-        word = body.cast("arith.extui", stored, "i32")
         if self.form == "ui8":
-            return body.cast("arith.sitofp", word, "f32")
-        if self.form == "bf16":
-            return body.cast("arith.bitcast", _shifted(body, "arith.shli", word, _HALF), "f32")
-        # The exponent is too small by a constant, of subnormal numbers as well.
-        sign = _shifted(body, "arith.shli", body.binary("arith.andi", word, body.constant(_SIGN, "i32")), _HALF)
-        magnitude = body.binary("arith.andi", word, body.constant(_MAGNITUDE, "i32"))
-        magnitude = body.cast("arith.bitcast", _shifted(body, "arith.shli", magnitude, _HALF_FRACTION), "f32")
-        scaled = body.multiply(magnitude, body.constant(2.0**_HALF_BIAS, "f32"))
-        return body.cast(
-            "arith.bitcast", body.binary("arith.ori", body.cast("arith.bitcast", scaled, "i32"), sign), "f32"
-        )
+            return body.cast("arith.sitofp", body.cast("arith.extui", stored, "i32"), "f32")
+        return WIDEN[self.form](body, stored)
 
 
-def _shifted(body: Body, shift: str, value: Value, places: int) -> Value:
-    return body.binary(shift, value, body.constant(places, "i32")) if places else value
+def small_form(numbers: NDArray[np.float32]) -> str:
+    """The type of 16 bits that has all of `numbers`, which are finite; empty if there is none."""
+    if not (numbers.view(np.int32) & _LOWER_HALF).any():
+        return "bf16" if np.isfinite(numbers).all() else ""
+    with np.errstate(over="ignore"):
+        half = numbers.astype(np.float16)
+    return "f16" if (half.astype(np.float32) == numbers).all() else ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +111,8 @@ class PackedBlocks:
     """One for all, or by block."""
     scale_bits: int
     """Significant bits of the scales; more than there are where products with them may not be normal numbers."""
+    form: str = ""
+    """``bf16`` or ``f16``, of terms that are such numbers and have neither scales nor zero points."""
 
     @property
     def terms(self) -> int:
@@ -123,6 +121,8 @@ class PackedBlocks:
 
     def places(self, term: int) -> int:
         """The lowest bit of a term of a word."""
+        if self.bits > 8:
+            return self.bits * term
         return 8 * (term % BYTES) + self.bits * (term // BYTES)
 
     @property
@@ -174,6 +174,14 @@ def pack_blocks(
     )
 
 
+def pack_floats(weight: NDArray[np.float32], form: str, strategy: Strategy) -> PackedBlocks:
+    """Pack numbers [channels, depth] of the type `form`, which has them all."""
+    channels, depth = weight.shape
+    held = np.ascontiguousarray(weight.astype(NUMPY_DTYPES[form])).view(np.uint8)
+    one, zero = np.ones((channels, 1), np.float32), np.zeros((1, 1), np.float32)
+    return replace(pack_blocks(held, one, zero, 16, Blocks(depth, depth), strategy), form=form)
+
+
 def block_totals(
     weight: NDArray[np.uint8], points: NDArray[np.float32], packed: PackedBlocks
 ) -> NDArray[np.int16 | np.int32]:
@@ -219,7 +227,7 @@ def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[Ch
 
 def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     """Words of terms one after the other with each term in its place."""
-    if bits == 8:
+    if bits >= 8:
         return words
     found, mask = np.zeros_like(words), np.uint32((1 << bits) - 1)
     for term in range(8 * BYTES // bits):

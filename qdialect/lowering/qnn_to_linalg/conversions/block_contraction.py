@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import prod
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32MatmulOp
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
@@ -58,27 +61,44 @@ _LARGEST = 127.0
 
 @lowers(BlockDenseOp)
 def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
-    shape, program, output = shape_of(op.data.type), lowering.program, lowering.product(op)
-    weights, rows, epilogue = _packed(program, op), shape[:-1], lowering.epilogue(op)
-    slot = lowering.slot(op.data)
-    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-    result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
-    further = _finish(epilogue)
+    program, weights = lowering.program, _packed(lowering.program, op)
     if op.activations is BlockActivations.F32:
-        source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, op.depth))
-        products = BlockProducts(weights, rows, (source, result), *further, op.rounded_products)
-        kernel = Kernel(program)
-        has_fma = program.strategy.requantizer_forms.multiply_adds
-        is_widened = op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
-        (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
-    else:
-        blocks = Blocks(op.depth, min(op.data_block, op.depth))
-        how = blocks, weights.terms, op.activation_scale
-        quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
-        kernel = Kernel(program)
-        operands = quantized[0], result, *quantized[1:]
-        IntegerProducts(kernel, BlockProducts(weights, rows, operands, *further), blocks.size).emit()
+        emit_f32_products(lowering, op, weights, op.order)
+        return
+    rows, data, result = _operands(lowering, op)
+    blocks = Blocks(op.depth, min(op.data_block, op.depth))
+    how = blocks, weights.terms, op.activation_scale
+    quantized = lowering.once(("quantized", op.data, how), lambda: _quantized(program, rows, data, *how))
+    kernel = Kernel(program)
+    operands, finish = (quantized[0], result, *quantized[1:]), _finish(lowering.epilogue(op))
+    products = BlockProducts(weights, rows, operands, *finish, active=_active(lowering, op, data))
+    IntegerProducts(kernel, products, blocks.size).emit()
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
+
+
+def emit_f32_products(
+    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, order: SumOrder
+) -> None:
+    """Append the kernel calls of products of f32 rows with packed weights."""
+    program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
+    source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
+    finish = _finish(lowering.epilogue(op))
+    active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
+    products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
+    kernel, has_fma = Kernel(program), program.strategy.requantizer_forms.multiply_adds
+    is_widened = order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
+    (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, order)).emit()
+    program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
+
+
+def _operands(
+    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp
+) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
+    """The extents of the rows of the data, these, and the result."""
+    shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
+    steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
+    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+    return shape[:-1], data, MapOperand(output, steps, output.storage.origin)
 
 
 @lowers(BlockDynamicDenseOp)
@@ -120,6 +140,35 @@ def _gather(lowering: GraphLowering, op: BlockGatherOp) -> None:
         start = kernel.sum(write_at, kernel.constant(output.storage.origin, "index"))
         rows.emit(kernel.row(table, at, weights.channels), target, start)
     lowering.program.call(kernel, op.operation.name)
+
+
+def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapOperand | None:
+    """An i32 for each row, 0 where that has zeros alone; None where no `arith.select` may have made it so.
+
+    Of an expert that no token chose the weights are not read: data that are chosen are zeros elsewhere.
+    """
+    owner = op.data.owner
+    chosen = None if isinstance(owner, ir.Block) or owner.name != "arith.select" else list(owner.operands)[1:]
+    known = [constant_value(value) for value in chosen or ()]
+    if not any(array is not None and not array.any() for array in known):
+        return None
+    _, scales, points = _parts(op)
+    with np.errstate(all="ignore"):
+        # Zeros times what is not finite are no zeros.
+        largest = (np.abs(points) + np.float32(2**op.bits)) * np.abs(scales)
+    if not np.isfinite(largest).all():
+        return None
+    program, rows, depth = lowering.program, shape_of(op.data.type)[:-1], op.depth
+
+    def emit() -> MapOperand:
+        kernel, flags = Kernel(program), _by_block(program, rows, Blocks(depth, depth), "i32")
+        target = replace(flags, strides=flags.strides[:-1])
+        source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
+        emit_reduction(kernel, Reduction(rows, (depth,), [source], [], target, _ANY_BIT, as_folded, _LANES, _TILE_ROWS))
+        program.call(kernel, "zeros")
+        return target
+
+    return lowering.once(("active", op.data), emit)
 
 
 def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
@@ -263,6 +312,15 @@ def _larger(body: Body, largest: Value, values: Sequence[Value]) -> Value:
 
 
 _LARGEST_OF_ALL = Fold("f32", 0.0, _larger, lambda body, a, b: body.binary("arith.maximumf", a, b))
+
+
+def _any_bit(body: Body, bits: Value, values: Sequence[Value]) -> Value:
+    """Those of numbers, but for signs: a zero has none."""
+    own = body.binary("arith.andi", body.cast("arith.bitcast", values[0], "i32"), body.constant(2**31 - 1, "i32"))
+    return body.binary("arith.ori", bits, own)
+
+
+_ANY_BIT = Fold("i32", 0, _any_bit, lambda body, a, b: body.binary("arith.ori", a, b))
 _SUM = folded("i32", 0, "arith.addi", "arith.extsi")
 
 
@@ -411,14 +469,31 @@ class WidenedProducts(F32Products):
         with kernel.loop(axis.size) as row:
             target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
             kernel.store(kernel.fill(target, 0), where)
+        with self._unless_zeros(axis, starts, 0, axis.size):
+            self._steps(axis, starts, panel)
+        with kernel.loop(axis.size) as row:
+            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+
+    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
+        kernel = self.kernel
         whole, rest = divmod(self._blocks.depth, self._blocks.size)
         steps, left = divmod(whole, self._in_step)
         with kernel.loop(steps) as step:
             self._step(axis, starts, panel, kernel.multiple(step, self._in_step), self._in_step, 0)
         if left or rest:
             self._step(axis, starts, panel, kernel.constant(steps * self._in_step, "index"), left, rest)
-        with kernel.loop(axis.size) as row:
-            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+
+    def _unless_zeros(
+        self, axis: Axis, starts: Sequence[Value], first: Value | int, rows: int
+    ) -> AbstractContextManager[object]:
+        """A loop around the code inside the `with`: of one iteration, of none if `rows` from `first` on are zeros."""
+        if self.active is None:
+            return nullcontext()
+        kernel, start = self.kernel, self.further(starts[-1], first, axis.strides[-1])
+        with kernel.walk(rows, kernel.constant(0, "i32")) as walk:
+            entry = kernel.entry(self.active, self.further(start, walk.index, axis.strides[-1]))
+            walk.values = [kernel.binary("arith.ori", walk.values[0], entry)]
+        return kernel.loop(self.is_set(walk.values[0]))
 
     def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int, rest: int) -> None:
         """All rows meet `count` blocks from the `first` on, and `rest` terms behind them."""
@@ -433,12 +508,9 @@ class WidenedProducts(F32Products):
         for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
-                self._multiply(
-                    panel,
-                    [self.further(start, place, axis.strides[0]) for place in places],
-                    places,
-                    count * size + rest,
-                )
+                data = [self.further(start, place, axis.strides[0]) for place in places]
+                with self._unless_zeros(axis, starts, places[0], rows):
+                    self._multiply(panel, data, places, count * size + rest)
 
     def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
         """Write the weights of a block."""

@@ -28,8 +28,7 @@ from qdialect.externals.function import (
     Value,
 )
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import location_of
-from qdialect.ir.locations import names_of
+from qdialect.ir.context import location_of, names_of
 from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
@@ -39,7 +38,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_stora
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import KERNEL, Port
-from qdialect.support.threads import SYMBOLS
+from qdialect.support.limits import SYMBOLS
 
 # Descriptions of extern functions and their ops, independent of MLIR.
 

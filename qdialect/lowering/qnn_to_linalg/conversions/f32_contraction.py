@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.choices import SumOrder
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, I16MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import row_major
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -124,12 +127,20 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
-    matrix, epilogue, output = constant_value(op.matrix), _epilogue(lowering, op), lowering.product(op)
-    if matrix is not None and matrix.ndim == len(("rows", "columns")):
+    matrix = constant_value(op.matrix)
+    weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
+    # What does not stay near is read from further away at half the cost.
+    is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
+    if weight is not None and is_far and (form := small_form(weight)):
+        packed = pack_floats(weight.T, form, lowering.program.strategy)
+        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
+        return
+    epilogue, output = _epilogue(lowering, op), lowering.product(op)
+    if weight is not None:
         data = lowering.slot(op.data)
         images, height, width, _ = data.storage.shape
         window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-        products = convolution(data, output, epilogue, window, _weights(matrix.T[:, None, None]))
+        products = convolution(data, output, epilogue, window, _weights(weight.T[:, None, None]))
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)

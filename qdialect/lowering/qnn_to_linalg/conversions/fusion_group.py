@@ -14,13 +14,18 @@ from qdialect.arithmetic.float32 import ALGORITHMS
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import SMALL_FLOATS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, names_of
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    ROUND_HALF_AWAY,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    EmitLookup,
+    InterpolatedTable,
+)
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar_type
-from qdialect.lowering.qnn_to_linalg.bodies.tables import EmitLookup, InterpolatedTable
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
@@ -253,6 +258,8 @@ class _FusionGroup:
         if array is None:
             read, loaded = self._stored_value(value), _LOADED.get(element_of(value.type), _identity)
             return lambda body, held, values: loaded(body, read(body, held, values))
+        if element_of(value.type) in SMALL_FLOATS:
+            array = array.view(np.int16)
         if _is_splat(array):
             self.numbers[value] = array.flat[0].item()
             return lambda _, held, __: held[value]

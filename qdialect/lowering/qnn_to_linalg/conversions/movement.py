@@ -14,6 +14,7 @@ import numpy as np
 from qdialect.arithmetic import QuantParams, Table, encode_table, identity_table, table_values
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.arithmetic.elementwise import rescale
+from qdialect.arithmetic.small_floats import WIDEN
 from qdialect.dialect import (
     ConcatOp,
     DynamicGatherOp,
@@ -24,9 +25,11 @@ from qdialect.dialect import (
     SliceOp,
     TransposeOp,
 )
-from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.tables import stored_table
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, byte_literal, emit_map
@@ -48,6 +51,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
     Storage,
     image_shape,
     signed_shift,
+    storage_of,
 )
 
 # Reshape: the same bytes under another shape wherever they lie close enough, else one or two copies.
@@ -268,6 +272,8 @@ def _pad(lowering: GraphLowering, op: PadOp) -> None:
         emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
         lowering.program.call(kernel, op.operation.name)
     element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
+    if element_of(op.input.type) in SMALL_FLOATS:
+        quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
         value = kernel.number("value", byte_literal(quantized) if element == "i8" else quantized, element)
@@ -314,7 +320,37 @@ def _gather(lowering: GraphLowering, op: GatherOp) -> None:
 @lowers(DynamicGatherOp)
 def _dynamic_gather(lowering: GraphLowering, op: DynamicGatherOp) -> None:
     """The shape with the last dimension's padding lanes, if both sides have them."""
-    data, indices, output = lowering.slot(op.data), lowering.slot(op.indices), lowering.result(op.output)
+    small = _small_table(lowering, op)
+    indices, output = lowering.slot(op.indices), lowering.result(op.output)
+    if small is None:
+        _gather_rows(lowering, op, lowering.slot(op.data), indices, output)
+        return
+    # What is read is half as large, and widened where it is near.
+    table, form = small
+    rows = lowering.program.buffer(replace(output.storage, element="i16"))
+    _gather_rows(lowering, op, table, indices, rows)
+    shape, kernel = shape_of(op.output.type), Kernel(lowering.program)
+    source, target = (
+        MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin) for slot in (rows, output)
+    )
+    emit_map(kernel, shape, [source], target, lambda body, values: WIDEN[form](body, values[0]))
+    lowering.program.call(kernel, f"{op.operation.name} widened")
+
+
+def _small_table(lowering: GraphLowering, op: DynamicGatherOp) -> tuple[BufferSlot, str] | None:
+    """The f32 constant of which rows are read as floats of 16 bits, if those have all its numbers, and their type."""
+    array, storage = constant_value(op.data), storage_of(op.data.type)
+    is_far = array is not None and array.nbytes > lowering.program.strategy.near_bytes
+    if array is None or not is_far or array.dtype != np.float32 or storage.live_bytes() < storage.bytes():
+        return None
+    form = small_form(array)
+    bits = array.astype(NUMPY_DTYPES[form]).view(np.int16) if form else None
+    return None if bits is None else (lowering.program.constant_tensor(bits, replace(storage, element="i16")), form)
+
+
+def _gather_rows(
+    lowering: GraphLowering, op: DynamicGatherOp, data: BufferSlot, indices: BufferSlot, output: BufferSlot
+) -> None:
     before, after, axis = shape_of(op.data.type), shape_of(op.output.type), op.axis
     count = len(shape_of(op.indices.type))
     froms, tos = dim_strides(before, data.storage), dim_strides(after, output.storage)

@@ -15,7 +15,7 @@ from qdialect.dialect import BroadcastOp, ReshapeOp
 from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, names_of
 from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
 from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.qnn_to_linalg.graph.in_place import in_place_results, overwritable

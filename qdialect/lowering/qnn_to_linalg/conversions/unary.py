@@ -15,8 +15,13 @@ from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import Requantization, Rescaling, requantization
-from qdialect.lowering.qnn_to_linalg.bodies.tables import declare_table, stored_table
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    Requantization,
+    Rescaling,
+    declare_table,
+    requantization,
+    stored_table,
+)
 from qdialect.lowering.qnn_to_linalg.conversions.maps import (
     AxisArray,
     Declare,

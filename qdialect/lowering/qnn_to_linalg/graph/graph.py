@@ -26,9 +26,9 @@ from qdialect.dialect import (
     TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
-from qdialect.dialect.type_constraints import TypeConstraint, shape_of
+from qdialect.dialect.type_constraints import SMALL_FLOATS, TypeConstraint, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.locations import joined, names_of
+from qdialect.ir.context import joined, names_of
 from qdialect.lowering.ir.functions import error_at, note_at
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
@@ -413,12 +413,20 @@ def _refuse_unknown(operations: list[ir.Operation]) -> None:
     raise error_at(next(iter(problems)).location, message, notes)
 
 
+_OF_SMALL_FLOATS = ("arith.bitcast", "arith.extf", "arith.select", "arith.truncf")
+
+
 def _problem(op: ir.Operation) -> str | None:
     if not has_conversion(op.name):
         return "has no lowering"
     types = [value.type for value in (*op.operands, *op.results)]
     unknown = [type_ for type_ in types if _COMPUTABLE.problem(type_)]
-    return f"has a value of type {unknown[0]}, which no kernel computes" if unknown else None
+    if unknown:
+        return f"has a value of type {unknown[0]}, which no kernel computes"
+    small = [type_ for type_ in types if element_of(type_) in SMALL_FLOATS]
+    if small and op.name.startswith(("arith.", "math.")) and op.name not in _OF_SMALL_FLOATS:
+        return f"computes with {element_of(small[0])}: extend operands to f32 by arith.extf, truncate by arith.truncf"
+    return None
 
 
 # Ops that must not read a user's array as they read the arena: past its end, as 32-bit words, or as signed bytes.

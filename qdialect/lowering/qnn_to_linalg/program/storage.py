@@ -2,7 +2,8 @@
 
 Inside a compiled network every 8-bit value is stored unsigned: an `i8` value c as the byte c + 128, its zero point and
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
-costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy.
+costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy, and a float
+of 16 bits an i16 with its bits.
 
 A convolution's padding is part of its input's layout: the producer writes inside it, and the consumer reads it.  Only a
 user's array, or an image around which two consumers need different values, is copied to be padded.  Channels are
@@ -32,6 +33,8 @@ STORAGE_ELEMENTS = {
     "i32": "i32",
     "i64": "i64",
     "f32": "f32",
+    "f16": "i16",
+    "bf16": "i16",
 }
 _STORED_UNSIGNED = ("i8", "ui8", "ui16")
 ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4}

@@ -16,10 +16,11 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
     Requantization,
     declare_rescale,
+    declare_table,
     requantization,
+    stored_table,
 )
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import Requantizer, requantizer_of
-from qdialect.lowering.qnn_to_linalg.bodies.tables import declare_table, stored_table
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import byte_literal
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from qdialect.ir._mlir import ir, walk
+from qdialect.ir._mlir import ir, ops_in
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.instructions.tiles import ROWS, AmxRegisters, PortableRegisters, Shape, TileRegisters
 from qdialect.lowering.ir import building as b
@@ -63,15 +63,8 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
 
 def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
     """The writes of chains of `function`."""
-    writes: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "vector.transfer_write" and b.is_vector_of(op.operands[0], 32):
-            writes.append(op)
-        return ir.WalkResult.ADVANCE
-
-    walk(function, visit)
-    for write in writes:
+    writes = (op for op in ops_in(function) if op.name == "vector.transfer_write")
+    for write in [one for one in writes if b.is_vector_of(one.operands[0], 32)]:
         problem = _chain_problem(write)
         if problem is None:
             yield write
@@ -136,16 +129,10 @@ def _order_problem(write: ir.Operation, count: int) -> str | None:
     first = _first_op(write)
     if first.block != write.block:
         return "sums must be written where they start"
-    inside: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        inside.extend([op] if op.name == "vector.contract" else [])
-        return ir.WalkResult.ADVANCE
-
     ops = [op.operation for op in write.block.operations]
-    for op in ops[ops.index(first) : ops.index(write)]:
-        walk(op, visit)
-    return "sums must be written before others are computed" if len(inside) > count else None
+    until = (inner for op in ops[ops.index(first) : ops.index(write)] for inner in ops_in(op))
+    found = sum(op.name == "vector.contract" for op in until)
+    return "sums must be written before others are computed" if found > count else None
 
 
 def _k_groups(op: ir.Operation) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qdialect.cli import expected
 from qdialect.ir.context import parse
-from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.passes.pattern import explain_matches
 from qdialect.targets import resolve
 

@@ -1,0 +1,134 @@
+"""Models of float16 and bfloat16 tensors, written anew with float32 ones, as ONNX Runtime's CPU provider runs them.
+
+It has no kernels of most operators for these types: it computes in float32, from inputs and constants that it converts
+to what it rounds where the graph ends.  Nothing between is rounded but what the model itself casts to a small type, and
+not even that where an operator that computes reads it: the two conversions cancel out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdialect.frontends.onnx.inlining import graphs_of
+
+if TYPE_CHECKING:
+    import onnx
+
+_F32, _SMALL = 1, (10, 16)
+"""The numbers of float32, and of float16 and bfloat16, in the schema."""
+_TYPES = ("to", "dtype", "output_dtype", "output_datatype", "precision")
+"""Attributes that are the number of a type."""
+_IS_ROUNDED = (
+    *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+    *("Tile", "Transpose", "Unsqueeze"),
+)
+"""What reads a small float as it is."""
+
+
+def in_f32(model: onnx.ModelProto) -> None:
+    """Replace the small floats of `model`, in place, by float32 numbers; its inputs and outputs keep their types."""
+    if not any(map(_is_small_graph, _graphs(model.graph))):
+        return
+    graph = model.graph
+    names = _Names({value.name for value in graph.input} | {tensor.name for tensor in graph.initializer})
+    computed = [value for value in graph.output if _is_small(value) and value.name not in names.given]
+    names.now.update((value.name, _wide(value.name)) for value in computed)
+    _widen(graph, names, is_main=True)
+    for value in computed:
+        graph.node.append(_cast(_wide(value.name), value.name, value.type.tensor_type.elem_type))
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and all inside it."""
+    waiting = [graph]
+    while waiting:
+        held = waiting.pop()
+        yield held
+        waiting += [inner for node in held.node for inner in graphs_of(node)]
+
+
+def _is_small_graph(graph: onnx.GraphProto) -> bool:
+    values = (*graph.input, *graph.output, *graph.value_info)
+    return any(map(_is_small, values)) or any(tensor.data_type in _SMALL for tensor in graph.initializer)
+
+
+def _is_small(value: onnx.ValueInfoProto) -> bool:
+    return value.type.tensor_type.elem_type in _SMALL
+
+
+def _wide(name: str) -> str:
+    return f"{name}/f32"
+
+
+def _cast(source: str, result: str, number: int) -> onnx.NodeProto:
+    from onnx import helper
+
+    return helper.make_node("Cast", [source], [result], name=f"{result}/cast", to=number)
+
+
+@dataclass
+class _Names:
+    """What names of the model stand for in the new one."""
+
+    given: set[str]
+    """Inputs and constants, whose types stay."""
+    now: dict[str, str] = field(default_factory=dict[str, str])
+    unrounded: dict[str, str] = field(default_factory=dict[str, str])
+    """By the results of casts to small floats: the float32 tensors that are cast."""
+    floats: set[str] = field(default_factory=set[str])
+    """Those known to be float32."""
+
+
+def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
+    held = {tensor.name for tensor in graph.initializer}
+    values = (*graph.input, *graph.value_info)
+    names.floats |= {value.name for value in values if value.type.tensor_type.elem_type == _F32}
+    nodes = [_cast(tensor.name, _wide(tensor.name), _F32) for tensor in graph.initializer if tensor.data_type in _SMALL]
+    for value in graph.input if is_main else ():
+        if _is_small(value) and value.name not in held:
+            nodes.append(_cast(value.name, _wide(value.name), _F32))
+    names.now.update((node.input[0], node.output[0]) for node in nodes)
+    for value in (*graph.value_info, *(() if is_main else (*graph.input, *graph.output))):
+        if _is_small(value):
+            value.type.tensor_type.elem_type = _F32
+    for node in graph.node:
+        nodes += _widened(node, names)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    for value in () if is_main else graph.output:
+        value.name = names.now.get(value.name, value.name)
+
+
+def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
+    """What takes the place of a node."""
+    reads = {} if node.op_type in _IS_ROUNDED else names.unrounded
+    for index, name in enumerate(node.input):
+        node.input[index] = names.now.get(reads.get(name, name), reads.get(name, name))
+    rounds = next((one.i for one in node.attribute if node.op_type == "Cast" and one.name == "to"), 0)
+    if rounds in _SMALL:
+        source, result = node.input[0], node.output[0]
+        if source in names.floats:
+            names.unrounded[result] = source
+        rounded = f"{result}/rounded"
+        return [_cast(source, rounded, rounds), _cast(rounded, names.now.get(result, result), _F32)]
+    for index, name in enumerate(node.output):
+        node.output[index] = names.now.get(name, name)
+    for attribute in node.attribute:
+        _widen_attribute(attribute)
+    for inner in graphs_of(node):
+        _widen(inner, _Names(names.given, dict(names.now), dict(names.unrounded), set(names.floats)), is_main=False)
+    return [node]
+
+
+def _widen_attribute(attribute: onnx.AttributeProto) -> None:
+    from onnx import numpy_helper
+
+    if attribute.name in _TYPES and attribute.i in _SMALL:
+        attribute.i = _F32
+    if attribute.t.data_type in _SMALL:
+        array = numpy_helper.to_array(attribute.t).astype(np.float32)
+        attribute.t.CopyFrom(numpy_helper.from_array(array, attribute.t.name))

@@ -1,0 +1,335 @@
+"""Networks of float16 and bfloat16 tensors against PyTorch and ONNX Runtime, bit for bit where these round once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import torch
+import torch.nn.functional as nnf
+from compiled_ops import check_compiled
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from torch import Tensor, nn
+
+import qdialect
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.torch import import_torch
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+Functions = Mapping[str, Callable[[Tensor, Tensor], Tensor]]
+
+TORCH = {torch.float16: np.float16, torch.bfloat16: ml_dtypes.bfloat16}
+
+
+def array_of(tensor: Tensor) -> Array:
+    if tensor.dtype != torch.bfloat16:
+        return tensor.detach().numpy()
+    return tensor.detach().contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+class Several(nn.Module):
+    """All functions of two tensors."""
+
+    def __init__(self, functions: Functions) -> None:
+        super().__init__()
+        self.functions = list(functions.values())
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return tuple(function(x, y) for function in self.functions)
+
+
+def run_torch(model: nn.Module, *tensors: Tensor) -> list[tuple[Array, Array]]:
+    """What the reference and PyTorch compute; compiled code agrees with the reference."""
+    module = import_torch(torch.export.export(model.eval(), tensors))
+    arrays = [array_of(tensor) for tensor in tensors]
+    found = interpreter.run(module, arrays)
+    has_bfloat16 = any(array.dtype == ml_dtypes.bfloat16 for array in arrays)
+    given = [one if has_bfloat16 or one.dtype != ml_dtypes.bfloat16 else one.astype(np.float32) for one in found]
+    for target in ("x86-64", "x86-64-v3", "host"):
+        check_compiled(module, target, [arrays], [given])
+    with torch.no_grad():
+        wanted = model(*tensors)
+    listed = cast("tuple[Tensor, ...]", wanted if isinstance(wanted, tuple) else (wanted,))
+    return list(zip(found, map(array_of, listed), strict=True))
+
+
+def assert_equal(found: Any, wanted: Array, name: str = "") -> None:
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), name
+    np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(np.float64), err_msg=name)
+
+
+ONCE: Functions = {
+    **{name: (lambda x, _, name=name: getattr(torch, name)(x)) for name in ("neg", "abs", "tanh", "sigmoid", "exp")},
+    **{name: (lambda x, _, name=name: getattr(nnf, name)(x)) for name in ("gelu", "silu", "relu", "hardswish", "elu")},
+    **{name: (lambda x, y, name=name: getattr(torch, name)(x, y)) for name in ("add", "sub", "mul", "div", "maximum")},
+    # Sums, comparisons and remainders take numbers in the tensors' type, other kernels as float32.
+    "add a number": lambda x, _: x + 0.1,
+    "subtract from a number": lambda x, _: 1.7 - x,
+    "subtract an integer": lambda x, _: x - 1001,
+    "multiply by a number": lambda x, _: x * 0.3,
+    "divide by a number": lambda x, _: x / 3,
+    "compare": lambda x, _: x > 0.1,
+    "equal": lambda x, _: x == 0.30078125,
+    "remainder": lambda x, _: torch.remainder(x, 0.3),
+    "shrink": lambda x, _: nnf.hardshrink(x, 0.3),
+    "add a scalar": lambda x, _: x + torch.tensor(0.1),
+    "multiply by a scalar": lambda x, _: x * torch.tensor(0.1),
+    "multiply by floats": lambda x, _: x * torch.linspace(0, 1, 10),
+    "clamp": lambda x, _: x.clamp(-0.33, 0.77),
+    "choose": lambda x, _: torch.where(x > 0, x, 0.3),
+    "fill": lambda x, _: x.masked_fill(x > 0, -1e4),
+    "join": lambda x, y: torch.cat([x, y], 1),
+    "join floats": lambda x, y: torch.cat([x, y.float()], 1),
+    "move": lambda x, _: x.transpose(1, 2)[:, 1:7].reshape(2, 36).flip(1),
+    "pad": lambda x, _: nnf.pad(x, (1, 1), value=0.3),
+    "gather": lambda x, _: nnf.embedding(torch.tensor([[1, 0]]), x[0]),
+    "sum": lambda x, _: x.sum(-1),
+    "mean": lambda x, _: x.mean(),
+    "largest": lambda x, _: x.amax(1),
+    "index of the largest": lambda x, _: x.argmax(-1),
+    "softmax": lambda x, _: x.softmax(-1),
+    "layer norm": lambda x, _: nnf.layer_norm(x, (10,)),
+    "product": lambda x, y: x @ y.transpose(1, 2),
+    "linear": lambda x, y: nnf.linear(x, y[0], x[0, 0, :6]),
+    "to float": lambda x, y: x.float() * y.float(),
+    "to integers": lambda x, _: (x * 10).to(torch.int8),
+    "range": lambda x, _: x + torch.arange(10, dtype=x.dtype) / 3,
+    "infinity": lambda x, _: x * 3e38,
+}
+NEAR: Functions = {
+    "batch norm": lambda x, _: nnf.batch_norm(x, x[0, :, 0], x[0, :, 0].abs(), x[0, :, 1], x[0, :, 2]),
+    "cube": lambda x, _: x.pow(3),
+    "rsqrt": lambda x, _: (x.abs() + 0.1).rsqrt(),
+    "logarithm of softmax": lambda x, _: x.log_softmax(-1),
+    "product of all": lambda x, _: x.prod(-1),
+    "attention": lambda x, y: nnf.scaled_dot_product_attention(x, y, y),
+}
+"""Of which PyTorch rounds parts."""
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+def test_operators_round_as_pytorch(dtype: torch.dtype) -> None:
+    x, y = drawn(2, 6, 10), drawn(2, 6, 10, seed=1)
+    x[0, 0, :6] = torch.tensor([0.1, 0.3, 0.7, -0.1, 0.2, 0.30078125])
+    results = run_torch(Several({**ONCE, **NEAR}), x.to(dtype), y.to(dtype))
+    for name, (found, wanted) in zip([*ONCE, *NEAR], results, strict=True):
+        if name in ONCE:
+            assert_equal(found, wanted, name)
+        else:
+            step = 2.0**-7 if dtype == torch.bfloat16 else 2.0**-10
+            np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=step, atol=step, err_msg=name)
+
+
+class Image(nn.Module):
+    """Convolutions, a pool and products of images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=8), nn.MaxPool2d(2)
+        )
+        self.classes = nn.Linear(8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classes(self.layers(x).mean((2, 3))).softmax(-1)
+
+
+class Autocast(nn.Module):
+    """A model that runs under autocast in a part."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.model(x)
+        return y, y + x.mean()
+
+
+@pytest.mark.parametrize("make", [lambda: Image().bfloat16(), lambda: Autocast(Image())], ids=["bfloat16", "autocast"])
+def test_images_are_those_of_pytorch(make: Callable[[], nn.Module]) -> None:
+    import_module("torch").manual_seed(0)
+    model = make().eval()
+    x = drawn(2, 3, 9, 9).to(torch.float32 if isinstance(model, Autocast) else torch.bfloat16)
+    results = run_torch(model, x)
+    assert_equal(*results[0])
+    compile_: Any = torch.compile
+    compiled = compile_(model, backend="qdialect", options={"fallback": "none"})
+    with torch.no_grad():
+        found = compiled(x)
+    assert_equal(array_of(found[0] if isinstance(model, Autocast) else found), results[0][1])
+
+
+def test_arrays_of_bfloat16_may_be_float32() -> None:
+    """A caller without ml_dtypes gives and gets float32 numbers; one with it gets what PyTorch gives."""
+    x = drawn(3, 8).bfloat16()
+    executable = qdialect.compile(torch.export.export(nn.SiLU(), (x,)), fallback="none")
+    assert (executable.inputs[0].dtype, executable.outputs[0].dtype) == (np.dtype(ml_dtypes.bfloat16),) * 2
+    wanted = array_of(nnf.silu(x))
+    assert_equal(executable(array_of(x)), wanted)
+    assert_equal(executable(x.float().numpy()), wanted.astype(np.float32))
+    assert torch.equal(executable(x, returns="torch"), nnf.silu(x))
+    with pytest.raises(qdialect.InputError, match="must be bfloat16"):
+        executable(x.double().numpy())
+
+
+def test_saved_networks_keep_their_types(tmp_path: Path) -> None:
+    x = drawn(3, 8).half()
+    executable = qdialect.compile(torch.export.export(nn.GELU(), (x,)), fallback="none")
+    executable.save(tmp_path / "gelu.so")
+    found = qdialect.load(tmp_path / "gelu.so")
+    assert found.inputs[0].dtype == np.float16
+    assert_equal(found(x.numpy()), nnf.gelu(x).numpy())
+
+
+# ONNX Runtime computes in float32, and rounds where the graph ends or where the model itself casts.
+
+WEIGHT = (np.random.default_rng(1).standard_normal((8, 8)) / 3).astype(np.float16)
+F32, F16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+node = helper.make_node
+
+
+def model_of(*nodes: onnx.NodeProto, given: int = F16, outputs: tuple[int, ...] = (F16,)) -> bytes:
+    """A model from ``x`` [6, 8] to ``y`` and the like, with a weight ``w`` and the number ``c``."""
+    constants = [numpy_helper.from_array(WEIGHT, "w"), numpy_helper.from_array(np.array(0.37, np.float16), "c")]
+    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip("yz", outputs, strict=False)]
+    source = helper.make_tensor_value_info("x", given, (6, 8))
+    graph = helper.make_graph(list(nodes), "graph", [source], results, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return model.SerializeToString()
+
+
+BRANCHES = {
+    "then_branch": helper.make_graph(
+        [node("Mul", ["x", "c"], ["t"])], "then", [], [helper.make_tensor_value_info("t", F16, None)]
+    ),
+    "else_branch": helper.make_graph(
+        [node("Add", ["x", "c"], ["e"])], "else", [], [helper.make_tensor_value_info("e", F16, None)]
+    ),
+}
+MODELS = {
+    "chain": model_of(
+        node("MatMul", ["x", "w"], ["m"]),
+        node("Add", ["m", "c"], ["a"]),
+        node("Transpose", ["a"], ["t"]),
+        node("Mul", ["t", "c"], ["y"]),
+        node("Relu", ["a"], ["z"]),
+        outputs=(F16, F16),
+    ),
+    "casts at the ends": model_of(
+        node("Cast", ["x"], ["a"], to=F16),
+        node("Mul", ["a", "c"], ["b"]),
+        node("Cast", ["b"], ["y"], to=F32),
+        given=F32,
+        outputs=(F32,),
+    ),
+    "a pair of casts": model_of(
+        node("Cast", ["x"], ["a"], to=F16), node("Cast", ["a"], ["y"], to=F32), given=F32, outputs=(F32,)
+    ),
+    "a pair of casts to bfloat16": model_of(
+        node("Cast", ["x"], ["a"], to=BF16), node("Cast", ["a"], ["y"], to=F32), given=F32, outputs=(F32,)
+    ),
+    "casts around a movement": model_of(
+        node("Cast", ["x"], ["a"], to=F16),
+        node("Transpose", ["a"], ["b"]),
+        node("Cast", ["b"], ["y"], to=F32),
+        given=F32,
+        outputs=(F32,),
+    ),
+    "integers": model_of(
+        node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+        node("Cast", ["i"], ["a"], to=F16),
+        node("Mul", ["a", "c"], ["y"]),
+    ),
+    "constants": model_of(
+        node("Constant", [], ["k"], value=numpy_helper.from_array(WEIGHT)),
+        node("Shape", ["x"], ["s"]),
+        node("ConstantOfShape", ["s"], ["o"], value=numpy_helper.from_array(np.array([1.5], np.float16))),
+        node("MatMul", ["o", "k"], ["m"]),
+        node("Add", ["m", "x"], ["y"]),
+    ),
+    "a choice": model_of(
+        node("Greater", ["x", "c"], ["z"]), node("Where", ["z", "x", "c"], ["y"]), outputs=(F16, TensorProto.BOOL)
+    ),
+    "a known branch": model_of(
+        node("Constant", [], ["k"], value=numpy_helper.from_array(np.array(True))),
+        node("If", ["k"], ["y"], **cast("Any", BRANCHES)),
+    ),
+    "a branch": model_of(
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Greater", ["m", "c"], ["k"]),
+        node("If", ["k"], ["y"], **cast("Any", BRANCHES)),
+    ),
+    "what ONNX Runtime runs": model_of(
+        node("Mul", ["x", "c"], ["a"]), node("ReduceL1", ["w"], ["l"]), node("Det", ["w"], ["d"]),
+        node("Mul", ["d", "l"], ["e"]), node("Add", ["a", "e"], ["y"]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_round_where_onnx_runtime_does(name: str, tmp_path: Path) -> None:
+    content = MODELS[name]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    session: Any = import_module("onnxruntime").InferenceSession(content, providers=["CPUExecutionProvider"])
+    given = np.float32 if session.get_inputs()[0].type == "tensor(float)" else np.float16
+    x = np.random.default_rng(0).standard_normal((6, 8)).astype(given)
+    found, wanted = qdialect.compile(path, fallback="framework")(x), session.run(None, {"x": x})
+    for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        assert_equal(one, cast("Array", other), name)
+
+
+def test_bfloat16_arithmetic_is_rounded_at_the_end() -> None:
+    """ONNX Runtime has no kernels for it."""
+    weight = helper.make_tensor("v", BF16, (8, 4), WEIGHT[:, :4].astype(np.float32).ravel().tolist())
+    graph = helper.make_graph(
+        [node("MatMul", ["x", "v"], ["m"]), node("Mul", ["m", "m"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", BF16, (6, 8))],
+        [helper.make_tensor_value_info("y", BF16, (6, 4))],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    x = np.random.default_rng(0).standard_normal((6, 8)).astype(ml_dtypes.bfloat16)
+    (found,) = interpreter.run(import_onnx(model.SerializeToString()), [x])
+    product = x.astype(np.float64) @ WEIGHT[:, :4].astype(ml_dtypes.bfloat16).astype(np.float64)
+    np.testing.assert_allclose(found.astype(float), product**2, rtol=2.0**-8 * math.sqrt(2), atol=1e-6)
+
+
+class Decoder(nn.Module):
+    """A table and products with weights beyond the second-level cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(1000, 640)
+        self.products = nn.Sequential(nn.Linear(640, 1003), nn.SiLU(), nn.Linear(1003, 517, bias=False))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.products(self.table(ids))
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_weights_stay_16_bits_wide(dtype: torch.dtype, rows: int) -> None:
+    import_module("torch").manual_seed(0)
+    model, ids = Decoder().to(dtype).eval(), torch.arange(rows) * 7
+    ((found, wanted),) = run_torch(model, ids)
+    step = 2.0**-7 if dtype == torch.bfloat16 else 2.0**-10
+    np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=step, atol=step)
+    executable = qdialect.compile(torch.export.export(model, (ids,)), fallback="none")
+    assert executable.constants_bytes < 1.1 * sum(one.numel() * one.element_size() for one in model.parameters())

@@ -1,0 +1,45 @@
+"""Weights of few bits as language models have them: MatMulNBits of ONNX Runtime, and torchao's `quantize_`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tools.zoo.flows.samples import CALIBRATION_SEEDS
+from tools.zoo.networks.network import Built
+from tools.zoo.packages import imported
+from tools.zoo.tensors import tensors
+
+_BLOCK = 32
+_torch: Any = torch
+
+# Bits, and the level: at 4 rows may be quantized, too.
+BLOCKS = {"nbits4": (4, 0), "nbits4_level4": (4, 4), "nbits8": (8, 0), "nbits8_level4": (8, 4)}
+
+TORCHAO: dict[str, Callable[[Any], Any]] = {
+    "torchao_int4": lambda ao: ao.IntxWeightOnlyConfig(weight_dtype=_torch.int4, granularity=ao.PerGroup(_BLOCK)),
+    "torchao_int8": lambda ao: ao.Int8WeightOnlyConfig(),
+    "torchao_int8_dynamic": lambda ao: ao.Int8DynamicActivationInt8WeightConfig(),
+}
+
+
+def quantize_blocks(name: str, source: Path, target: Path) -> None:
+    """Write the float model `source` with the weights of its products in blocks."""
+    module = imported("onnxruntime.quantization.matmul_nbits_quantizer")
+    bits, level = BLOCKS[name]
+    model = imported("onnx").load(source)
+    quantizer = module.MatMulNBitsQuantizer(model, bits=bits, block_size=_BLOCK, accuracy_level=level)
+    quantizer.process()
+    quantizer.model.save_model_to_file(str(target))
+
+
+def quantize_wrapped(name: str, built: Built, target: Path) -> None:
+    """Write the ``.pt2`` archive of `built` with weights that torchao wraps."""
+    package = imported("torchao.quantization")
+    example = tensors(built.draw(1, CALIBRATION_SEEDS[0]))
+    package.quantize_(built.model, TORCHAO[name](package))
+    with torch.no_grad():
+        torch.export.save(torch.export.export(built.model, example), target)

@@ -1,0 +1,88 @@
+"""Decoders of the package transformers, small and with drawn weights: their first tokens, and one token with caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from tools.zoo.networks.language import eager, spread
+from tools.zoo.networks.network import Array, Built, Draw, Network
+from tools.zoo.packages import vision_package
+from tools.zoo.tensors import seed
+
+_LAYERS, _HEADS, _KEY_HEADS = 2, 8, 2
+_POSITIONS = 256
+
+
+class _Decoder(nn.Module):
+    """Token ids, then keys and values of each layer where there are such; logits and grown caches."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        cache = vision_package("transformers").DynamicCache()
+        for layer, (keys, values) in enumerate(zip(past[::2], past[1::2], strict=True)):
+            cache.update(keys, values, layer)
+        found = self.model(input_ids=ids, past_key_values=cache, use_cache=True)
+        return (found.logits, *(one for layer in cache.layers for one in (layer.keys, layer.values)))
+
+
+def _llama(package: Any, **sizes: int) -> Any:
+    return package.LlamaForCausalLM(eager(package.LlamaConfig(**sizes)))
+
+
+def _qwen(package: Any, **sizes: int) -> Any:
+    """Norms of queries and keys, and biases."""
+    return package.Qwen3ForCausalLM(eager(package.Qwen3Config(**sizes, attention_bias=True)))
+
+
+def _gemma(package: Any, **sizes: int) -> Any:
+    """Scaled embeddings, GeGLU, softcaps, and a window in every other layer."""
+    configuration = package.Gemma2Config(**sizes, sliding_window=16, query_pre_attn_scalar=sizes["head_dim"])
+    return package.Gemma2ForCausalLM(eager(configuration))
+
+
+def _built(family: Callable[..., Any], is_step: bool, is_small: bool) -> Built:
+    seed()
+    width, vocabulary, length = (64, 200, 16) if is_small else (512, 3000, 64)
+    model = family(
+        vision_package("transformers"),
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=_HEADS,
+        num_key_value_heads=_KEY_HEADS,
+        head_dim=width // _HEADS,
+        vocab_size=vocabulary,
+        max_position_embeddings=_POSITIONS,
+    )
+    past = (_KEY_HEADS, length, width // _HEADS)
+    draw = _draw(vocabulary, 1, past) if is_step else _draw(vocabulary, length)
+    return Built(_Decoder(spread(model)).eval(), draw)
+
+
+def _draw(vocabulary: int, length: int, past: tuple[int, ...] = ()) -> Draw:
+    """Ids of shape (batch, `length`), and caches of shape (batch, *`past`)."""
+
+    def draw(batch: int, seed: int) -> tuple[Array, ...]:
+        random = np.random.default_rng(seed)
+        ids = random.integers(0, vocabulary, (batch, length), np.int64)
+        caches = [random.standard_normal((batch, *past), np.float32) for _ in range(2 * _LAYERS)] if past else []
+        return ids, *caches
+
+    return draw
+
+
+_FAMILIES: dict[str, Callable[..., Any]] = {"llama": _llama, "qwen": _qwen, "gemma": _gemma}
+
+NETWORKS = tuple(
+    Network(f"{name}{end}", partial(_built, family, is_step))
+    for name, family in _FAMILIES.items()
+    for end, is_step in (("", False), ("_step", True))
+)
