@@ -10,13 +10,14 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.torch.importer import import_graph
-from qdialect.frontends.torch.program.dynamo import Lowered, lowered
+from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered
 from qdialect.frontends.torch.program.model import Graph
 from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
@@ -93,8 +94,11 @@ class _Captured:
     def __init__(self, module: Any, examples: Sequence[Any], options: CompileOptions) -> None:
         """Raises `ImportModelError` and `CompileError` for a graph that is not compiled."""
         self._eager: Call = module.forward
-        self._graph = _for_inference(module, examples)
-        self._options = options
+        self._module, self._options = module, options
+        self._has_batch = batch_inputs(module)
+        found = self._opened(examples)
+        self._is_open = found is not None
+        self._graph = found[0] if found else _for_inference(module, examples)
         plain = self._graph.wrapped.plain_constants(examples)
         # Dynamo guards it: with another answer the graph is captured again.
         self._is_recorded = any(getattr(one, "requires_grad", False) for one in examples)
@@ -105,7 +109,18 @@ class _Captured:
             if is_static(one) is not None and position not in self._graph.written
         ]
         self._changes = 0
-        self._held = self._state(plain), _compiled(self._graph, plain, options)
+        self._held = self._state(plain), found[1] if found else _compiled(self._graph, plain, options)
+
+    def _opened(self, examples: Sequence[Any]) -> tuple[Lowered, _Run] | None:
+        """The graph and its code for batches of any size; None where nothing shows that it computes entries alone."""
+        if not any(self._has_batch):
+            return None
+        try:
+            with using_jobs(self._options.jobs):
+                return _of_any_batch(self._module, examples, self._has_batch, self._options)
+        except (ImportModelError, CompileError) as error:
+            _LOGGER.info("'%s' compiles for each size of the batch: %s", _NAME, error.message)
+            return None
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         torch: Any = import_module("torch")
@@ -127,7 +142,11 @@ class _Captured:
             return self._eager(*arguments)
         _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
         state = self._state(plain)
-        run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
+        found = self._opened(arguments)
+        if self._is_open and found is None:
+            return self._eager(*arguments)
+        constants = self._graph.wrapped.plain_constants(arguments)
+        run = found[1] if found else _compiled(self._graph, constants, self._options)
         self._held = state, run
         return run(plain)
 
@@ -164,7 +183,55 @@ class _ConstantState:
         return list(map(attrgetter("_version"), self._counted)), list(map(self._address, self._tensors))
 
 
-def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
+def _of_any_batch(
+    module: Any, examples: Sequence[Any], has_batch: Sequence[bool], options: CompileOptions
+) -> tuple[Lowered, _Run]:
+    """A graph for batches of any size, which those of `examples` have that `has_batch` says.
+
+    Those for the size of this call and the next one are compared. Raises `ImportModelError` and `CompileError` where
+    nothing shows that entries are computed alone, and for results that are not new contiguous tensors.
+    """
+    # The compiler is loaded when it is used.
+    with LATE_IMPORTS:
+        from qdialect.driver.batching.compiler import compile_batched
+        from qdialect.driver.batching.network import BatchNetwork, check_alike
+
+    first = next(one.shape[0] for one, has in zip(examples, has_batch, strict=True) if has and _has_shape(one))
+    # Dynamo guards what it assumed of this size, such as that a slice takes all of it; asking for it guards the size.
+    size: int = first if isinstance(first, int) else first.node.hint
+    sizes = size, size + 1
+    found = [_of_batch(module, examples, has_batch, size) for size in sizes]
+    shapes = [[tensor.shape for tensor in read.inputs] for _, read in found]
+    inputs = tuple(one != other for one, other in zip(*shapes, strict=True))
+    networks = [
+        BatchNetwork(import_graph(read, _NAME), size, inputs) for (_, read), size in zip(found, sizes, strict=True)
+    ]
+    check_alike(networks[0], networks[1])
+    graph, read = found[0]
+    executable = compile_batched(networks[0], target=options.target, threads=options.threads)
+    graph = replace(graph, layouts=(None,) * len(graph.layouts))
+    return graph, _without_gradients(graph, _native(graph, read, executable))
+
+
+def _has_shape(example: Any) -> bool:
+    return hasattr(example, "shape")
+
+
+def _of_batch(module: Any, examples: Sequence[Any], has_batch: Sequence[bool], size: int) -> tuple[Lowered, Graph]:
+    torch: Any = import_module("torch")
+
+    def sized(example: Any) -> Any:
+        return torch.zeros((size, *map(int, example.shape[1:])), dtype=example.dtype) if _has_shape(example) else size
+
+    given = [sized(one) if has else one for one, has in zip(examples, has_batch, strict=True)]
+    graph = _for_inference(module, given, is_open=True)
+    is_new = all(one and one.argument is None and one.group is None and one.is_contiguous for one in graph.layouts)
+    if graph.written or not is_new:
+        raise ImportModelError("results must be new contiguous tensors to have any batch")
+    return graph, read_captured(graph.module, graph.wrapped.plain_constants(given))
+
+
+def _for_inference(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> Lowered:
     """The graph in registered operators; raises `ImportModelError` for one that is not for inference."""
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     is_recorded: bool = import_module("torch").is_grad_enabled()
@@ -172,7 +239,7 @@ def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
     for name, example in zip(names, examples, strict=True):
         if is_recorded and getattr(example, "requires_grad", False) and is_static(example) is None:
             raise ImportModelError(f"input '{name}' must not require a gradient")
-    graph = lowered(module, examples)
+    graph = lowered(module, examples, is_open=is_open)
     if graph.training:
         raise ImportModelError(f"model must be in evaluation mode, but {graph.training}")
     return graph
@@ -219,6 +286,11 @@ def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOpti
         if options.fallback == "none":
             raise
         run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
+    return _without_gradients(graph, run)
+
+
+def _without_gradients(graph: Lowered, run: _Run) -> _Run:
+    """`run`, which records nothing, with the results as the model gives them."""
     torch: Any = import_module("torch")
     no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
     is_recorded: Callable[[], bool] = torch.is_grad_enabled

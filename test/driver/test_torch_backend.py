@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,37 @@ def test_other_shapes_compile_again(dynamic: bool | None) -> None:
     fast = compiled(model, dynamic=dynamic)
     for count in (2, 3, 6, 2):
         assert fast(rows(count)).tolist() == model(rows(count)).tolist()
+
+
+OF_BATCHES: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "softmax": (lambda x: torch.relu(x).softmax(1), True),
+    "views": (lambda x: torch.relu(x).view(x.shape[0], 13, 1).flatten(), True),
+    "branch": (lambda x: x * 2 if x.shape[0] > 5 else x * 3, True),
+    "slice": (lambda x: (x * 2)[0:5], False),
+    "size": (lambda x: x * x.shape[0], False),
+    "mean": (lambda x: x - x.mean(0), False),
+    "ends": (lambda x: (x * 2)[:-1], False),
+    "result": (lambda x: (x * 2, x.shape[0]), False),
+}
+
+
+@pytest.mark.parametrize("name", OF_BATCHES)
+def test_any_batch_is_compiled_once_where_entries_are_computed_alone(name: str) -> None:
+    run, is_open = OF_BATCHES[name]
+    graphs: list[int] = []
+
+    def backend(*captured: Any) -> Any:
+        graphs.append(1)
+        return compile_captured(*captured)
+
+    fast = COMPILE(run, backend=backend, dynamic=True)
+    for count in (5, 3, 12, 9, 2, 6):
+        found, wanted = (pytree.tree_leaves(one(rows(count))) for one in (fast, run))
+        for own, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(own, other, atol=1e-6)
+            assert np.shape(own) == np.shape(other)
+    # What Dynamo asks of a size divides them into two kinds.
+    assert (len(graphs) <= 2) == is_open
 
 
 def test_unsupported_nodes_are_in_the_text() -> None:

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from qdialect.frontends.torch.program.pytorch_operators import first_line
-from qdialect.frontends.torch.program.reader import Wrapped
+from qdialect.frontends.torch.program.reader import Wrapped, is_contiguous
 from qdialect.support.diagnostics import ImportModelError
 
 _DROPOUTS = frozenset(
@@ -39,6 +39,11 @@ class Layout:
     """In elements."""
     group: int | None = None
     elements: int = 0
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether elements lie in their order, without others between."""
+        return is_contiguous(self.shape, self.strides)
 
     def arrange(self, result: Any, arguments: Sequence[Any], groups: dict[int, Any]) -> Any:
         """A contiguous tensor as the model gives it; `groups` is the memory that results of this call share."""
@@ -122,12 +127,65 @@ class Lowered:
         return any(found.count(found[position]) > 1 for position in self.written)
 
 
-def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
-    """A captured module in registered operators, traced for the extents of this call, which Dynamo then guards.
+def batch_inputs(module: Any) -> tuple[bool, ...]:
+    """Which arguments of a captured module are, or have as first extent, the number that Dynamo leaves open.
+
+    It is the same for all; other extents become those of this call.  Empty where something but the shapes of tensors
+    may depend on it.
+    """
+    values = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
+    shapes: list[Any] = [getattr(value, "shape", ()) for value in values]
+    symbols = {_symbol(shape[0]) for shape in shapes if shape and _symbol(shape[0])}
+    if len(symbols) != 1 or len(list(_graphs(module))) != 1 or not all(map(_asks_shapes_alone, module.graph.nodes)):
+        return ()
+    (batch,) = symbols
+    numbers: list[Any] = [
+        value if hasattr(value, "node") else (*shape, 0)[0] for value, shape in zip(values, shapes, strict=True)
+    ]
+    others: list[Any] = [
+        one for one in (*numbers, *(one for shape in shapes for one in shape[1:])) if _symbol(one) not in ("", batch)
+    ]
+    if not batch.isidentifier() or any(batch in map(str, extent.node.expr.free_symbols) for extent in others):
+        return ()
+    for extent in others:
+        int(extent)
+    return tuple(_symbol(number) == batch for number in numbers)
+
+
+def _symbol(number: Any) -> str:
+    """The expression of a number that is not known; else nothing."""
+    expression = getattr(getattr(number, "node", None), "expr", None)
+    return "" if expression is None or expression.is_number else str(expression)
+
+
+_PRODUCT = frozenset(["Integer", "Mul", "One", "Symbol"])
+_SHAPING = frozenset(["view", "reshape", "expand", "unflatten"])
+
+
+def _asks_shapes_alone(node: Any) -> bool:
+    """Whether the numbers that a node gives are extents of tensors, and its tensors have extents that are products."""
+    value = node.meta.get("example_value")
+    if hasattr(value, "shape"):
+        numbers = [extent.node.expr for extent in value.shape if _symbol(extent)]
+        return all(type(part).__name__ in _PRODUCT for number in numbers for part in (number, *number.args))
+    if not any(hasattr(part, "node") for part in _listed(value)):
+        return True
+    return "SymInt" in type(value).__name__ and all(
+        getattr(user.target, "__name__", user.target) in _SHAPING
+        or ("SymInt" in type(user.meta.get("example_value")).__name__ and user.op == "call_function")
+        for user in node.users
+    )
+
+
+def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> Lowered:
+    """A captured module in registered operators, traced for the extents of `examples`.
+
+    Dynamo then guards these, unless the batch `is_open`.
 
     Raises `ImportModelError` where a function of the model cannot be traced.
     """
-    _guard_extents(module)
+    if not is_open:
+        _guard_extents(module)
     trace: Callable[..., Any] = import_module("torch.fx.experimental.proxy_tensor").make_fx
     functional: Any = import_module("torch._subclasses.functional_tensor")
     torch: Any = import_module("torch")
