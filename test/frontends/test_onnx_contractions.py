@@ -282,7 +282,7 @@ def test_groups_of_convolutions(kernel: str) -> None:
     agreed(b.finish(y), drawn(data, np.uint8), drawn(weight, np.int8, seed=1))
 
 
-# Contractions of 16-bit data: up to 256 terms are float32 sums of ONNX Runtime's order, more are exact sums, scaled once.
+# Contractions of 16-bit data: up to 256 terms are f32 sums of ONNX Runtime's order, more are exact sums, scaled once.
 
 
 @variants_together

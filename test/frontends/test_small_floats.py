@@ -27,6 +27,7 @@ from qdialect.reference import interpreter
 Array = NDArray[Any]
 Functions = Mapping[str, Callable[[Tensor, Tensor], Tensor]]
 
+PYTORCH: Any = import_module("torch")
 TORCH = {torch.float16: np.float16, torch.bfloat16: ml_dtypes.bfloat16}
 
 
@@ -37,7 +38,7 @@ def array_of(tensor: Tensor) -> Array:
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+    return PYTORCH.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
 class Several(nn.Module):
@@ -162,13 +163,12 @@ class Autocast(nn.Module):
 
 @pytest.mark.parametrize("make", [lambda: Image().bfloat16(), lambda: Autocast(Image())], ids=["bfloat16", "autocast"])
 def test_images_are_those_of_pytorch(make: Callable[[], nn.Module]) -> None:
-    import_module("torch").manual_seed(0)
+    PYTORCH.manual_seed(0)
     model = make().eval()
     x = drawn(2, 3, 9, 9).to(torch.float32 if isinstance(model, Autocast) else torch.bfloat16)
     results = run_torch(model, x)
     assert_equal(*results[0])
-    compile_: Any = torch.compile
-    compiled = compile_(model, backend="qdialect", options={"fallback": "none"})
+    compiled = PYTORCH.compile(model, backend="qdialect", options={"fallback": "none"})
     with torch.no_grad():
         found = compiled(x)
     assert_equal(array_of(found[0] if isinstance(model, Autocast) else found), results[0][1])
@@ -326,7 +326,7 @@ class Decoder(nn.Module):
 @pytest.mark.parametrize("dtype", TORCH)
 @pytest.mark.parametrize("rows", [1, 5, 40])
 def test_weights_stay_16_bits_wide(dtype: torch.dtype, rows: int) -> None:
-    import_module("torch").manual_seed(0)
+    PYTORCH.manual_seed(0)
     model, ids = Decoder().to(dtype).eval(), torch.arange(rows) * 7
     ((found, wanted),) = run_torch(model, ids)
     step = 2.0**-7 if dtype == torch.bfloat16 else 2.0**-10
