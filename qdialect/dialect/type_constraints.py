@@ -125,6 +125,8 @@ FLOAT_VECTOR = TypeConstraint(("f32",), rank=1)
 INDEX = TypeConstraint(("i32", "i64"))
 INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))
+COMPUTED = TypeConstraint(tuple(name for name in NUMPY_DTYPES if name not in SMALL_FLOATS))
+"""Those that ops compute with."""
 ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)
 
 

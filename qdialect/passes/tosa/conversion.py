@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect.constants import constant, elements_array
-from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect.type_constraints import COMPUTED, NUMPY_DTYPES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import storage_type
 from qdialect.support.registry import Registry
@@ -207,8 +207,8 @@ def convert(conversion: Conversion, op: ir.Operation) -> None:
 def _check_types(op: ir.Operation) -> None:
     types = [value.type for value in (*op.operands, *op.results)]
     tensors = [storage_type(type_) for type_ in types if not str(type_).startswith("!tosa.shape")]
-    unknown = [type_ for type_ in tensors if ANY.problem(type_)]
-    require(not unknown, f"must have operands and results of {ANY}, but got {unknown[0] if unknown else ''}")
+    unknown = [type_ for type_ in tensors if COMPUTED.problem(type_)]
+    require(not unknown, f"must have operands and results of {COMPUTED}, but got {unknown[0] if unknown else ''}")
 
 
 def result_element(op: ir.Operation) -> str:

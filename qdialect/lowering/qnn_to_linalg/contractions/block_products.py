@@ -29,7 +29,6 @@ _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
 _MANY_ROWS, _NARROW_MANY_ROWS, _APART_ROWS = 12, 5, 6
 """Of a tile of two vectors; the last where sums of blocks take registers beside the totals."""
-_HALF = 16
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
 _AHEAD = 8 << 10
@@ -439,12 +438,7 @@ class F32Products(BlockKernel):
         """`sums` with the products of one term."""
         weights = self.map(panel, "f32", given, lambda body: self.weight(body, places(body)))
         return [
-            self.added(
-                panel,
-                total,
-                [self.number(0, start), weights],
-                self.add_product,
-            )
+            self.added(panel, total, [self.number(0, start), weights], self.add_product)
             for total, start in zip(sums, data, strict=True)
         ]
 
@@ -458,7 +452,7 @@ class F32Products(BlockKernel):
     def weight(self, body: Body, places: Value | int) -> Value:
         """A weight of a word: less its zero point, and times its scale unless the sum of the block is."""
         if self.weights.form:
-            return self._float(body, places)
+            return self.weights.number(body, places, self.strategy)
         field = self._fields[places] if isinstance(places, int) else Field(0, None)
         word, taken = body.inputs[0], body.inputs[1 + self._is_scaled + self._lowest.index(field.lowest)]
         mask = (1 << self.weights.bits) - 1
@@ -477,20 +471,6 @@ class F32Products(BlockKernel):
             return body.multiply_add(value, body.inputs[1], taken)
         value = body.subtract(value, taken)
         return body.multiply(value, body.inputs[1]) if self._is_scaled else value
-
-    def _float(self, body: Body, places: Value | int) -> Value:
-        """A weight of a word of two numbers of 16 bits."""
-        word, form = body.inputs[0], self.weights.form
-        if places == _HALF and form == "bf16":
-            # The upper half of an f32 number.
-            return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(-1 << _HALF, "i32")), "f32")
-        if places != 0:
-            amount = places if isinstance(places, Value) else body.constant(places, "i32")
-            word = body.binary("arith.shrui", word, amount)
-        if form == "bf16":
-            return body.cast("arith.bitcast", body.binary("arith.shli", word, body.constant(_HALF, "i32")), "f32")
-        half = Numbers(form, np.empty(0))
-        return half.widened(body, body.cast("arith.trunci", word, "i16"), self.strategy)
 
 
 def _base(lowest: int | None) -> int:

@@ -136,6 +136,19 @@ class PackedBlocks:
         points = self.points
         return points.form == "ui8" if isinstance(points, Numbers) else points in range(256)
 
+    def number(self, body: Body, places: Value | int, strategy: Strategy) -> Value:
+        """The number of 16 bits that begins at bit `places` of the word that is the first input."""
+        word = body.inputs[0]
+        if places == _HALF and self.form == "bf16":
+            # The upper half of an f32 number.
+            return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(-1 << _HALF, "i32")), "f32")
+        if places != 0:
+            amount = places if isinstance(places, Value) else body.constant(places, "i32")
+            word = body.binary("arith.shrui", word, amount)
+        if self.form == "bf16":
+            return body.cast("arith.bitcast", body.binary("arith.shli", word, body.constant(_HALF, "i32")), "f32")
+        return Numbers(self.form, np.empty(0)).widened(body, body.cast("arith.trunci", word, "i16"), strategy)
+
     def is_exact(self, base: int) -> bool:
         """Whether the product of each scale and its zero point plus `base`, 0 or a larger power of two, is f32."""
         if isinstance(self.points, Numbers):
