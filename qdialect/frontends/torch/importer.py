@@ -174,6 +174,7 @@ class TorchPlanner(Planner[Node]):
         return (Interface(node.name, output.shape, output.element),) if output is not None else ()
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
+        self._check_small(node)
         inputs = {name: self._in_f32(found) for name in node.refs() if (found := self.results[name]) is not None}
         plain = _in_f32(node)
         try:
@@ -186,6 +187,13 @@ class TorchPlanner(Planner[Node]):
             # Arguments come from a file, and may cause any exception.
             reason = shown(f"{type(error).__name__}: {error}")
             raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
+
+    def _check_small(self, node: Node) -> None:
+        """Raise `UnsupportedError` where PyTorch's kernel for small floats does something of its own."""
+        own = next((reason for kind, reason in _OWN_KERNELS.items() if node.kind.startswith(kind)), "")
+        read = [result for name in node.refs() if not isinstance(result := self.results[name], tuple | None)]
+        found = next((element for one in read if (element := element_type(one)) in SMALL_FLOATS), "")
+        require(not own or not found, f"operand must not be {found}: {own}")
 
     def _in_f32(self, result: Result) -> Result:
         """What a node reads: small floats as the f32 numbers that they are."""
@@ -328,6 +336,13 @@ _IN_COMMON_TYPE = tuple(
     f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS)
 )
 """What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
+
+
+_OF_TIES = "PyTorch leaves the order of equal numbers open, and small floats have many"
+_OWN_KERNELS = {
+    **{f"aten.{name}.": _OF_TIES for name in ("argsort", "sort", "topk", "kthvalue", "median")},
+    "aten.grid_sampler": "PyTorch computes coordinates in this type",
+}
 
 
 def _wide_element(element: str) -> str:
