@@ -275,8 +275,9 @@ REFUSED = {
     "%c = arith.constant true\n%y = arith.select %c, %x, %x : tensor<4xf32>": (
         "'arith.select' op has a value of type i1, which no kernel computes"
     ),
-    "%d = arith.extf %x : tensor<4xf32> to tensor<4xf64>\n%y = arith.truncf %d : tensor<4xf64> to tensor<4xf32>": (
-        "'arith.extf' op has no lowering"
+    "%d = arith.extf %x : tensor<4xf32> to tensor<4xf64>\n%s = arith.addf %d, %d : tensor<4xf64>\n"
+    "%y = arith.truncf %s : tensor<4xf64> to tensor<4xf32>": (
+        "'arith.extf' op has a value of type tensor<4xf64>, which no kernel computes"
     ),
 }
 
