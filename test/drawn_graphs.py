@@ -378,7 +378,7 @@ def failures(module: ir.Module, one: Pass) -> list[str]:
 
 def _random(rng: np.random.Generator, type_: ir.Type) -> Array:
     dtype, shape = NUMPY_DTYPES[element_of(type_)], shape_of(type_)
-    if dtype.kind == "f":
+    if dtype.kind == "f" or dtype.name == "bfloat16":
         return rng.normal(size=shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, size=shape).astype(dtype)

@@ -116,9 +116,10 @@ def _compare(
 
 
 def _differs(wanted: Array, got: Array) -> NDArray[np.bool_]:
-    if wanted.dtype.kind == "f":
+    if wanted.dtype.kind == "f" or wanted.dtype.name == "bfloat16":
         # Bit for bit, but any NaN is NaN.
-        return (wanted.view(np.int32) != got.view(np.int32)) & ~(np.isnan(wanted) & np.isnan(got))
+        bits = f"i{wanted.itemsize}"
+        return (wanted.view(bits) != got.view(bits)) & ~(np.isnan(wanted) & np.isnan(got))
     if wanted.dtype.kind == "b":
         # Bytes of 0 and 1: any other that stands for a true value is wrong.
         return np.asarray(wanted.view(np.uint8) != got.view(np.uint8))

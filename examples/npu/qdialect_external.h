@@ -17,7 +17,9 @@ enum qdialect_dtype {
   QDIALECT_UINT16 = 5,
   QDIALECT_INT32 = 6,
   QDIALECT_INT64 = 7,
-  QDIALECT_FLOAT32 = 8
+  QDIALECT_FLOAT32 = 8,
+  QDIALECT_FLOAT16 = 9,
+  QDIALECT_BFLOAT16 = 10
 };
 
 enum qdialect_error {

@@ -178,7 +178,7 @@ def unsupported(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1,
         ("operand shapes must broadcast, but got [1, 4, 8, 8] and [3]", "Add", [np.ones(3, np.float32)], {}),
         ("input 1 must be f32, but got int64", "Add", [np.ones(1, np.int64)], {}),
         (
-            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, but casts to double",
+            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, f16, bf16, but casts to double",
             "Cast",
             [],
             {"to": 11},
@@ -244,7 +244,7 @@ def test_inputs_of_other_types() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
     assert notes_of(b.finish("x"))[0].startswith(
-        "input 'x': type must be i1, i8, ui8, i16, ui16, i32, i64 or f32, but got"
+        "input 'x': type must be i1, i8, ui8, i16, ui16, i32, i64, f32, f16 or bf16, but got"
     )
 
 

@@ -30,12 +30,6 @@ REFUSED = {
         "quantizelinear_blocked_asymmetric",
         "quantizelinear_blocked_symmetric",
     ],
-    "scale must be f32, but got float16": [
-        "qlinearmatmul_2D_int8_float16",
-        "qlinearmatmul_2D_uint8_float16",
-        "qlinearmatmul_3D_int8_float16",
-        "qlinearmatmul_3D_uint8_float16",
-    ],
     "type": [
         "dequantizelinear_e4m3fn",
         "dequantizelinear_e4m3fn_float16",

@@ -63,22 +63,14 @@ INTEGERS = torch.arange(-20, 20, dtype=torch.int32).reshape(2, 20) % 7
 
 
 def test_results_of_another_type_are_refused() -> None:
-    values, scales, points = INTEGERS.to(torch.int8), torch.ones(2), torch.zeros(2, dtype=torch.int64)
-    bounds = (-128, 127, torch.int8)
-
-    def halves(x: Tensor) -> list[Tensor]:
-        of_channels = DECOMPOSED.dequantize_per_channel.default
+    def wide(x: Tensor) -> list[Tensor]:
         return [
-            DECOMPOSED.dequantize_per_tensor.default(x, 0.05, 3, *bounds, out_dtype=torch.bfloat16),
-            of_channels(x, scales, points, 0, *bounds, out_dtype=torch.float16),
             torch.softmax(x.float(), -1, dtype=torch.float64),
             x.float().mean(dtype=torch.float64),
         ]
 
-    message = _refused(halves, values)
+    message = _refused(wide, INTEGERS.to(torch.int8))
     for node, element in (
-        ("dequantize_per_tensor", "bfloat16"),
-        ("dequantize_per_channel", "float16"),
         ("softmax", "float64"),
         ("mean", "float64"),
     ):

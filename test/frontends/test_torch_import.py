@@ -166,7 +166,7 @@ def test_other_types_are_refused() -> None:
         return x * 2
 
     note, *_ = failure(double, torch.zeros(3, dtype=torch.float64))
-    assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64"
+    assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64, f32, f16 or bf16, but got float64"
 
 
 @pytest.mark.parametrize("is_known", [False, True])

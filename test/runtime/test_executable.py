@@ -420,10 +420,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "dtype": (torch.zeros(6, dtype=torch.float64), r"input 'x' must be float32\[6\], but got float64\[6\]"),
     "byte order": (VALUES.astype(">f4"), r"input 'x' must be float32\[6\], but got >f4\[6\]"),
     "shape": (torch.zeros(2, 3), r"input 'x' must be float32\[6\], but got float32\[2, 3\]"),
-    "bfloat16": (
-        torch.zeros(6, dtype=torch.bfloat16),
-        f"{WANTED}, but got a tensor of torch.bfloat16 and ",
-    ),
+    "bfloat16": (torch.zeros(6, dtype=torch.bfloat16), r"input 'x' must be float32\[6\], but got bfloat16\[6\]"),
+    "complex": (torch.zeros(6, dtype=torch.complex32), f"{WANTED}, but got a tensor of torch.complex32 and "),
     "sparse": (torch.zeros(6).to_sparse(), f"{WANTED}, but got a tensor of torch.float32 and torch.sparse_coo"),
     "meta": (torch.zeros(6, device="meta"), f"{WANTED} on the CPU, but got a tensor on meta"),
     "device": (Exporter(VALUES, 2), f"{WANTED} on the CPU, but got an object of Exporter on CUDA:0"),

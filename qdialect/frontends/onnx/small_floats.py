@@ -22,6 +22,8 @@ _F32, _SMALL = 1, (10, 16)
 """The numbers of float32, and of float16 and bfloat16, in the schema."""
 _TYPES = ("to", "dtype", "output_dtype", "output_datatype", "precision")
 """Attributes that are the number of a type."""
+_OF_F32, _OF_CAST, _OF_ROUNDED = "/f32", "/cast", "/rounded"
+"""Ends of names that are new."""
 _IS_ROUNDED = (
     *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
@@ -31,9 +33,9 @@ _IS_ROUNDED = (
 
 def in_f32(model: onnx.ModelProto) -> None:
     """Replace the small floats of `model`, in place, by float32 numbers; its inputs and outputs keep their types."""
-    if not any(map(_is_small_graph, _graphs(model.graph))):
-        return
     graph = model.graph
+    if any(map(_is_made_here, graph.node)) or not any(map(_is_small_graph, _graphs(graph))):
+        return
     names = _Names({value.name for value in graph.input} | {tensor.name for tensor in graph.initializer})
     computed = [value for value in graph.output if _is_small(value) and value.name not in names.given]
     names.now.update((value.name, _wide(value.name)) for value in computed)
@@ -53,7 +55,17 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def _is_small_graph(graph: onnx.GraphProto) -> bool:
     values = (*graph.input, *graph.output, *graph.value_info)
-    return any(map(_is_small, values)) or any(tensor.data_type in _SMALL for tensor in graph.initializer)
+    attributes = (attribute for node in graph.node for attribute in node.attribute)
+    return (
+        any(map(_is_small, values))
+        or any(tensor.data_type in _SMALL for tensor in graph.initializer)
+        or any(one.i in _SMALL and one.name in _TYPES for one in attributes)
+    )
+
+
+def _is_made_here(node: onnx.NodeProto) -> bool:
+    """Whether a part of a model that was written anew is read again."""
+    return node.op_type == "Cast" and node.name == f"{node.output[0]}{_OF_CAST}"
 
 
 def _is_small(value: onnx.ValueInfoProto) -> bool:
@@ -61,13 +73,13 @@ def _is_small(value: onnx.ValueInfoProto) -> bool:
 
 
 def _wide(name: str) -> str:
-    return f"{name}/f32"
+    return f"{name}{_OF_F32}"
 
 
 def _cast(source: str, result: str, number: int) -> onnx.NodeProto:
     from onnx import helper
 
-    return helper.make_node("Cast", [source], [result], name=f"{result}/cast", to=number)
+    return helper.make_node("Cast", [source], [result], name=f"{result}{_OF_CAST}", to=number)
 
 
 @dataclass
@@ -108,13 +120,19 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
     reads = {} if node.op_type in _IS_ROUNDED else names.unrounded
     for index, name in enumerate(node.input):
         node.input[index] = names.now.get(reads.get(name, name), reads.get(name, name))
-    rounds = next((one.i for one in node.attribute if node.op_type == "Cast" and one.name == "to"), 0)
-    if rounds in _SMALL:
+    rounds = next((one.i for one in node.attribute if one.name in ("to", "output_dtype")), 0)
+    if node.op_type == "Cast" and rounds in _SMALL:
         source, result = node.input[0], node.output[0]
         if source in names.floats:
             names.unrounded[result] = source
-        rounded = f"{result}/rounded"
-        return [_cast(source, rounded, rounds), _cast(rounded, names.now.get(result, result), _F32)]
+        return _rounding(source, result, rounds, names)
+    if node.op_type == "DequantizeLinear" and rounds in _SMALL:
+        # A kernel of its own, which rounds, if no operator that computes reads it.
+        result, exact = node.output[0], f"{node.output[0]}/exact"
+        names.unrounded[result] = node.output[0] = exact
+        for attribute in node.attribute:
+            _widen_attribute(attribute)
+        return [node, *_rounding(exact, result, rounds, names)]
     for index, name in enumerate(node.output):
         node.output[index] = names.now.get(name, name)
     for attribute in node.attribute:
@@ -122,6 +140,12 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
     for inner in graphs_of(node):
         _widen(inner, _Names(names.given, dict(names.now), dict(names.unrounded), set(names.floats)), is_main=False)
     return [node]
+
+
+def _rounding(source: str, result: str, number: int, names: _Names) -> list[onnx.NodeProto]:
+    """What rounds `source` to a small type, and widens it to be `result`."""
+    rounded = f"{result}{_OF_ROUNDED}"
+    return [_cast(source, rounded, number), _cast(rounded, names.now.get(result, result), _F32)]
 
 
 def _widen_attribute(attribute: onnx.AttributeProto) -> None:

@@ -33,7 +33,7 @@ from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_gra
 from qdialect.frontends.torch.operators.tensors import RunTimeScale
 from qdialect.frontends.torch.program.dynamo import Lowered
 from qdialect.frontends.torch.program.functionalization import is_in_place
-from qdialect.frontends.torch.program.model import Graph, Node, Ref, held_element
+from qdialect.frontends.torch.program.model import FLOAT8, Graph, Node, Ref, held_element
 from qdialect.frontends.torch.program.reader import read_captured
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import CompileError, ImportModelError
@@ -82,7 +82,7 @@ class TorchDivision(PlannedDivision):
         self.nodes = self._partition_nodes()
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
-        self.constants = {name: self.known[name] for name in graph.outputs if name in self.known}
+        self.constants = {name: _shown(self.known[name]) for name in graph.outputs if name in self.known}
 
     def module(self, part: Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
@@ -105,7 +105,9 @@ class TorchDivision(PlannedDivision):
         nodes = [self._nodes[index] for index in part.nodes]
         read = {name for node in nodes for name in node.refs()}
         constants = {name: self.known[name] for name in read if name in self.known}
-        return eager.runner(nodes, part.inputs, part.outputs, constants)
+        elements = {tensor.name: tensor.element for tensor in self._graph.inputs}
+        elements |= {name: outputs[0].element for name, outputs in self._noted.items() if len(outputs) == 1}
+        return eager.runner(nodes, part.inputs, part.outputs, constants, elements)
 
     def _whole_runner(self, part: Part) -> Runner:
         """Of the program, whose inputs and outputs stand in the order of the part."""
@@ -164,8 +166,14 @@ class TorchDivision(PlannedDivision):
         )
 
 
+def _shown(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype.name in FLOAT8 else array
+
+
 def _open(name: str, shape: Shape, element: str) -> OpenInterface:
-    return OpenInterface(name, shape, NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element)
+    """float8 numbers are float32 for callers, which has all their values."""
+    dtype = NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element
+    return OpenInterface(name, shape, "float32" if element in FLOAT8 else dtype)
 
 
 # How many products a node sums up, from the shapes of what it reads and gives.

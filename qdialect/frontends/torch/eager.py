@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
 from qdialect.frontends.building.checks import Array
 from qdialect.frontends.torch.program.functionalization import written_operand
-from qdialect.frontends.torch.program.model import Element, Graph, Node, Ref
+from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref
 from qdialect.frontends.torch.program.pytorch_operators import (
     array_of,
     operator_of,
@@ -38,9 +39,11 @@ def runner(
     inputs: Sequence[str],
     outputs: Sequence[str],
     constants: Mapping[str, Array],
+    elements: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Sequence[Array]], Sequence[Array]]:
     """A function of the inputs that runs `nodes` in order; arrays are read and given where they lie.
 
+    `elements` are the types of inputs: float8 numbers come, and results of such types go, as float32 numbers.
     Raises `ImportModelError` for an operator that must not be run. The function raises `InputError` where one fails.
     """
     torch: Any = torch_package()
@@ -48,7 +51,7 @@ def runner(
     steps = _Steps(torch, nodes, may_write=False)
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
-        given = {name: _given(array) for name, array in zip(inputs, arrays, strict=True)}
+        given = {name: _given(torch, array, elements.get(name)) for name, array in zip(inputs, arrays, strict=True)}
         values: Values = {**held, **given}
         with torch.no_grad():
             steps.run(values)
@@ -75,7 +78,7 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
         pairs = zip(graph.inputs, arrays, strict=True)
-        given = {tensor.name: _given(array).clone() for tensor, array in pairs}
+        given = {tensor.name: _given(torch, array, tensor.element).clone() for tensor, array in pairs}
         before = {name: tensor._version for name, tensor in given.items()}
         values: Values = {**held, **given}
         with lock, torch.no_grad():
@@ -90,14 +93,17 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
     return call
 
 
-def _given(array: Array) -> Any:
+def _given(torch: Any, array: Array, element: str | None) -> Any:
     """An input as PyTorch's kernels take it."""
     tensor = tensor_of(array)
+    if element in FLOAT8:
+        return tensor.to(getattr(torch, element))
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
 def _result(tensor: Any) -> Array:
-    return array_of(tensor.contiguous())
+    is_float8 = str(tensor.dtype).removeprefix("torch.") in FLOAT8
+    return array_of((tensor.float() if is_float8 else tensor).contiguous())
 
 
 class _Steps:

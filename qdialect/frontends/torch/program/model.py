@@ -29,6 +29,8 @@ NARROW: Mapping[str, np.dtype[Any]] = {
     for name in (*("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),)
 }
 """PyTorch's floats that NumPy lacks, by their names: the dtypes of arrays."""
+FLOAT8 = NARROW.keys() - {"bfloat16"}
+"""Those that are float32 numbers for callers."""
 
 
 def held_dtype(name: str) -> np.dtype[Any]:
