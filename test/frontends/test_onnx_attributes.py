@@ -158,7 +158,7 @@ def test_attributes_that_are_read_or_change_nothing(kind: str, attributes: dict[
 
 
 def test_what_is_dequantized_to_halves_is_rounded_to_them(tmp_path: Path) -> None:
-    """Where no operator that computes reads them."""
+    """As by ONNX Runtime's kernel."""
     model = ModelBuilder()
     data = model.input("x", (2, 6), np.int8)
     halves = model.node("DequantizeLinear", data, model.constant(0.0107), output_dtype=10)

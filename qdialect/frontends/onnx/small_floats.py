@@ -127,9 +127,9 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
             names.unrounded[result] = source
         return _rounding(source, result, rounds, names)
     if node.op_type == "DequantizeLinear" and rounds in _SMALL:
-        # A kernel of its own, which rounds, if no operator that computes reads it.
+        # A kernel of its own, which rounds.
         result, exact = node.output[0], f"{node.output[0]}/exact"
-        names.unrounded[result] = node.output[0] = exact
+        node.output[0] = exact
         for attribute in node.attribute:
             _widen_attribute(attribute)
         return [node, *_rounding(exact, result, rounds, names)]

@@ -342,6 +342,9 @@ def _to(call: Call, target: str) -> Tensor:
     if found == target:
         return source
     require(target in NUMPY_DTYPES, f"must cast to one of {', '.join(NUMPY_DTYPES)}, but casts to {target}")
+    array = known_array(source) if target in SMALL_FLOATS else None
+    if array is not None:
+        source = Constant(array)
     if isinstance(source, Constant):
         call.plan.budget.spend_constant(source.shape, NUMPY_DTYPES[target].itemsize)
         array = source.array.astype(np.float32) if found in SMALL_FLOATS or target in SMALL_FLOATS else source.array
