@@ -23,6 +23,7 @@ from qdialect.cli.npy import read_npy
 from qdialect.cli.run_arguments import PROGRAM, Arguments
 from qdialect.cli.terminal import render_table
 from qdialect.runtime import Executable
+from qdialect.runtime.base import rounded
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.partitioned import PartitionedExecutable, region_times
@@ -61,6 +62,7 @@ def _run(options: Arguments) -> int:
         _print_network(executable, "loaded" if options.is_library else "compiled", seconds)
     reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
     inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
+    inputs = rounded(inputs, executable.inputs)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
     if options.output_dir is not None:

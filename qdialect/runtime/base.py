@@ -258,8 +258,7 @@ class Executable(ABC):
 
     def _results_in_f32(self, arrays: Sequence[object], returns: str) -> tuple[Array, ...]:
         """As `results` of a network with bfloat16 tensors, of which callers may know nothing."""
-        wanted = [port.dtype for port in self._inputs]
-        outputs = self.results([_rounded(one, dtype) for one, dtype in zip_longest(arrays, wanted[: len(arrays)])])
+        outputs = self.results(rounded(arrays, self._inputs))
         if returns == _TORCH or any(map(_is_bfloat16, arrays)):
             return outputs
         return tuple(one.astype(np.float32) if one.dtype == BFLOAT16 else one for one in outputs)
@@ -386,10 +385,22 @@ def loaded_from(content: bytes, workspaces: int) -> Executable:
     return load_content(content, workspaces)
 
 
+def rounded(arrays: Sequence[Any], ports: Sequence[Port]) -> list[Any]:
+    """`arrays` with bfloat16 ones in place of the float32 ones that stand for them."""
+    wanted = [port.dtype for port in ports]
+    return [_rounded(one, dtype) for one, dtype in zip_longest(arrays, wanted[: len(arrays)])]
+
+
+_IN_FILES = np.dtype("V2")
+"""What NumPy reads of a file of bfloat16 numbers: their bits."""
+
+
 def _rounded(array: object, dtype: np.dtype[Any] | None) -> object:
     if dtype != BFLOAT16 or not isinstance(array, np.ndarray):
         return array
     found = cast("Array", array)
+    if found.dtype == _IN_FILES:
+        return found.view(BFLOAT16)
     return found.astype(BFLOAT16) if found.dtype == np.float32 else found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.support.interface import Port
+from qdialect.support.interface import BFLOAT16, Port
 
 # Compiled results against the reference's.
 
@@ -63,7 +63,7 @@ def random_inputs(ports: Sequence[Port], seed: int) -> list[Array]:
 
 
 def _random(rng: np.random.Generator, port: Port) -> Array:
-    if port.dtype.kind == "f":
+    if port.dtype.kind == "f" or port.dtype == BFLOAT16:
         return np.asarray(rng.normal(size=port.shape), dtype=port.dtype)
     if port.dtype.kind == "b":
         return rng.integers(0, 2, port.shape).astype(port.dtype)

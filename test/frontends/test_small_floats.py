@@ -183,6 +183,8 @@ def test_arrays_of_bfloat16_may_be_float32() -> None:
     assert_equal(executable(array_of(x)), wanted)
     assert_equal(executable(x.float().numpy()), wanted.astype(np.float32))
     assert torch.equal(executable(x, returns="torch"), nnf.silu(x))
+    # As NumPy reads them from a file.
+    assert_equal(executable(array_of(x).view("V2")), wanted.astype(np.float32))
     with pytest.raises(qdialect.InputError, match="must be bfloat16"):
         executable(x.double().numpy())
 
