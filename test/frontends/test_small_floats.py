@@ -296,6 +296,36 @@ def test_models_round_where_onnx_runtime_does(name: str, tmp_path: Path) -> None
         assert_equal(one, cast("Array", other), name)
 
 
+def _outside() -> TensorProto:
+    tensor = TensorProto(data_type=F16, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="secret.bin")
+    return tensor
+
+
+DAMAGED = {
+    "cannot be read": node("Constant", [], ["y"], value=TensorProto(data_type=F16, dims=[4], raw_data=b"odd")),
+    "beside the model": node("Constant", [], ["y"], value=_outside()),
+    "must have 1 input": node("Cast", [], ["y"], to=F16),
+    "which nothing before it gives": node("Cast", ["x"], [], to=F16),
+    "nothing": node("DequantizeLinear", ["x"], [], output_dtype=F16),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGED)
+def test_damaged_models_are_refused(reason: str) -> None:
+    with pytest.raises(qdialect.ImportModelError, match=reason):
+        import_onnx(model_of(DAMAGED[reason]))
+
+
+def test_sparse_constants_are_widened() -> None:
+    values, indices = helper.make_tensor("v", F16, [1], [1.5]), helper.make_tensor("i", TensorProto.INT64, [1], [3])
+    sparse = helper.make_sparse_tensor(values, indices, [8])
+    content = model_of(node("Constant", [], ["k"], sparse_value=sparse), node("Add", ["x", "k"], ["y"]))
+    x = np.ones((6, 8), np.float16)
+    (found,) = interpreter.run(import_onnx(content), [x])
+    assert_equal(found, x + 1.5 * (np.arange(8) == 3).astype(np.float16))
+
+
 def test_bfloat16_arithmetic_is_rounded_at_the_end() -> None:
     """ONNX Runtime has no kernels for it."""
     weight = helper.make_tensor("v", BF16, (8, 4), WEIGHT[:, :4].astype(np.float32).ravel().tolist())

@@ -21,6 +21,7 @@ from qdialect.support.files import record_read
 if TYPE_CHECKING:
     import onnx
 
+_NO_TEXT = "file is damaged: names in it must be UTF-8"
 _STANDARD_DOMAINS = ("", "ai.onnx")
 
 
@@ -50,7 +51,10 @@ def read_proto(content: bytes) -> onnx.ModelProto:
         model.graph.node.insert(0, constant)
     del model.graph.sparse_initializer[:]
     model = inlined(model)
-    in_f32(model)
+    try:
+        in_f32(model)
+    except UnicodeError as error:
+        raise ImportModelError(f"{_NO_TEXT}: {error}") from error
     return model
 
 
@@ -78,7 +82,7 @@ def read_graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) ->
     try:
         return _graph(model, folder, extents)
     except UnicodeError as error:
-        raise ImportModelError(f"file is damaged: names in it must be UTF-8: {error}") from error
+        raise ImportModelError(f"{_NO_TEXT}: {error}") from error
 
 
 def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:

@@ -8,6 +8,7 @@ not even that where an operator that computes reads it: the two conversions canc
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def _is_small_graph(graph: onnx.GraphProto) -> bool:
 
 def _is_made_here(node: onnx.NodeProto) -> bool:
     """Whether a part of a model that was written anew is read again."""
-    return node.op_type == "Cast" and node.name == f"{node.output[0]}{_OF_CAST}"
+    return node.op_type == "Cast" and bool(node.output) and node.name == f"{node.output[0]}{_OF_CAST}"
 
 
 def _is_small(value: onnx.ValueInfoProto) -> bool:
@@ -121,12 +122,14 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
     for index, name in enumerate(node.input):
         node.input[index] = names.now.get(reads.get(name, name), reads.get(name, name))
     rounds = next((one.i for one in node.attribute if one.name in ("to", "output_dtype")), 0)
-    if node.op_type == "Cast" and rounds in _SMALL:
+    # The reader tells of nodes that lack one.
+    is_whole = bool(node.input) and bool(node.output)
+    if node.op_type == "Cast" and rounds in _SMALL and is_whole:
         source, result = node.input[0], node.output[0]
         if source in names.floats:
             names.unrounded[result] = source
         return _rounding(source, result, rounds, names)
-    if node.op_type == "DequantizeLinear" and rounds in _SMALL:
+    if node.op_type == "DequantizeLinear" and rounds in _SMALL and is_whole:
         # A kernel of its own, which rounds.
         result, exact = node.output[0], f"{node.output[0]}/exact"
         node.output[0] = exact
@@ -153,6 +156,9 @@ def _widen_attribute(attribute: onnx.AttributeProto) -> None:
 
     if attribute.name in _TYPES and attribute.i in _SMALL:
         attribute.i = _F32
-    if attribute.t.data_type in _SMALL:
-        array = numpy_helper.to_array(attribute.t).astype(np.float32)
-        attribute.t.CopyFrom(numpy_helper.from_array(array, attribute.t.name))
+    for tensor in (attribute.t, attribute.sparse_tensor.values):
+        if tensor.data_type in _SMALL and tensor.data_location != tensor.EXTERNAL:
+            # The reader tells of one that is damaged.
+            with suppress(ValueError, TypeError):
+                array = numpy_helper.to_array(tensor).astype(np.float32)
+                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
