@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, q
 from numpy.typing import NDArray
 from tflite_graphs import i32, options
@@ -74,12 +73,8 @@ class Network:
         return y
 
     def pair(self, kind: int, table: str, x: int, other: int) -> int:
-        def write(builder: Builder) -> int:
-            getattr(tflite, f"{table}Start")(builder)
-            return getattr(tflite, f"{table}End")(builder)
-
         y = self.tensor(self.shapes[x])
-        self.writer.operator(kind, [x, other], y, getattr(OPTIONS, table), write)
+        self.writer.operator(kind, [x, other], y, getattr(OPTIONS, table), options())
         return y
 
     def function(self, kind: int, x: int, scale: float, *option: Any) -> int:
@@ -111,11 +106,6 @@ def classifier(seed: int = 0) -> bytes:
     """Residual blocks, one with squeeze and excitation, a pool, a decoder's layer, and a softmax; f32 at both ends."""
     net = Network(seed)
 
-    def one(builder: Builder) -> int:
-        tflite.SoftmaxOptionsStart(builder)
-        tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-        return tflite.SoftmaxOptionsEnd(builder)
-
     image = net.writer.tensor("image", (1, 33, 31, 3), np.float32)
     x = net.tensor((1, 33, 31, 3))
     net.writer.operator(KIND.QUANTIZE, [image], x)
@@ -132,7 +122,7 @@ def classifier(seed: int = 0) -> bytes:
     x = net.conv(x, 50, 3, 1, activation=0)
     x = net.function(KIND.TANH, x, 2.0**-15)
     x = net.dense(net.mean(x, keep=False), 10)
-    x = net.function(KIND.SOFTMAX, x, 2.0**-15, OPTIONS.SoftmaxOptions, one)
+    x = net.function(KIND.SOFTMAX, x, 2.0**-15, OPTIONS.SoftmaxOptions, options(1.0))
     result = net.writer.tensor("classes", (1, 10), np.float32)
     net.writer.operator(KIND.DEQUANTIZE, [x], result)
     return net.writer.finish([image], [result])

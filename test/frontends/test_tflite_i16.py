@@ -177,12 +177,7 @@ def test_functions_of_every_value(kind: int, scale: float, output: float, option
 @variants_together
 @pytest.mark.parametrize("alpha", [0.1, 0.0, -0.3, 1.5])
 def test_leaky_relu_of_every_value(alpha: float) -> None:
-    def write(builder: Builder) -> int:
-        tflite.LeakyReluOptionsStart(builder)
-        tflite.LeakyReluOptionsAddAlpha(builder, alpha)
-        return tflite.LeakyReluOptionsEnd(builder)
-
-    option = OPTIONS.LeakyReluOptions, write
+    option = OPTIONS.LeakyReluOptions, options(alpha)
     check(Node(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option))
 
 
@@ -228,12 +223,7 @@ def test_reductions(axes: Shape, keep: int) -> None:
 @pytest.mark.parametrize("shape", [(7, 10), (1, 2, 3, 67), (5, 1), (1, 1000)])
 @pytest.mark.parametrize(("scale", "beta"), [(0.003, 1.0), (1e-4, 1.0), (0.1, 0.5), (2.0**-12, 2.0)])
 def test_softmax(shape: Shape, scale: float, beta: float) -> None:
-    def write(builder: Builder) -> int:
-        tflite.SoftmaxOptionsStart(builder)
-        tflite.SoftmaxOptionsAddBeta(builder, beta)
-        return tflite.SoftmaxOptionsEnd(builder)
-
-    option = OPTIONS.SoftmaxOptions, write
+    option = OPTIONS.SoftmaxOptions, options(beta)
     for data in (drawn(shape), np.full(shape, HIGH, np.int16)):
         check(Node(KIND.SOFTMAX, [data], [q(scale)], q(2.0**-15), shape, option))
 

@@ -134,16 +134,9 @@ def test_what_is_refused(case: int) -> None:
 def resize(kind: int, size: Any, extents: Sequence[int], *flags: int) -> str:
     """Why a node that resizes `x` is refused."""
     table = OPTIONS.ResizeBilinearOptions if kind == KIND.RESIZE_BILINEAR else OPTIONS.ResizeNearestNeighborOptions
-
-    def write(builder: Builder) -> int:
-        # Two fields that are no longer used come first in the older operator.
-        first = 2 if kind == KIND.RESIZE_BILINEAR else 0
-        builder.StartObject(first + 2)
-        for slot, flag in enumerate(flags):
-            builder.PrependInt8Slot(first + slot, flag, 0)
-        return builder.EndObject()
-
-    return one_node(kind, extents, [None, size], [extents], table, write)
+    # Two fields that are no longer used come first in the older operator.
+    unused = [0, 0] if kind == KIND.RESIZE_BILINEAR else []
+    return one_node(kind, extents, [None, size], [extents], table, options(*unused, *flags))
 
 
 RESIZERS = (KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR)
@@ -157,17 +150,6 @@ def test_resizing_that_does_not_fit(kind: int) -> None:
     assert resize(kind, [4], image) == "size must be 2 integers of at least 1, but got [4]"
     assert resize(kind, [0, 4], image) == "size must be 2 integers of at least 1, but got [0, 4]"
     assert resize(kind, None, image) == "size must be i32 or i64, but got i8"
-
-
-def entries(slots: int, at: int, entry: int) -> Callable[[Builder], int]:
-    """An options table whose field `at` is a byte."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(slots)
-        builder.PrependInt8Slot(at, entry, 0)
-        return builder.EndObject()
-
-    return write
 
 
 MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
@@ -194,7 +176,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         GATHERED,
         options(0),
     ),
-    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], MIRROR, entries(1, 0, 2)),
+    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], MIRROR, options(2)),
     (
         "paddings must be at most 5 in mode reflect, but got 6",
         KIND.MIRROR_PAD,
@@ -202,7 +184,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         [None, [[6, 0]]],
         [(12,)],
         MIRROR,
-        entries(1, 0, 0),
+        options(0),
     ),
     (
         "paddings must be at most 6 in mode symmetric, but got 7",
@@ -211,7 +193,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         [None, [[0, 7]]],
         [(13,)],
         MIRROR,
-        entries(1, 0, 1),
+        options(1),
     ),
     (
         "paddings must be at least 0, but got -1",
@@ -220,7 +202,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         [None, [[-1, 1]]],
         [(6,)],
         MIRROR,
-        entries(1, 0, 1),
+        options(1),
     ),
     (
         "paddings must have 2 entries, but got 4",
@@ -229,7 +211,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         [None, [[1, 1], [1, 1]]],
         [(8,)],
         MIRROR,
-        entries(1, 0, 1),
+        options(1),
     ),
     ("multiples must be 1 integers of at least 1, but got [0]", KIND.TILE, (6,), [None, [0]], [(6,)]),
     (

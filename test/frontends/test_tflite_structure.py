@@ -105,12 +105,6 @@ def test_litert_runs_one_that_is_not_compiled(tmp_path: Path) -> None:
 OPTIONS = tflite.BuiltinOptions
 
 
-def relu(builder: Builder) -> int:
-    builder.StartObject(1)
-    builder.PrependInt8Slot(0, 1, 0)
-    return builder.EndObject()
-
-
 def reshaped(by: int = 7) -> bytes:
     """The rows of the shape that a graph computes from another tensor's: [extent 0, `by`, 2]."""
     writer = ModelWriter("shapes")
@@ -217,7 +211,7 @@ LEFT: dict[str, bytes] = {
     "a negative index": arithmetic(KIND.GATHER, (C, i32([-1])), (1,), OPTIONS.GatherOptions, options(0)),
     "floats": arithmetic(KIND.FLOOR_DIV, (np.ones(3, np.float32),) * 2, (3,)),
     "many entries": arithmetic(KIND.FLOOR_DIV, (np.ones(1025, np.int64),) * 2, (1025,)),
-    "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, OPTIONS.AddOptions, relu),
+    "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, OPTIONS.AddOptions, options(1)),
 }
 
 
