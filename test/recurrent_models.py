@@ -10,7 +10,7 @@ import numpy as np
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import Option, options
+from tflite_graphs import Option, options, options_of
 
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, Subgraph, write_model
 from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
@@ -57,7 +57,7 @@ class Loop:
         output = results[1]
         if not self.is_result:
             output = main.tensor("y", (self.trips, 1, _WIDTH), np.float32)
-            main.operator(KIND.NEG, [results[1]], output, OPTIONS.NegOptions, options())
+            main.operator(KIND.NEG, [results[1]], output, *options_of("Neg"))
         inputs = [x, limit] if self.reads_limit else [x]
         return write_model([Subgraph(main, inputs, [output]), self._condition(), self._body()])
 
@@ -71,7 +71,7 @@ class Loop:
         writer = ModelWriter("condition")
         values = self._values(writer)
         verdict = writer.tensor("verdict", (1,), np.bool_)
-        writer.operator(KIND.LESS, [values[0], values[4]], verdict, OPTIONS.LessOptions, options())
+        writer.operator(KIND.LESS, [values[0], values[4]], verdict, *options_of("Less"))
         return Subgraph(writer, values, [verdict])
 
     def _body(self) -> Subgraph:
@@ -80,11 +80,11 @@ class Loop:
         counter, rows, state, x, limit = values
         one = writer.constant("one", np.array([1], np.int32))
         after = writer.tensor("next", (1,), np.int32)
-        writer.operator(KIND.ADD, [counter, one], after, OPTIONS.AddOptions, options())
+        writer.operator(KIND.ADD, [counter, one], after, *options_of("Add"))
         row = writer.tensor("row", (1, 1, _WIDTH), np.float32)
-        writer.operator(KIND.GATHER, [x, counter], row, OPTIONS.GatherOptions, options())
+        writer.operator(KIND.GATHER, [x, counter], row, *options_of("Gather"))
         total, hidden = (writer.tensor(name, (1, 1, _WIDTH), np.float32) for name in ("sum", "tanh"))
-        writer.operator(KIND.ADD, [row, state], total, OPTIONS.AddOptions, options())
+        writer.operator(KIND.ADD, [row, state], total, *options_of("Add"))
         writer.operator(KIND.TANH, [total], hidden)
         if self.unsupported:
             angle = writer.tensor("angle", (1, 1, _WIDTH), np.float32)
@@ -97,7 +97,7 @@ class Loop:
 
     def _reshaped(self, writer: ModelWriter, source: int, result: int, shape: tuple[int, ...]) -> None:
         extents = writer.constant(f"shape of {result}", np.array(shape, np.int32))
-        writer.operator(KIND.RESHAPE, [source, extents], result, OPTIONS.ReshapeOptions, options())
+        writer.operator(KIND.RESHAPE, [source, extents], result, *options_of("Reshape"))
 
     def _written(self, writer: ModelWriter, rows: int, row: int, counter: int, after: int) -> int:
         """The list with another row: what precedes it, the row, what follows."""
@@ -109,11 +109,11 @@ class Loop:
             kind = OPTIONS.ConcatenationOptions
             writer.operator(KIND.CONCATENATION, [first, tail], result, kind, options())
         parts = [writer.tensor(name, (1, 1, _WIDTH), np.float32, signature=(-1, 1, _WIDTH)) for name in ("low", "high")]
-        writer.operator(KIND.SLICE, [rows, zero, size], parts[0], OPTIONS.SliceOptions, options())
-        writer.operator(KIND.SLICE, [rows, begin, rest], parts[1], OPTIONS.SliceOptions, options())
+        writer.operator(KIND.SLICE, [rows, zero, size], parts[0], *options_of("Slice"))
+        writer.operator(KIND.SLICE, [rows, begin, rest], parts[1], *options_of("Slice"))
         joined = writer.tensor("list", (self.trips, 1, _WIDTH), np.float32)
         inputs = [parts[0], row, parts[1]]
-        writer.operator(KIND.CONCATENATION, inputs, joined, OPTIONS.ConcatenationOptions, options())
+        writer.operator(KIND.CONCATENATION, inputs, joined, *options_of("Concatenation"))
         return joined
 
 

@@ -19,6 +19,7 @@ from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
 HALF = Quantization((0.5,), (3,))
+Option = tuple[int, Callable[[Builder], int]]
 Entries = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
 
 
@@ -35,6 +36,11 @@ def options(*entries: float) -> Callable[[Builder], int]:
         return builder.EndObject()
 
     return write
+
+
+def options_of(name: str, *entries: float) -> Option:
+    """The options table of this name, without "Options", with these fields."""
+    return getattr(tflite.BuiltinOptions, f"{name}Options"), options(*entries)
 
 
 def i32(entries: Entries | int) -> NDArray[np.int32]:
@@ -92,8 +98,6 @@ def compiled(content: bytes, inputs: Sequence[Array]) -> Array:
 
 
 # Models of one .tflite operator, compared with LiteRT's reference kernels.
-
-Option = tuple[int, Callable[[Builder], int]]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import options
+from tflite_graphs import options, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -68,7 +68,7 @@ class Net(ModelWriter):
 
     def sum(self, lhs: int, rhs: int) -> int:
         result = self.result()
-        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, tflite.BuiltinOptions.AddOptions, options())
+        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, *options_of("Add"))
         return result
 
 
@@ -437,9 +437,7 @@ def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) ->
         for name, shape in (("feature", (4, 8)), ("time", (4, 3)))
     )
     state = b.variable("state", (1, 12), np.float32)
-    b.operator(
-        tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, tflite.BuiltinOptions.SVDFOptions, options(1)
-    )
+    b.operator(tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, *options_of("SVDF", 1))
     b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
     executable = qdialect.compile(saved(tmp_path, b.finish([x], [z])), fallback="framework")
     assert [(region.runner, len(region.nodes)) for region in executable.regions] == [("qdialect", 1), ("LiteRT", 1)]

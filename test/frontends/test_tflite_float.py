@@ -10,7 +10,7 @@ import recordings
 import tflite
 from compiled_ops import variants_together
 from numpy.typing import NDArray
-from tflite_graphs import Given, Result, both, check_operator, compiled, one_operator, options
+from tflite_graphs import Given, Result, both, check_operator, compiled, one_operator, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -68,7 +68,7 @@ def test_pairs(kind: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("kind", [KIND.SUM, KIND.MEAN])
 def test_sums_of_long_rows_are_taken_in_order(kind: int) -> None:
     inputs = [drawn(6, 5, 100), np.array([1], np.int32)]
-    found, wanted = both(kind, inputs, (5,), OPTIONS.ReducerOptions, options(False), constants=1)
+    found, wanted = both(kind, inputs, (5,), *options_of("Reducer", False), constants=1)
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -76,7 +76,7 @@ def test_sums_of_long_rows_are_taken_in_order(kind: int) -> None:
 def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> None:
     writer, rows = ModelWriter("softmax"), drawn(7, 50, columns)
     x, y = (writer.tensor(name, rows.shape, np.float32) for name in "xy")
-    writer.operator(KIND.SOFTMAX, [x], y, OPTIONS.SoftmaxOptions, options(1.0))
+    writer.operator(KIND.SOFTMAX, [x], y, *options_of("Softmax", 1.0))
     raised = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64)).astype(np.float32)
     total = np.add.accumulate(raised, axis=1, dtype=np.float32)[:, -1:]
     content = writer.finish([x], [y])
@@ -101,7 +101,7 @@ def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> Non
 @pytest.mark.parametrize("constants", [0, 1])
 def test_batch_matmul(lhs: Any, rhs: Any, adjoints: Any, shape: Any, constants: int) -> None:
     inputs = [drawn(4, *lhs), drawn(5, *rhs)]
-    option = OPTIONS.BatchMatMulOptions, options(*adjoints)
+    option = options_of("BatchMatMul", *adjoints)
     found, wanted = both(KIND.BATCH_MATMUL, inputs, shape, *option, constants=constants)
     np.testing.assert_array_equal(found, wanted)
 
@@ -118,7 +118,7 @@ def normal(*shape: int, seed: int = 0) -> Array:
 def windows(padding: int, strides: tuple[int, int, int], dilation: tuple[int, int, int], activation: int = 0) -> Any:
     """Options: padding, strides D, W and H, activation, dilation D, W and H."""
     numbers, apart = ((n[0], n[2], n[1]) for n in (strides, dilation))
-    return OPTIONS.Conv3DOptions, options(padding, *numbers, activation, *apart)
+    return options_of("Conv3D", padding, *numbers, activation, *apart)
 
 
 CONVOLUTIONS = [
@@ -168,17 +168,12 @@ def test_l2_normalization(shape: tuple[int, ...]) -> None:
     data = normal(*shape)
     if len(shape) > 1:
         data[0], data[1] = 0, data[1] * 1e-9
-    check_operator(
-        KIND.L2_NORMALIZATION,
-        [Given(data)],
-        [Result(shape, np.float32)],
-        (OPTIONS.L2NormOptions, options()),
-    )
+    check_operator(KIND.L2_NORMALIZATION, [Given(data)], [Result(shape, np.float32)], options_of("L2Norm"))
 
 
 @pytest.mark.parametrize(("kernel", "padding", "shape"), [(3, SAME, (1, 4, 4, 5)), (2, VALID, (1, 3, 3, 5))])
 def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
-    option = OPTIONS.Pool2DOptions, options(padding, 2, 2, kernel, kernel)
+    option = options_of("Pool2D", padding, 2, 2, kernel, kernel)
     check_operator(KIND.L2_POOL_2D, [Given(normal(1, 7, 7, 5))], [Result(shape, np.float32)], option)
 
 
@@ -189,7 +184,7 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
 )
 def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
     """As LiteRT's default kernel has it; the reference kernel leaves out the last of the neighbours."""
-    option = OPTIONS.LocalResponseNormalizationOptions, options(radius, bias, alpha, beta)
+    option = options_of("LocalResponseNormalization", radius, bias, alpha, beta)
     data = normal(2, 3, 2, channels)
     content = one_operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option)
     module, (wanted,) = import_tflite(content), frameworks.load_litert(content, 1, is_reference=False)([data])
@@ -213,13 +208,13 @@ ACTIVATION, PADDING = tflite.ActivationFunctionType, tflite.Padding
     ],
 )
 def test_pools(kind: int, padding: int, kernel: Any, strides: Any, shape: Any, activation: int) -> None:
-    option = OPTIONS.Pool2DOptions, options(padding, *strides[::-1], *kernel[::-1], activation)
+    option = options_of("Pool2D", padding, *strides[::-1], *kernel[::-1], activation)
     found, wanted = both(kind, [drawn(1, 2, 7, 7, 5)], shape, *option)
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_pools_larger_than_memory_are_refused() -> None:
-    option = OPTIONS.Pool2DOptions, options(PADDING.SAME, 1, 1, 2**30, 2**30)
+    option = options_of("Pool2D", PADDING.SAME, 1, 1, 2**30, 2**30)
     for kind in (KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D):
         with pytest.raises(ImportModelError):
             both(kind, [drawn(1, 1, 3, 3, 2)], (1, 3, 3, 2), *option)
@@ -243,7 +238,7 @@ def test_transposed_convolutions_of_images(
     """Outputs larger than the full extent too."""
     weight, data = drawn(2, 3, *kernel, 4), drawn(3, 2, 4, 5, 4)
     bias = [drawn(4, 3)] if has_bias else []
-    option = OPTIONS.TransposeConvOptions, options(padding, *strides[::-1], activation)
+    option = options_of("TransposeConv", padding, *strides[::-1], activation)
     inputs, names = [data, np.array(shape, np.int32), weight, *bias], [1, 2, 0, *([3] if has_bias else [])]
     found, wanted = both(KIND.TRANSPOSE_CONV, inputs, shape, *option, constants=len(inputs) - 1, order=names)
     np.testing.assert_array_equal(found, wanted)

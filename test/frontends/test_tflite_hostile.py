@@ -11,7 +11,7 @@ import tflite
 from bounds import deadline, memory_at_most
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import HALF, Array, Given, Result, check_operator, i32, one_operator, options
+from tflite_graphs import HALF, Array, Given, Result, check_operator, i32, one_operator, options, options_of
 
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
@@ -79,7 +79,7 @@ def test_indices_that_many_nodes_name_stay_in_the_budget() -> None:
     indices = writer.constant("indices", i32([1] * 2**19))
     outputs = [writer.tensor(f"y{i}", (2**19,), np.int8, HALF) for i in range(64)]
     for y in outputs:
-        writer.operator(CODE.GATHER, [x, indices], y, KIND.GatherOptions, options(0, 0))
+        writer.operator(CODE.GATHER, [x, indices], y, *options_of("Gather", 0, 0))
     assert "are left for 524288 indices" in message_of(lambda: import_tflite(writer.finish([x], outputs)))
 
 
@@ -202,7 +202,7 @@ def test_scales_by_channel_go_down_to_zero() -> None:
     scales = Quantization((0.5, 1e-30, 1e-38), (0, 0, 0), 0)
     w = writer.constant("w", np.ones((3, 1, 1, 4), np.int8), scales)
     y = writer.tensor("y", (1, 2, 2, 3), np.int8, HALF)
-    writer.operator(CODE.CONV_2D, [x, w], y, KIND.Conv2DOptions, options(0, 1, 1))
+    writer.operator(CODE.CONV_2D, [x, w], y, *options_of("Conv2D", 0, 1, 1))
     module = import_tflite(writer.finish([x], [y]))
     (result,) = interpreter.run(module, [np.full((1, 2, 2, 4), 7, np.int8)])
     assert result[0, 0, 0].tolist() == [11, 3, 3]
@@ -234,13 +234,13 @@ def _scores(scale: float) -> list[Given]:
 
 
 def test_products_vanish_beside_the_scale() -> None:
-    option = KIND.MulOptions, options()
+    option = options_of("Mul")
     (found,) = check_operator(CODE.MUL, _scores(0.092), [Result((3, 20), np.int8, WIDE)], option)
     assert np.all(found == 127)
 
 
 def test_products_that_do_not_vanish_are_refused() -> None:
-    content = one_operator(CODE.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], (KIND.MulOptions, options()))
+    content = one_operator(CODE.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], options_of("Mul"))
     with pytest.raises(ImportModelError, match=r"output scale must be in \[2\^-60, 2\^30\], but got 9\."):
         import_tflite(content)
 
@@ -248,7 +248,7 @@ def test_products_that_do_not_vanish_are_refused() -> None:
 def test_choices() -> None:
     condition = Given(drawn(3, 3, 20) > 0)
     sides = [Given(drawn(seed, *shape), quantization=WIDE) for seed, shape in ((4, (3, 20)), (5, (1, 20)))]
-    option = KIND.SelectV2Options, options()
+    option = options_of("SelectV2")
     check_operator(CODE.SELECT_V2, [condition, *sides], [Result((3, 20), np.int8, WIDE)], option)
 
 
@@ -257,4 +257,4 @@ def test_shares_of_masked_scores(scale: float) -> None:
     """The largest of a row has all, and equal ones have as much."""
     values = np.where(drawn(6, 5, 20) > 0, 127, drawn(7, 5, 20)).astype(np.int8)
     given = Given(values, quantization=Quantization((scale,), (127,)))
-    check_operator(CODE.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], (KIND.SoftmaxOptions, options(1.0)))
+    check_operator(CODE.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], options_of("Softmax", 1.0))

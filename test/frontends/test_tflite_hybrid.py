@@ -13,7 +13,7 @@ import tflite
 from compiled_ops import check_compiled, variants_together
 from numpy.typing import NDArray
 from recurrent_models import Lstm, Svdf
-from tflite_graphs import Given, Option, Result, one_operator, options, reference
+from tflite_graphs import Given, Option, Result, one_operator, options, options_of, reference
 from tolerances import assert_floats_within
 
 import qdialect
@@ -60,7 +60,7 @@ def dense(rows: int, is_asymmetric: bool, scales: int = 5, has_bias: bool = True
     x, weight = writer.tensor("x", (rows, 37), np.float32), quantized_weight(writer, (5, 37), 0, scales)
     inputs = [x, weight, *([writer.constant("bias", drawn(1, 5))] if has_bias else [])]
     y = writer.tensor("y", (rows, 5), np.float32)
-    option = OPTIONS.FullyConnectedOptions, options(activation, 0, 0, is_asymmetric)
+    option = options_of("FullyConnected", activation, 0, 0, is_asymmetric)
     writer.operator(KIND.FULLY_CONNECTED, inputs, y, *option)
     return writer.finish([x], [y])
 
@@ -85,8 +85,8 @@ def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
 
 
 _WEIGHT_ONLY = {
-    KIND.FULLY_CONNECTED: ((5, 37), 0, 5, (OPTIONS.FullyConnectedOptions, options(RELU))),
-    KIND.BATCH_MATMUL: ((1, 37, 5), 2, 1, (OPTIONS.BatchMatMulOptions, options())),
+    KIND.FULLY_CONNECTED: ((5, 37), 0, 5, options_of("FullyConnected", RELU)),
+    KIND.BATCH_MATMUL: ((1, 37, 5), 2, 1, options_of("BatchMatMul")),
 }
 
 
@@ -211,7 +211,7 @@ def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, sc
     writer, axis = ModelWriter("matrix product"), len(shape) - (2 if is_transposed else 1)
     x, weight = writer.tensor("x", (2, 4, 16), np.float32), quantized_weight(writer, shape, axis, scales)
     y = writer.tensor("y", (2, 4, 5), np.float32)
-    option = OPTIONS.BatchMatMulOptions, options(0, is_transposed, is_asymmetric)
+    option = options_of("BatchMatMul", 0, is_transposed, is_asymmetric)
     writer.operator(KIND.BATCH_MATMUL, [x, weight], y, *option)
     return writer.finish([x], [y])
 
@@ -259,7 +259,7 @@ def test_weights_alone(axis: int | None, dtype: Any) -> None:
     x, y = writer.tensor("x", (3, 37), np.float32), writer.tensor("y", (3, 5), np.float32)
     weight = writer.tensor("w", (5, 37), np.float32)
     writer.operator(KIND.DEQUANTIZE, [narrow], weight)
-    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, OPTIONS.FullyConnectedOptions, options(False))
+    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, *options_of("FullyConnected", False))
     check(writer.finish([x], [y]), drawn(8, 3, 37))
 
 
@@ -523,7 +523,7 @@ def test_sums_over_axes(scales: tuple[float, float], dtype: type[np.generic]) ->
     known = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
     axes = Given(np.array([1], np.int32), is_constant=True)
     inputs = [Given(drawn_bytes(dtype, 700, 7), quantization=known[0]), axes]
-    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), (OPTIONS.ReducerOptions, options()))
+    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), options_of("Reducer"))
 
 
 @variants_together
@@ -535,4 +535,4 @@ def test_dense_products_of_run_time_weights(scale: float, weight_point: int, dty
     data = Given(drawn_bytes(dtype, 90, 37), quantization=Quantization((0.02,), (3,)))
     weight = Given(drawn_bytes(dtype, 19, 37), quantization=Quantization((0.01,), (weight_point,)))
     output = Result((90, 19), dtype, Quantization((scale,), (7,)))
-    delegated(KIND.FULLY_CONNECTED, [data, weight], output, (OPTIONS.FullyConnectedOptions, options()))
+    delegated(KIND.FULLY_CONNECTED, [data, weight], output, options_of("FullyConnected"))

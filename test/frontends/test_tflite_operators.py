@@ -15,7 +15,7 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import variants_together
-from tflite_graphs import Array, Given, Result, check_operator, one_operator, options
+from tflite_graphs import Array, Given, Result, check_operator, one_operator, options, options_of
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite, supported_operators
@@ -232,7 +232,7 @@ def test_quantized_products(dtype: Any, axes: tuple[int, ...]) -> None:
         data = np.random.default_rng(2).integers(ends.min, ends.max + 1, (2, 3, 5)).astype(dtype)
         inputs = [Given(data, quantization=Quantization((scale,), (point,))), known(axes)]
         output = Result(shape, dtype, Quantization((result_scale,), (-point,)))
-        check_operator(KIND.REDUCE_PROD, inputs, [output], (OPTIONS.ReducerOptions, options()))
+        check_operator(KIND.REDUCE_PROD, inputs, [output], options_of("Reducer"))
 
 
 @pytest.mark.parametrize(
