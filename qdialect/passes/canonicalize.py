@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -233,7 +231,6 @@ def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:
 
 
 @register
-@dataclass(frozen=True)
 class CanonicalizePass(PatternPass):
     """Remove ops that do nothing, and evaluate data movement of constants.
 
@@ -244,14 +241,12 @@ class CanonicalizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-canonicalize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (
-            FoldConstantMovement(),
-            RemoveIdentity(),
-            MergeReshapes(),
-            MergeTransposes(),
-            TransposeToReshape(),
-            RemoveRounding(),
-            MoveSmallFloats(),
-        )
+    rewrites = (
+        FoldConstantMovement(),
+        RemoveIdentity(),
+        MergeReshapes(),
+        MergeTransposes(),
+        TransposeToReshape(),
+        RemoveRounding(),
+        MoveSmallFloats(),
+    )

@@ -157,7 +157,6 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 
 
 @register
-@dataclass(frozen=True)
 class SinkTransposePass(PatternPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
@@ -167,6 +166,4 @@ class SinkTransposePass(PatternPass):
 
     name: ClassVar[str] = "qnn-sink-transpose"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary(), HoistAboveDequantize())
+    rewrites = (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary(), HoistAboveDequantize())
