@@ -182,7 +182,8 @@ UPPER_HALF, HALF = -1 << 16, 16
 
 def _bf16_dot(acc: Array, x: Array, w: Array) -> Array:
     x, w = x.astype(np.float32), w.astype(np.float32)
-    return multiply_add(x[::2], w[::2], multiply_add(x[1::2], w[1::2], acc))
+    with np.errstate(all="ignore"):
+        return multiply_add(x[::2], w[::2], multiply_add(x[1::2], w[1::2], acc))
 
 
 def _halves(pairs: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -85,7 +85,7 @@ def emit_f32_products(
     """Append the kernel calls of products of f32 rows with packed weights."""
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
-    bound = _pair_bound(lowering, op, weights, prod(rows))
+    bound = _pair_bound(weights) if weights.form == "bf16" and multiplies_pairs(lowering, op) else None
     if bound is not None:
         pairs, least = lowering.once(("pairs", op.data), lambda: _pairs(program, rows, data, depth))
         kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
@@ -454,31 +454,25 @@ _LEAST, _LARGEST_LEAST = -126, -24
 """Exponents: of the smallest normal number, and of the largest bound of rows that is worth a test."""
 
 
-def _pair_bound(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, rows: int
-) -> int | None:
+def multiplies_pairs(lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp) -> bool:
+    """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
+    shape, owner = shape_of(op.data.type), op.data.owner
+    is_widened = not isinstance(owner, ir.Block) and owner.name == "arith.extf"
+    is_bf16 = is_widened and element_of(owner.operands[0].type) == "bf16"
+    is_long = shape[-1] % PAIR == 0 and prod(shape[:-1]) >= PAIRED_ROWS
+    return is_bf16 and is_long and not op.rounded_products and lowering.program.strategy.multiplies_pairs
+
+
+def _pair_bound(weights: PackedBlocks) -> int | None:
     """The bits of the number that rows' numbers but zeros must not be below, so that no sum may be subnormal.
 
-    None where pairs are not multiplied. Numbers from 2^a on and weights from 2^b on have products, and sums of these
-    that are rounded, that are multiples of 2^(a + b - 14).
+    None where weights are too small. Numbers from 2^a on and weights from 2^b on have products, and sums of these that
+    are rounded, that are multiples of 2^(a + b - 14).
     """
-    is_bf16 = weights.form == "bf16" and _is_widened(op.data)
-    is_paired = weights.blocks.depth % PAIR == 0 and not op.rounded_products and rows >= PAIRED_ROWS
-    if not (is_bf16 and is_paired and lowering.program.strategy.multiplies_pairs):
-        return None
-    least = ((weights.words.view(np.uint16) & 0x7FFF) - np.uint16(1)).min() >> _EXPONENT
-    if not least:
-        return None
-    exponent = max(_LEAST, _LEAST + _SIGNIFICAND - (int(least) - _BIAS))
-    return exponent + _BIAS << _FRACTION if exponent <= _LARGEST_LEAST else None
-
-
-def _is_widened(value: ir.Value) -> bool:
-    """Whether numbers are those of a bf16 tensor."""
-    owner = value.owner
-    return (
-        not isinstance(owner, ir.Block) and owner.name == "arith.extf" and element_of(owner.operands[0].type) == "bf16"
-    )
+    # Zeros become the largest of unsigned numbers.
+    least = int(((weights.words.view(np.uint16) & 0x7FFF) - np.uint16(1)).min()) + 1 >> _EXPONENT
+    exponent = max(_LEAST, _LEAST + _SIGNIFICAND - (least - _BIAS))
+    return exponent + _BIAS << _FRACTION if least and exponent <= _LARGEST_LEAST else None
 
 
 def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:
@@ -496,7 +490,7 @@ def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int
     least = _by_block(program, rows, Blocks(depth, depth), "i32")
     least = replace(least, strides=least.strides[:-1])
     source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
-    emit_reduction(kernel, Reduction(rows, (depth,), [source], [], least, _LEAST_BITS, as_folded, _LANES, _TILE_ROWS))
+    emit_reduction(kernel, Reduction(rows, (depth,), [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
     program.call(kernel, "pairs")
     return replace(target, strides=target.strides[:-1]), least
 
@@ -512,4 +506,5 @@ def _smaller(body: Body, least: Value, values: Sequence[Value]) -> Value:
     return body.binary("arith.minui", least, body.subtract(size, body.constant(1, "i32")))
 
 
+_LEAST_LANES = 256
 _LEAST_BITS = Fold("i32", -1, _smaller, lambda body, a, b: body.binary("arith.minui", a, b))
