@@ -44,8 +44,8 @@ def assembled(
     operator = table(b, "Operator", Inputs=many, Outputs=many)
     listed, nodes = table_vector(b, [tensor] * tensors), table_vector(b, [operator] * operators)
     graphs = table_vector(b, [table(b, "SubGraph", Tensors=listed, Inputs=one, Outputs=one, Operators=nodes)])
-    codes, held = table_vector(b, [table(b, "OperatorCode")]), table_vector(b, buffers)
-    b.Finish(table(b, "Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=held), b"TFL3")
+    kinds, held = table_vector(b, [table(b, "OperatorCode")]), table_vector(b, buffers)
+    b.Finish(table(b, "Model", Version=3, OperatorCodes=kinds, Subgraphs=graphs, Buffers=held), b"TFL3")
     return bytes(b.Output())
 
 
