@@ -14,7 +14,16 @@ from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import pack
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, BroadcastOp, F32MatmulOp, build
+from qdialect.dialect import (
+    BlockDenseOp,
+    BlockDynamicDenseOp,
+    BlockGatherOp,
+    BroadcastOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    ReshapeOp,
+    build,
+)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
@@ -181,11 +190,12 @@ FLOATS = (
     (5, 70, 33, 1.0),
     (13, 1030, 50, 1e-9),
     (9, 35, 20, 1.0),
-    (70, 36, 17, 1e-30),
+    (70, 36, 17, 1e-4),
     (6, 64, 64, 1e-39),
     (6, 32, 16, 0),
 )
 """Rows, terms, channels, and the size of the weights; 0 where all are 1 to 2."""
+IMAGE = (1, 7, 10)
 
 
 def float_rows(rows: int, depth: int) -> list[NDArray[Any]]:
@@ -213,9 +223,13 @@ def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Se
             if not size:
                 drawn = 1 + np.arange(depth * channels).reshape(depth, channels) % 128 / 128
                 drawn[:2] = [[1 + 2**-7], [-1 - 2**-6]]
-            weight = constant(drawn.astype(bfloat16).astype(np.float32))
+            weight = drawn.astype(bfloat16).astype(np.float32)
             wide = arith.extf(ir.Type.parse(tensor((rows, depth), "f32")), value)
-            found.append(build(F32MatmulOp, wide, weight, element="f32").output)
+            found.append(build(F32MatmulOp, wide, constant(weight), element="f32").output)
+            if rows == IMAGE[1] * IMAGE[2]:
+                image = build(ReshapeOp, wide, element="f32", shape=(*IMAGE, depth)).output
+                taps = constant(weight.T.reshape(channels, 1, 1, depth))
+                found.append(build(F32Conv2DOp, image, taps, element="f32").output)
         return found
 
     module = graph([tensor((rows, depth), "bf16") for rows, depth, *_ in FLOATS], body)

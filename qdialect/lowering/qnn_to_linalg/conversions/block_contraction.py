@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32MatmulOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.constants import constant_value
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
@@ -55,11 +55,14 @@ from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.passes.matching import is_exact
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
 """Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
+F32Product = BlockDenseOp | F32MatmulOp | F32Conv2DOp
+"""A convolution is one of 1x1, without strides."""
 
 
 @lowers(BlockDenseOp)
@@ -79,9 +82,7 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
 
 
-def emit_f32_products(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, order: SumOrder
-) -> None:
+def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
@@ -101,9 +102,7 @@ def emit_f32_products(
     program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
 
 
-def _operands(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp
-) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
+def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
     """The extents of the rows of the data, these, and the result."""
     shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
     steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
@@ -454,13 +453,11 @@ _LEAST, _LARGEST_LEAST = -126, -24
 """Exponents: of the smallest normal number, and of the largest bound of rows that is worth a test."""
 
 
-def multiplies_pairs(lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp) -> bool:
+def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
     """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
-    shape, owner = shape_of(op.data.type), op.data.owner
-    is_widened = not isinstance(owner, ir.Block) and owner.name == "arith.extf"
-    is_bf16 = is_widened and element_of(owner.operands[0].type) == "bf16"
+    shape, strategy = shape_of(op.data.type), lowering.program.strategy
     is_long = shape[-1] % PAIR == 0 and prod(shape[:-1]) >= PAIRED_ROWS
-    return is_bf16 and is_long and not op.rounded_products and lowering.program.strategy.multiplies_pairs
+    return strategy.multiplies_pairs and is_long and not op.rounded_products and is_exact(op.data, "bf16")
 
 
 def _pair_bound(weights: PackedBlocks) -> int | None:
