@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
@@ -40,6 +41,8 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
+_UNARY = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
+_PASSED = (*_UNARY, AddOp, ConcatOp, DequantizeOp, MulOp, TransposeOp)
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,17 @@ class SinkThroughUnary(_Sink):
     """Past an op with one operand; the dimensions that its attributes name are renamed."""
 
     name: ClassVar[str] = "sink-through-unary"
-    roots = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
+    roots = _UNARY
 
-    def check(self, op: QnnOp) -> _Match | None:
-        transpose = produced_by(op.operation.operands[0], TransposeOp)
-        return None if transpose is None else _Match(transpose.permutation, (transpose.input,))
+    def check(self, op: QnnOp) -> _Match | MatchFailure | None:
+        value, result = op.operation.operands[0], op.operation.results[0]
+        transpose = produced_by(value, TransposeOp)
+        if transpose is None:
+            return None
+        goes_on = any(isinstance(use.owner.operation.opview, _PASSED) for use in result.uses)
+        if not goes_on and prod(shape_of(result.type)) > prod(shape_of(value.type)):
+            return MatchFailure("a larger result must be read by what the transpose moves past, or by a transpose")
+        return _Match(transpose.permutation, (transpose.input,))
 
     def changes(self, op: QnnOp, permutation: Permutation) -> dict[str, Any]:
         if isinstance(op, PadOp):

@@ -81,14 +81,16 @@ func.func @constant_operand(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8> {
 
 // CHECK-LABEL: func.func @pad(
 // CHECK: "qnn.pad"(%arg0) {{.*}}low = array<i64: 0, 3, 1, 2>
-// CHECK: "qnn.transpose"
+// CHECK: qnn.clip
+// CHECK-NEXT: "qnn.transpose"
 // CHECK-NEXT: return
 func.func @pad(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x5x6x5xui8> {
   %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
   %1 = "qnn.pad"(%0) {
     high = array<i64: 0, 0, 0, 0>, low = array<i64: 0, 1, 2, 3>, value = 9 : i64
   } : (tensor<1x4x4x2xui8>) -> tensor<1x5x6x5xui8>
-  return %1 : tensor<1x5x6x5xui8>
+  %2 = "qnn.clip"(%1) {max = 200 : i64, min = 9 : i64} : (tensor<1x5x6x5xui8>) -> tensor<1x5x6x5xui8>
+  return %2 : tensor<1x5x6x5xui8>
 }
 
 // CHECK-LABEL: func.func @between_quantized_and_f32_values(
