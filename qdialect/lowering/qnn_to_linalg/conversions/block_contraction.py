@@ -86,11 +86,10 @@ def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBl
     """Append the kernel calls of products of f32 rows with packed weights."""
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
-    bound = _pair_bound(weights) if weights.form == "bf16" and multiplies_pairs(lowering, op) else None
-    if bound is not None:
+    if weights.form == "bf16" and multiplies_pairs(lowering, op):
         pairs, least = lowering.once(("pairs", op.data), lambda: _pairs(program, rows, data, depth))
         kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
-        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish), bound).emit()
+        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
         program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
         return
     source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
@@ -446,30 +445,12 @@ class BlockRows:
 
 # Products of rows of bf16 numbers with such weights, two terms at a time.
 
-_FRACTION, _BIAS = 23, 127
-_EXPONENT, _SIGNIFICAND = 7, 14
-"""Bits of bf16 behind its exponent; and of a product's."""
-_LEAST, _LARGEST_LEAST = -126, -24
-"""Exponents: of the smallest normal number, and of the largest bound of rows that is worth a test."""
-
 
 def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
     """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
     shape, strategy = shape_of(op.data.type), lowering.program.strategy
     is_long = shape[-1] % PAIR == 0 and prod(shape[:-1]) >= PAIRED_ROWS
     return strategy.multiplies_pairs and is_long and not op.rounded_products and is_exact(op.data, "bf16")
-
-
-def _pair_bound(weights: PackedBlocks) -> int | None:
-    """The bits of the number that rows' numbers but zeros must not be below, so that no sum may be subnormal.
-
-    None where weights are too small. Numbers from 2^a on and weights from 2^b on have products, and sums of these that
-    are rounded, that are multiples of 2^(a + b - 14).
-    """
-    # Zeros become the largest of unsigned numbers.
-    least = int(((weights.words.view(np.uint16) & 0x7FFF) - np.uint16(1)).min()) + 1 >> _EXPONENT
-    exponent = max(_LEAST, _LEAST + _SIGNIFICAND - (least - _BIAS))
-    return exponent + _BIAS << _FRACTION if least and exponent <= _LARGEST_LEAST else None
 
 
 def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:
