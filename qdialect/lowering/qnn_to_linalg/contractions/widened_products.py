@@ -188,7 +188,7 @@ _LEAST, _LARGEST_LEAST, _NEVER = -126, -24, 2**31 - 1
 
 
 def pair_bounds(weights: PackedBlocks) -> NDArray[np.int32]:
-    """By column: the bits, less 1, that rows' numbers but zeros must not be below, so that no sum of a panel is subnormal.
+    """By column: the bits, less 1, that rows' numbers but zeros must not be below; so no sum of a panel is subnormal.
 
     Numbers from 2^a on and weights from 2^b on have products, and sums of these that are rounded, that are multiples
     of 2^(a + b - 14).
