@@ -230,7 +230,7 @@ def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Se
             if rows == IMAGE[1] * IMAGE[2]:
                 image = build(ReshapeOp, wide, element="f32", shape=(*IMAGE, depth)).output
                 taps = constant(weight.T.reshape(channels, 1, 1, depth))
-                found.append(build(F32Conv2DOp, image, taps, element="f32").output)
+                found.append(build(F32Conv2DOp, image, taps, element="f32", strides=(1, 2)).output)
         return found
 
     module = graph([tensor((rows, depth), "bf16") for rows, depth, *_ in FLOATS], body)

@@ -62,7 +62,7 @@ _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
 """Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
 F32Product = BlockDenseOp | F32MatmulOp | F32Conv2DOp
-"""A convolution is one of 1x1, without strides."""
+"""A convolution is one of 1x1."""
 
 
 @lowers(BlockDenseOp)
@@ -87,7 +87,7 @@ def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBl
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
     if weights.form == "bf16" and multiplies_pairs(lowering, op):
-        pairs, least = lowering.once(("pairs", op.data), lambda: _pairs(program, rows, data, depth))
+        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
         kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
         PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
         program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
@@ -105,8 +105,12 @@ def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...],
     """The extents of the rows of the data, these, and the result."""
     shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
     steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
-    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-    return shape[:-1], data, MapOperand(output, steps, output.storage.origin)
+    strides = dim_strides(shape, slot.storage)
+    if isinstance(op, F32Conv2DOp):
+        image, row, column, channel = strides
+        strides = image, row * op.strides[0], column * op.strides[1], channel
+    data = MapOperand(slot, strides, slot.storage.origin)
+    return shape_of(op.output.type)[:-1], data, MapOperand(output, steps, output.storage.origin)
 
 
 @lowers(BlockDynamicDenseOp)
@@ -448,8 +452,8 @@ class BlockRows:
 
 def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
     """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
-    shape, strategy = shape_of(op.data.type), lowering.program.strategy
-    is_long = shape[-1] % PAIR == 0 and prod(shape[:-1]) >= PAIRED_ROWS
+    depth, strategy = shape_of(op.data.type)[-1], lowering.program.strategy
+    is_long = depth % PAIR == 0 and prod(shape_of(op.output.type)[:-1]) >= PAIRED_ROWS
     return strategy.multiplies_pairs and is_long and not op.rounded_products and is_exact(op.data, "bf16")
 
 

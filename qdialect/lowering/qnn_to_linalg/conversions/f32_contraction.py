@@ -153,7 +153,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
-    is_product = weight is not None and weight.shape[1:3] == op.strides == (1, 1) and op.groups == 1
+    is_product = weight is not None and weight.shape[1:3] == (1, 1) and op.groups == 1
     if weight is not None and is_product and multiplies_pairs(lowering, op) and small_form(weight) == "bf16":
         packed = pack_floats(weight[:, 0, 0], "bf16", lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
