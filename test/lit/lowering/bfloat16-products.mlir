@@ -11,7 +11,7 @@
 // LINALG-LABEL: func.func private @kernel_2(
 // LINALG: arith.cmpi ult
 // LINALG: %[[UPPER:.*]] = math.fma
-// LINALG-NEXT: math.fma %{{.*}}, %{{.*}}, %[[UPPER]] {qnn.normal_sums} : f32
+// LINALG: math.fma %{{.*}}, %{{.*}}, %[[UPPER]] {qnn.normal_sums} : f32
 
 // PAIRS: llvm.x86.avx512bf16.dpbf16ps.512
 // WIDE: math.fma

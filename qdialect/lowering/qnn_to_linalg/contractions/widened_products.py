@@ -256,10 +256,9 @@ class PairedProducts(WidenedProducts):
 
 def _add_pair(body: Body) -> Value:
     """The sum of the output and two products, the one of the upper halves first."""
-    total, floats = body.output, list[list[Value]]()
-    for op, constant in (("arith.andi", UPPER_HALF), ("arith.shli", HALF)):
-        halves = [body.binary(op, word, body.constant(constant, "i32")) for word in body.inputs]
-        floats.append([body.cast("arith.bitcast", half, "f32") for half in halves])
-    for own, attribute in zip(floats, ("", NORMAL_SUMS), strict=True):
-        total = body.multiply_add(*own, total, attribute=attribute)
+    total = body.output
+    for op, constant, attribute in (("arith.andi", UPPER_HALF, ""), ("arith.shli", HALF, NORMAL_SUMS)):
+        halves = (body.binary(op, word, body.constant(constant, "i32")) for word in body.inputs)
+        left, right = (body.cast("arith.bitcast", half, "f32") for half in halves)
+        total = body.multiply_add(left, right, total, attribute=attribute)
     return total
