@@ -187,12 +187,13 @@ def test_compiled_rows_are_the_reference(target: str) -> None:
 
 
 FLOATS = (
-    (5, 70, 33, 1.0),
+    (5, 70, 97, 1.0),
     (13, 1030, 100, 1e-9),
-    (9, 35, 20, 1.0),
-    (70, 36, 17, 1e-4),
+    (9, 35, 80, 1.0),
+    (70, 36, 65, 1e-4),
     (6, 64, 64, 1e-39),
-    (6, 32, 16, 0),
+    (8, 40, 72, 1e-30),
+    (6, 32, 64, 0),
 )
 """Rows, terms, channels, and the size of the weights; 0 where all are 1 to 2."""
 IMAGE = (1, 7, 10)
@@ -238,9 +239,9 @@ def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Se
     return module, calls, [interpreter.run(module, call) for call in calls]
 
 
-@pytest.mark.parametrize("target", dict.fromkeys([PAIRS, "avx512bf16,portable", "avx2", "generic"]))
+@pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
 def test_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
-    if target not in (*EXECUTED, "avx512bf16,portable"):
+    if target not in (*EXECUTED, PAIRS):
         pytest.skip("this CPU does not execute it")
     check_compiled(float_products()[0], target, *float_products()[1:])
 

@@ -32,8 +32,8 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
 _STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
-PAIRED_ROWS, PAIR = 5, 2
-"""From so many rows on packing pairs pays; and numbers of a pair."""
+PAIRED_ROWS, PAIRED_CHANNELS, PAIR = 5, 64, 2
+"""From so many rows and channels on packing pairs pays; and numbers of a pair."""
 _VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 """Vectors of less than 512 bits have half as many registers."""
 

@@ -33,6 +33,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     MANY_ROWS,
     PAIR,
+    PAIRED_CHANNELS,
     PAIRED_ROWS,
     PairedProducts,
     WidenedProducts,
@@ -451,10 +452,12 @@ class BlockRows:
 
 
 def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
-    """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
-    depth, strategy = shape_of(op.data.type)[-1], lowering.program.strategy
-    is_long = depth % PAIR == 0 and prod(shape_of(op.output.type)[:-1]) >= PAIRED_ROWS
-    return strategy.multiplies_pairs and is_long and not op.rounded_products and is_exact(op.data, "bf16")
+    """Whether rows are of bf16 numbers that the target multiplies two at a time, and packing these pays."""
+    if not lowering.program.strategy.multiplies_pairs or op.rounded_products:
+        return False
+    depth, (*rows, channels) = shape_of(op.data.type)[-1], shape_of(op.output.type)
+    pays = depth % PAIR == 0 and prod(rows) >= PAIRED_ROWS and channels >= PAIRED_CHANNELS
+    return pays and is_exact(op.data, "bf16")
 
 
 def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:
