@@ -29,6 +29,9 @@ Array = NDArray[Any]
 Functions = Mapping[str, Callable[[Tensor, Tensor], Tensor]]
 
 PYTORCH: Any = import_module("torch")
+for name in ("torch.ao.quantization.fx._decomposed", "torchao.quantization"):
+    # Their operators are in PyTorch's registry from then on.
+    import_module(name)
 TORCH = {torch.float16: np.float16, torch.bfloat16: ml_dtypes.bfloat16}
 
 
@@ -137,7 +140,31 @@ def attention(x: Tensor, y: Tensor, **arguments: Any) -> Tensor:
     return nnf.scaled_dot_product_attention(x[:, None].expand(2, 4, 6, 10), key, key, **arguments)
 
 
+def quantized(choose: str, x: Tensor) -> Tensor:
+    bounds: tuple[Any, ...] = (-128, 127)
+    if choose == "rows":
+        ops, of = PYTORCH.ops.torchao, ([1, 1, x.shape[-1]],)
+        found = ops.choose_qparams_affine(x, "ASYMMETRIC", *of, torch.int8, *bounds, 1e-7, x.dtype, torch.int32)
+        held = ops.quantize_affine(x, *of, *found, torch.int8, *bounds)
+        return ops.dequantize_affine(held, *of, *found, torch.int8, *bounds, output_dtype=x.dtype)
+    ops, bounds = PYTORCH.ops.quantized_decomposed, (*bounds, torch.int8)
+    if choose == "tokens":
+        found = ops._choose_qparams_per_token_asymmetric_impl(x, torch.int8)
+        return ops.quantize_per_token(x, *found, *bounds)
+    found = getattr(ops, choose).tensor(x, -128, 127, 1e-7, torch.int8)
+    held = ops.quantize_per_tensor.tensor(x, *found, *bounds)
+    return ops.dequantize_per_tensor.tensor(held, *found, *bounds, out_dtype=x.dtype)
+
+
+def test_scales_of_tokens_are_those_of_pytorch() -> None:
+    program = torch.export.export(Several({"tokens": lambda x, _: quantized("tokens", x)}), (drawn(4, 8).half(),) * 2)
+    with pytest.raises(qdialect.ImportModelError, match="PyTorch computes scales in this type"):
+        import_torch(program)
+
+
 PARTS: Functions = {
+    **{choose: (lambda x, _, choose=choose: quantized(choose, x)) for choose in ("choose_qparams", "rows")},
+    "choose_qparams_symmetric": lambda x, _: quantized("choose_qparams_symmetric", x),
     "einsum": lambda x, y: torch.einsum("bij,bkj,bkl->bil", x, y, x),
     "cosine similarity": lambda x, y: torch.cosine_similarity(x[:, :, None], y[:, None], -1),
     "distance": lambda x, y: nnf.pairwise_distance(x[:, :, None], y[:, None]),

@@ -347,8 +347,8 @@ _OF_TIES = "PyTorch leaves the order of equal numbers open, and small floats hav
 _OWN_KERNELS = {
     **{f"aten.{name}.": _OF_TIES for name in ("argsort", "sort", "topk", "kthvalue", "median")},
     "aten.grid_sampler": "PyTorch computes coordinates in this type",
-    "torchao.choose_qparams_affine": "torchao computes scales in this type",
-    "quantized_decomposed.choose_qparams": "PyTorch computes scales in this type",
+    "quantized_decomposed.choose_qparams_per_token": "PyTorch computes scales in this type",
+    "quantized_decomposed._choose_qparams_per_token": "PyTorch computes scales in this type",
     "quantized_decomposed.dequantize_per_channel.": "PyTorch multiplies in the type of the scales",
 }
 
