@@ -21,7 +21,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
-from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products, multiplies_pairs
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -135,7 +135,8 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.
     is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
-    if weight is not None and is_far and (form := small_form(weight)):
+    form = small_form(weight) if weight is not None and (is_far or multiplies_pairs(lowering, op)) else ""
+    if weight is not None and form and (is_far or form == "bf16"):
         packed = pack_floats(weight.T, form, lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
