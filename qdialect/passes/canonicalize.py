@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -209,7 +207,6 @@ def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:
 
 
 @register
-@dataclass(frozen=True)
 class CanonicalizePass(PatternPass):
     """Remove ops that do nothing, and evaluate data movement of constants.
 
@@ -220,14 +217,12 @@ class CanonicalizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-canonicalize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (
-            FoldConstantMovement(),
-            RemoveIdentity(),
-            MergeReshapes(),
-            MergeTransposes(),
-            TransposeToReshape(),
-            RemoveRounding(),
-            MoveSmallFloats(),
-        )
+    rewrites = (
+        FoldConstantMovement,
+        RemoveIdentity,
+        MergeReshapes,
+        MergeTransposes,
+        TransposeToReshape,
+        RemoveRounding,
+        MoveSmallFloats,
+    )

@@ -111,7 +111,11 @@ class ReducedProducts:
         kernel, (extras, finish) = Kernel(lowering.program), self.epilogue(channels)
         strides = dim_strides(shape_of(op.output.type), output.storage)
         target = MapOperand(output, strides, output.storage.origin + (channels.start or 0))
-        reduction = Reduction(kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows)
+        # Windows overlap: of one tile of channels what the next row reads again stays in L1.
+        is_depthwise = len(reduced) > 1 and inputs[1].source.strides[-1] == 1
+        reduction = Reduction(
+            kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows, lanes_first=is_depthwise
+        )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, op.operation.name, math.prod((*kept, *reduced)))
 

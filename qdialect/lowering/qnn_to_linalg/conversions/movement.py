@@ -19,7 +19,9 @@ from qdialect.dialect import (
     ConcatOp,
     DynamicGatherOp,
     DynamicScatterOp,
-    F32ExtremeOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ReduceOp,
     GatherOp,
     PadOp,
     ReshapeOp,
@@ -316,7 +318,7 @@ def _border(
 
 # Gathers by constant indices: a strided copy for each arithmetic progression, or a loop over a table.
 #
-# Gathers of one another's results are one, and windows that an extreme reads are copied nowhere.
+# Gathers of one another's results are one, and windows that a reduction reads are copied nowhere.
 
 
 @lowers(GatherOp, takes_arrays=True)
@@ -363,8 +365,8 @@ _MOST_WINDOWS = 16
 """Groups of windows alike, of which each is code of its own."""
 
 
-def windows_of(lowering: GraphLowering, op: F32ExtremeOp) -> tuple[GatherOp, list[Windows]] | None:
-    """The gather whose windows along a dimension `op` reduces, which counts no element twice; None if there is none."""
+def windows_of(lowering: GraphLowering, op: F32ReduceOp) -> tuple[GatherOp, list[Windows]] | None:
+    """The gather whose windows along a dimension `op` reduces, if they can be read where they are."""
     split = _producer(op.input)
     gathered = _producer(split.input) if isinstance(split, ReshapeOp) else None
     if not isinstance(split, ReshapeOp) or not isinstance(gathered, GatherOp):
@@ -377,8 +379,10 @@ def windows_of(lowering: GraphLowering, op: F32ExtremeOp) -> tuple[GatherOp, lis
         return None
     found: list[Windows] = []
     for at in range(shape[axis]):
-        taps = sorted({*gathered.indices[at * shape[axis + 1] : (at + 1) * shape[axis + 1]]})
-        step = taps[1] - taps[0] if len(taps) > 1 else 1
+        taps = list(gathered.indices[at * shape[axis + 1] : (at + 1) * shape[axis + 1]])
+        # An extreme does not notice that an element counts twice.
+        taps = sorted({*taps}) if isinstance(op, F32MaxOp | F32MinOp) else taps
+        step = max(taps[1] - taps[0], 1) if len(taps) > 1 else 1
         if taps != [*range(taps[0], taps[-1] + 1, step)]:
             return None
         last = found[-1] if found and (found[-1].taps, found[-1].step) == (len(taps), step) else None
@@ -393,7 +397,7 @@ def windows_of(lowering: GraphLowering, op: F32ExtremeOp) -> tuple[GatherOp, lis
 def _is_read_in_windows(lowering: GraphLowering, value: ir.Value) -> bool:
     reader = _only_reader(value)
     reader = _only_reader(reader.output) if isinstance(reader, ReshapeOp) else reader
-    return isinstance(reader, F32ExtremeOp) and windows_of(lowering, reader) is not None
+    return isinstance(reader, F32ReduceOp) and windows_of(lowering, reader) is not None
 
 
 # Gathers and scatters by indices that are known only at run time: a copy of a row for each index.

@@ -385,7 +385,7 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], as_folded)
     if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
         fold = _without_nan(op, fold)
-    if isinstance(op, F32ExtremeOp) and (windows := windows_of(lowering, op)):
+    if windows := windows_of(lowering, op):
         _reduce_windows(lowering, op, *windows, fold, finish)
         return
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))
@@ -394,7 +394,7 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
 
 def _reduce_windows(
     lowering: GraphLowering,
-    op: F32ExtremeOp,
+    op: F32ReduceOp,
     gathered: GatherOp,
     windows: Sequence[Windows],
     fold: Fold,
