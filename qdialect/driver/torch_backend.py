@@ -15,6 +15,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from qdialect.driver.torch_constants import ConstantState
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered
@@ -298,7 +300,14 @@ def _on_tensors(executable: Executable) -> Callable[[Sequence[Any]], Sequence[An
         # PyTorch makes no arrays of these.
         return lambda tensors: tuple(map(tensor_of, executable.results(tensors)))
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
-    return lambda tensors: tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
+
+    def call(tensors: Sequence[Any]) -> Sequence[Any]:
+        return tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
+
+    # Numbers that a model draws from `random.Random` are float64 ones, though Dynamo's examples are float32.
+    if not any(port.shape == () and port.dtype == np.float32 for port in executable.inputs):
+        return call
+    return lambda tensors: call([one if one.shape or not one.is_floating_point() else one.float() for one in tensors])
 
 
 def _partitioned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -426,6 +427,15 @@ def test_numbers_that_change() -> None:
     fast = compiled(model, fallback="framework")
     for factor in (2, 3, 4.5, 0.25, 7):
         assert values(fast(rows(), factor)) == values(model(rows(), factor))
+
+
+def test_numbers_that_are_drawn() -> None:
+    """Dynamo gives them as float64 tensors, of which its examples are float32."""
+
+    def model(x: Tensor, generator: random.Random) -> Tensor:
+        return x * generator.random() + generator.randint(1, 5)
+
+    assert_near(compiled(model)(rows(), random.Random(3)), model(rows(), random.Random(3)))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import options
+from tflite_graphs import options, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -55,7 +55,7 @@ class Net(ModelWriter):
         )
         result = self.result()
         kind = tflite.BuiltinOptions.Conv2DOptions
-        self.operator(tflite.BuiltinOperator.CONV_2D, [data, kernel, bias], result, kind, convolution_options)
+        self.operator(tflite.BuiltinOperator.CONV_2D, [data, kernel, bias], result, kind, options(SAME, 1, 1))
         return result
 
     def unsupported(self, data: int) -> int:
@@ -68,16 +68,8 @@ class Net(ModelWriter):
 
     def sum(self, lhs: int, rhs: int) -> int:
         result = self.result()
-        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, tflite.BuiltinOptions.AddOptions, options())
+        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, *options_of("Add"))
         return result
-
-
-def convolution_options(builder: Builder) -> int:
-    tflite.Conv2DOptionsStart(builder)
-    tflite.Conv2DOptionsAddPadding(builder, SAME)
-    tflite.Conv2DOptionsAddStrideW(builder, 1)
-    tflite.Conv2DOptionsAddStrideH(builder, 1)
-    return tflite.Conv2DOptionsEnd(builder)
 
 
 def middle() -> bytes:
@@ -300,7 +292,7 @@ def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(given), 10 + trip * given)
 
 
-def blockwise(block: int) -> tuple[bytes, Array]:
+def blockwise(block: int, kind: int = SCHEMA.TensorType.INT4) -> tuple[bytes, Array]:
     """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
     code, types = SCHEMA.BuiltinOperator, SCHEMA.TensorType
     random = np.random.default_rng(2)
@@ -317,7 +309,7 @@ def blockwise(block: int) -> tuple[bytes, Array]:
     details.scales, details.zeroPoints, details.blockSize = 2, -1, block
     quantization = SCHEMA.QuantizationParametersT()
     quantization.details, quantization.detailsType = details, SCHEMA.QuantizationDetails.BlockwiseQuantization
-    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), types.INT4, quantization, 1)
+    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), kind, quantization, 1)
     added(graph, "scales", scales.shape, types.FLOAT16, buffer=2)
     y = added(graph, "y", (3, 8), types.FLOAT32)
     dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, -1], [y])
@@ -338,8 +330,11 @@ def test_scales_by_block(tmp_path: Path) -> None:
     refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
     with pytest.raises(qdialect.ImportModelError, match=refused):
         qdialect.compile(path, profile="tflite", fallback="framework")
-    with pytest.raises(qdialect.ImportModelError, match=refused):
-        qdialect.compile(saved(tmp_path, blockwise(16)[0]), fallback="framework")
+    for other in (blockwise(16), blockwise(32, 19)):
+        with pytest.raises(qdialect.ImportModelError, match=refused):
+            qdialect.compile(saved(tmp_path, other[0]), fallback="framework")
+    with pytest.raises(qdialect.ImportModelError, match="got blockwise int2"):
+        qdialect.compile(saved(tmp_path, other[0]), fallback="none")
 
 
 NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}
@@ -424,7 +419,7 @@ def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -
     scales = Quantization((0.1, 0.2, 0.3, 0.4), (0,) * 4, 3)
     weight = b.constant("w", np.arange(-18, 18, dtype=np.int8).reshape(1, 3, 3, 4), scales)
     table = tflite.BuiltinOptions.DepthwiseConv2DOptions
-    b.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, [x, weight], y, table, depthwise_options)
+    b.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, [x, weight], y, table, options(0, 1, 1, 1))
     b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
     content = b.finish([x], [y, z])
     part = extract(content, [0, 1], [x], [y, z], {}, {})
@@ -436,14 +431,6 @@ def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -
             assert_floats_within(one, other, "sum")
 
 
-def depthwise_options(builder: Builder) -> int:
-    tflite.DepthwiseConv2DOptionsStart(builder)
-    tflite.DepthwiseConv2DOptionsAddStrideW(builder, 1)
-    tflite.DepthwiseConv2DOptionsAddStrideH(builder, 1)
-    tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
-    return tflite.DepthwiseConv2DOptionsEnd(builder)
-
-
 def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) -> None:
     """SVDF of float data with 8-bit time weights stays compiled, however little work it is."""
     b, random = ModelWriter("svdf"), np.random.default_rng(4)
@@ -453,9 +440,7 @@ def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) ->
         for name, shape in (("feature", (4, 8)), ("time", (4, 3)))
     )
     state = b.variable("state", (1, 12), np.float32)
-    b.operator(
-        tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, tflite.BuiltinOptions.SVDFOptions, options(1)
-    )
+    b.operator(tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, *options_of("SVDF", 1))
     b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
     executable = qdialect.compile(saved(tmp_path, b.finish([x], [z])), fallback="framework")
     assert [(region.runner, len(region.nodes)) for region in executable.regions] == [("qdialect", 1), ("LiteRT", 1)]
