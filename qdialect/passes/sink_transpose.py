@@ -225,7 +225,6 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 
 
 @register
-@dataclass(frozen=True)
 class SinkTransposePass(PatternPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
@@ -235,7 +234,11 @@ class SinkTransposePass(PatternPass):
 
     name: ClassVar[str] = "qnn-sink-transpose"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        sinking = SinkThroughUnary(), SinkThroughBinary(), SinkThroughReshape()
-        return (MergeTransposes(), RemoveIdentity(), *sinking, HoistAboveDequantize())
+    rewrites = (
+        MergeTransposes(),
+        RemoveIdentity(),
+        SinkThroughUnary(),
+        SinkThroughBinary(),
+        SinkThroughReshape(),
+        HoistAboveDequantize(),
+    )

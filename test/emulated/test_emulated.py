@@ -191,15 +191,15 @@ def test_products_of_signed_bytes_run_where_a_cpu_has_them() -> None:
 
 def test_products_of_bfloat16_numbers_run_where_a_cpu_has_them() -> None:
     rng = np.random.default_rng(3)
-    weights, data = (rng.normal(size=shape).astype(bfloat16) for shape in ((70, 50), (9, 70)))
+    weights, data = (rng.normal(size=shape).astype(bfloat16) for shape in ((70, 80), (9, 70)))
     module = parse(f"""
-    func.func @main(%x: tensor<9x70xi16>) -> tensor<9x50xi32> {{
-      %w = "qnn.constant"() {{value = {literal(weights.astype(np.float32), "f32")}}} : () -> tensor<70x50xf32>
+    func.func @main(%x: tensor<9x70xi16>) -> tensor<9x80xi32> {{
+      %w = "qnn.constant"() {{value = {literal(weights.astype(np.float32), "f32")}}} : () -> tensor<70x80xf32>
       %0 = arith.bitcast %x : tensor<9x70xi16> to tensor<9x70xbf16>
       %1 = arith.extf %0 : tensor<9x70xbf16> to tensor<9x70xf32>
-      %2 = "qnn.f32_matmul"(%1, %w) : (tensor<9x70xf32>, tensor<70x50xf32>) -> tensor<9x50xf32>
-      %3 = arith.bitcast %2 : tensor<9x50xf32> to tensor<9x50xi32>
-      return %3 : tensor<9x50xi32>
+      %2 = "qnn.f32_matmul"(%1, %w) : (tensor<9x70xf32>, tensor<70x80xf32>) -> tensor<9x80xf32>
+      %3 = arith.bitcast %2 : tensor<9x80xf32> to tensor<9x80xi32>
+      return %3 : tensor<9x80xi32>
     }}""")
     case = Case(module, data.view(np.int16))
     assert "vdpbf16ps" in disassembly(case.code("avx512bf16")[0])

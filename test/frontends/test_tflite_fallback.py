@@ -292,7 +292,7 @@ def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(given), 10 + trip * given)
 
 
-def blockwise(block: int) -> tuple[bytes, Array]:
+def blockwise(block: int, kind: int = SCHEMA.TensorType.INT4) -> tuple[bytes, Array]:
     """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
     code, types = SCHEMA.BuiltinOperator, SCHEMA.TensorType
     random = np.random.default_rng(2)
@@ -309,7 +309,7 @@ def blockwise(block: int) -> tuple[bytes, Array]:
     details.scales, details.zeroPoints, details.blockSize = 2, -1, block
     quantization = SCHEMA.QuantizationParametersT()
     quantization.details, quantization.detailsType = details, SCHEMA.QuantizationDetails.BlockwiseQuantization
-    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), types.INT4, quantization, 1)
+    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), kind, quantization, 1)
     added(graph, "scales", scales.shape, types.FLOAT16, buffer=2)
     y = added(graph, "y", (3, 8), types.FLOAT32)
     dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, -1], [y])
@@ -330,8 +330,11 @@ def test_scales_by_block(tmp_path: Path) -> None:
     refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
     with pytest.raises(qdialect.ImportModelError, match=refused):
         qdialect.compile(path, profile="tflite", fallback="framework")
-    with pytest.raises(qdialect.ImportModelError, match=refused):
-        qdialect.compile(saved(tmp_path, blockwise(16)[0]), fallback="framework")
+    for other in (blockwise(16), blockwise(32, 19)):
+        with pytest.raises(qdialect.ImportModelError, match=refused):
+            qdialect.compile(saved(tmp_path, other[0]), fallback="framework")
+    with pytest.raises(qdialect.ImportModelError, match="got blockwise int2"):
+        qdialect.compile(saved(tmp_path, other[0]), fallback="none")
 
 
 NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}

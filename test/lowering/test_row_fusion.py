@@ -116,6 +116,18 @@ def test_a_mask_that_all_rows_share_is_read_by_their_kernel() -> None:
     check(found, (2, 3, 8, 24), (1, 1, 1, 24))
 
 
+@pytest.mark.parametrize("is_read_early", [True, False])
+def test_rows_are_computed_after_what_they_read_and_before_what_reads_them(is_read_early: bool) -> None:
+    """A member of rows is read before they can be computed, or by other rows that could start before them."""
+    text = Text((2, 3, 6), (6, 2, 3), (2,))
+    shared, other = text.float_op("arith.negf", "%x0"), text.float_op("arith.negf", "%x2")
+    turned = text.qnn("transpose", "%x1", (2, 3, 6), "permutation = array<i64: 1, 2, 0>")
+    early = [text.qnn("transpose", shared, (6, 2, 3), "permutation = array<i64: 2, 0, 1>")] if is_read_early else []
+    late = text.float_op("arith.subf", text.reduced("f32_max", shared), turned)
+    largest = text.float_op("arith.addf", text.qnn("f32_max", shared, (2,), "axes = array<i64: 1, 2>"), other)
+    check(text.finish(late, largest, *early), (2, 3, 6), (6, 2, 3), (2,))
+
+
 # Heads of an attention are read and written among the columns of all heads, bit for bit, wherever that is right.
 
 HOST = targets.host().name

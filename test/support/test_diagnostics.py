@@ -55,25 +55,25 @@ _BATCH: dict[str, Any] = {"batch": list(range(9999))}
 _IDENTITY = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{body} return %x : tensor<4xf32>\n}}"
 
 
-@pytest.mark.parametrize(
-    ("call", "way_out"),
-    [
-        (lambda _: qdialect.compile(_IDENTITY * 50), "got a text of 4500 characters; `qdialect.parse(text)` makes"),
-        (lambda _: qdialect.read_model(f"module {{ {_LONG} }}"), "`qdialect.parse(text)` makes"),
-        (lambda _: qdialect.compile(_LONG), "must be a model of kind .mlir"),
-        (lambda _: qdialect.compile(f"{_LONG}.onnx"), "cannot read"),
-        (lambda _: qdialect.load(_LONG), "no such file"),
-        (lambda _: qdialect.load(_IDENTITY), "no such file"),
-        (lambda _: qdialect.compile("a.mlir", profile=_LONG), "profile"),
-        (lambda _: qdialect.compile("a.mlir", dims={f"d{number}": 3 for number in range(9999)}), "dims"),
-        (lambda _: qdialect.compile("a.mlir", **_BATCH), "batch must be an integer"),
-        (lambda found: found({_LONG: 0}), "its inputs are arg0"),
-        (lambda found: found([[0.0] * 9999]), "arg0"),
-        (lambda found: found.inputs[_LONG], "its inputs are arg0"),
-        (lambda found: found.save(f"{_LONG}.so"), "File name too long"),
-        (lambda _: qdialect.parse(_IDENTITY.format(body=f'"{_LONG}.a"() : () -> ()\n')), "unregistered dialect"),
-    ],
-)
+_TOLD: list[tuple[Callable[[qdialect.Executable], object], str]] = [
+    (lambda _: qdialect.compile(_IDENTITY * 50), "got a text of 4500 characters; `qdialect.parse(text)` makes"),
+    (lambda _: qdialect.read_model(f"module {{ {_LONG} }}"), "`qdialect.parse(text)` makes"),
+    (lambda _: qdialect.compile(_LONG), "must be a model of kind .mlir"),
+    (lambda _: qdialect.compile(f"{_LONG}.onnx"), "cannot read"),
+    (lambda _: qdialect.load(_LONG), "no such file"),
+    (lambda _: qdialect.load(_IDENTITY), "no such file"),
+    (lambda _: qdialect.compile("a.mlir", profile=_LONG), "profile"),
+    (lambda _: qdialect.compile("a.mlir", dims={f"d{number}": 3 for number in range(9999)}), "dims"),
+    (lambda _: qdialect.compile("a.mlir", **_BATCH), "batch must be an integer"),
+    (lambda found: found({_LONG: 0}), "its inputs are arg0"),
+    (lambda found: found([[0.0] * 9999]), "arg0"),
+    (lambda found: found.inputs[_LONG], "its inputs are arg0"),
+    (lambda found: found.save(f"{_LONG}.so"), "File name too long"),
+    (lambda _: qdialect.parse(_IDENTITY.format(body=f'"{_LONG}.a"() : () -> ()\n')), "unregistered dialect"),
+]
+
+
+@pytest.mark.parametrize(("call", "way_out"), _TOLD)
 def test_what_a_user_gave_is_not_told_without_end(
     call: Callable[[qdialect.Executable], object], way_out: str, identity: qdialect.Executable
 ) -> None:

@@ -48,7 +48,7 @@ from qdialect.support.diagnostics import ImportModelError
 # A .tflite model divided between this compiler and LiteRT.
 
 _BLOCK_STEP = 32
-"""Blocks that XNNPACK's delegate takes are multiples of this."""
+"""Blocks of int4 that XNNPACK's delegate takes are multiples of this; it refuses int2, for which others give zeros."""
 
 _STATEFUL = "the network keeps a state between calls"
 

@@ -2,17 +2,21 @@
 
 An operator that the front end does not know is traced on tensors without memory, so that the simpler operators of which
 PyTorch makes it come to light; each of these is planned in its stead, or decomposed again.  Only PyTorch's own code
-runs: the kernels of its composite operators and the entry of its decomposition table for this very operator.
+runs: the kernels of its composite operators and the entry of its decomposition table for this very operator.  Tensors
+of small floats stay such, so that each part rounds, and in place of a kernel that rounds what it computes on the way
+stand operators that do so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
+from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.torch.program.functionalization import is_in_place
 from qdialect.frontends.torch.program.model import Node, Output
@@ -30,6 +34,157 @@ from qdialect.support.diagnostics import ImportModelError
 _MAX_NODES = 4096
 
 
+def rounds_parts(node: Node, tensors: Mapping[str, Output]) -> bool:
+    """Whether PyTorch rounds more than the result of an operator that reads and gives small floats."""
+    if node.outputs[0].element not in SMALL_FLOATS or not _reads_small(node, tensors):
+        return False
+    if node.kind == _LINEAR:
+        source = tensors[node.refs()[0]]
+        return node.arguments["bias"] is not None and len(source.shape) > 2 and not source.is_contiguous
+    # oneDNN has layers of its own.
+    is_own = node.kind == "aten.lstm.input" and node.outputs[0].element == "bf16"
+    return not is_own and (node.kind in _ROUNDING or node.kind.startswith(_OF_KERNELS))
+
+
+def _reads_small(node: Node, tensors: Mapping[str, Output]) -> bool:
+    return any(name in tensors and tensors[name].element in SMALL_FLOATS for name in node.refs())
+
+
+_LINEAR = "aten.linear.default"
+_OF_KERNELS = tuple(f"aten.{name}" for name in ("gru", "instance_norm", "lstm", "rnn_"))
+"""What PyTorch makes of several kernels, and the front end of one op."""
+_ROUNDING: dict[str, Callable[..., Any]] = {}
+"""By the kinds of operators: what their kernels for small floats compute, as operators of which each rounds."""
+
+
+def _rounding(*kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(parts: Callable[..., Any]) -> Callable[..., Any]:
+        _ROUNDING.update((f"aten.{kind}", parts) for kind in kinds)
+        return parts
+
+    return register
+
+
+def _reduced(losses: Any, reduction: int) -> Any:
+    return (losses, losses.mean(), losses.sum())[reduction] if reduction else losses
+
+
+@_rounding("linear.default")
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    return x @ weight.t() + bias
+
+
+@_rounding("mse_loss.default")
+def _mse_loss(x: Any, target: Any, reduction: int = 1) -> Any:
+    return _reduced((x - target) * (x - target), reduction)
+
+
+@_rounding("soft_margin_loss.default")
+def _soft_margin_loss(x: Any, target: Any, reduction: int = 1) -> Any:
+    return _reduced((-target * x).exp().log1p(), reduction)
+
+
+@_rounding("binary_cross_entropy.default")
+def _binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int = 1) -> Any:
+    losses = (target - 1) * (-x).log1p().clamp(min=-100) - target * x.log().clamp(min=-100)
+    return _reduced(losses if weight is None else losses * weight, reduction)
+
+
+@_rounding("xlogy.Tensor")
+def _xlogy(x: Any, y: Any) -> Any:
+    return (x * y.log()).masked_fill(x == 0, 0).masked_fill(y.isnan(), math.nan)
+
+
+@_rounding("logit.default")
+def _logit(x: Any, eps: float | None = None) -> Any:
+    x = x if eps is None else x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+@_rounding("pow.Tensor_Scalar")
+def _pow(x: Any, exponent: float) -> Any:
+    require(exponent in (3, -2) and str(x.dtype) == "torch.bfloat16", "power is rounded once")
+    return x * x * x if exponent == 3 else (x * x).reciprocal()
+
+
+@_rounding("addr.default")
+def _addr(x: Any, column: Any, row: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    require(beta == alpha == 1, "beta and alpha must be 1")
+    return x + column.unsqueeze(1) * row
+
+
+@_rounding("logsumexp.default")
+def _logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool = False) -> Any:
+    largest = x.amax(dim, keepdim=True)
+    largest = largest.masked_fill(largest.abs() == math.inf, 0)
+    total = (x - largest).exp().sum(dim, keepdim=keepdim).log()
+    return total + (largest if keepdim else largest.amax(dim))
+
+
+@_rounding("log_softmax.int", "_log_softmax.default")
+def _log_softmax(x: Any, dim: int, _: Any = None) -> Any:
+    require(dim % x.dim() == x.dim() - 1, "logarithms of other rows are rounded once")
+    distance = x.float() - x.float().amax(dim, keepdim=True)
+    total = distance.exp().sum(dim, keepdim=True).to(x.dtype).log()
+    return (distance - total.float()).to(x.dtype)
+
+
+@_rounding("linalg_cross.default")
+def _linalg_cross(x: Any, y: Any, *, dim: int = -1) -> Any:
+    (a, b, c), (d, e, f) = x.unbind(dim), y.unbind(dim)
+    return torch_package().stack([b * f - c * e, c * d - a * f, a * e - b * d], dim)
+
+
+@_rounding("native_batch_norm.default")
+def _native_batch_norm(
+    x: Any, weight: Any, bias: Any, _running_mean: Any, _running_var: Any, training: Any, _momentum: float, eps: float
+) -> Any:
+    is_alike = weight is None or weight.dtype == x.dtype
+    require(training and is_alike, "normalization is rounded once")
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    held, stored = x.float(), x.dtype
+    mean = held.mean(axes, keepdim=True).to(stored).float()
+    factor = (held.var(axes, correction=0, keepdim=True) + eps).rsqrt().to(stored).float()
+    shape = factor.shape
+    scale = factor if weight is None else factor * weight.float().view(shape)
+    offset = -mean * scale if bias is None else bias.float().view(shape) - mean * scale
+    return (held * scale + offset).to(stored), mean.flatten(), factor.flatten()
+
+
+_MAX_KEYS = 512
+"""The block of keys that PyTorch's kernel of attention takes at once; the largest score of each block scales it."""
+
+
+@_rounding("scaled_dot_product_attention.default")
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: Any = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: Any = False,
+) -> Any:
+    is_fused = query.dim() == 4 and query.shape[-1] == key.shape[-1] == value.shape[-1] and not dropout_p
+    require(is_fused and key.shape[2] <= _MAX_KEYS, "attention rounds its result alone")
+    if enable_gqa:
+        key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], 1) for one in (key, value))
+    scores = query.float() @ key.float().transpose(2, 3) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch_package().ones(scores.shape[2:], dtype=bool, device="meta").tril()
+    if attn_mask is not None:
+        is_choice = str(attn_mask.dtype) == "torch.bool"
+        scores = scores.masked_fill(~attn_mask, -math.inf) if is_choice else scores + attn_mask.float()
+    largest = scores.amax(-1, keepdim=True)
+    raised = (scores - largest).exp()
+    total = raised.sum(-1, keepdim=True)
+    if attn_mask is not None:
+        raised, total = raised.masked_fill(largest == -math.inf, 0), total.masked_fill(largest == -math.inf, 1)
+    return (raised.to(query.dtype).float() @ value.float() / total).to(query.dtype)
+
+
 @dataclass(frozen=True)
 class Decomposition:
     """Nodes in order, constants among what they read, and for each result of the operator the name of what gives it."""
@@ -41,16 +196,17 @@ class Decomposition:
     """Whether the operator gives one tensor, not a list or several."""
 
 
-def decompose(node: Node, tensors: Mapping[str, Output]) -> Decomposition:
+def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = False) -> Decomposition:
     """The simpler operators of which PyTorch makes that of a node, given all tensors that the node reads.
 
-    The names of the parts begin with that of the node.  Raises `UnsupportedError` where PyTorch knows no simpler form.
+    With `is_rounding` they are those that round what its kernel for small floats does.  The names of the parts begin
+    with that of the node.  Raises `UnsupportedError` where PyTorch knows no simpler form.
     """
     schema = schema_of(node.kind)
     if schema is None or not node.kind.startswith(("aten.", "torchao.")) or is_in_place(node.kind):
         raise UnsupportedError("operator is not supported")
     names = node.refs()
-    module = _traced(node, names, tensors)
+    module = _traced(node, names, tensors, _ROUNDING.get(node.kind) if is_rounding else None)
     try:
         graph, placeholders = read_traced(module, names)
     except ImportModelError as error:
@@ -74,7 +230,9 @@ def _part(part: Node, node: Node, name: str) -> Node:
     return replace(part, name=name, where=node.where, origin=node.label)
 
 
-def _traced(node: Node, names: tuple[str, ...], tensors: Mapping[str, Output]) -> Any:
+def _traced(
+    node: Node, names: tuple[str, ...], tensors: Mapping[str, Output], rounding: Callable[..., Any] | None
+) -> Any:
     """The graph module of what the operator calls on tensors without memory."""
     torch = torch_package()
     examples = [
@@ -91,7 +249,7 @@ def _traced(node: Node, names: tuple[str, ...], tensors: Mapping[str, Output]) -
 
     def call(*given: Any) -> Any:
         held = dict(zip(names, given, strict=True))
-        return call_operator(node, lambda name: held[name], "meta")
+        return call_operator(node, lambda name: held[name], "meta", rounding)
 
     try:
         with torch.no_grad(), _counting(torch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile, zip_longest
 from pathlib import Path
@@ -39,7 +40,7 @@ from qdialect.frontends.planning.tensors import (
 )
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.members import shown
-from qdialect.frontends.torch.decomposition import Decomposition, decompose
+from qdialect.frontends.torch.decomposition import Decomposition, decompose, rounds_parts
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized, RunTimeScale
 from qdialect.frontends.torch.program.folding import FOLDABLE, fold
@@ -180,7 +181,7 @@ class TorchPlanner(Planner[Node]):
         try:
             if node.kind.startswith(_IN_COMMON_TYPE):
                 plain, inputs = self._in_common_type(plain, inputs)
-            return {node.name: self._as_noted(node, self._bounded(plain, self._result(plain, inputs)))}
+            return {node.name: self._as_noted(node, self._bounded(plain, self._result(node, plain, inputs)))}
         except (UnsupportedError, QDialectError):
             raise
         except Exception as error:
@@ -235,7 +236,8 @@ class TorchPlanner(Planner[Node]):
 
     def _rounded(self, node: Node, tensor: Tensor, element: str) -> Tensor:
         # Packed weights stay as they are: they are nearer to what was quantized than numbers rounded to 8 bits.
-        if element not in SMALL_FLOATS or isinstance(tensor, BlockQuantized):
+        is_so = isinstance(tensor, Value) and tensor.element == element
+        if element not in SMALL_FLOATS or is_so or isinstance(tensor, BlockQuantized):
             return tensor
         array = known_array(tensor)
         if array is not None:
@@ -246,20 +248,23 @@ class TorchPlanner(Planner[Node]):
         value = tensor.f32(self.plan, node.name) if isinstance(tensor, F32Tensor) else tensor
         return in_small_float(self.plan, node.name, value, element)
 
-    def _result(self, node: Node, inputs: dict[str, Result]) -> Result:
+    def _result(self, original: Node, node: Node, inputs: dict[str, Result]) -> Result:
         if node.kind in FOLDABLE and not _stays_packed(node, inputs):
             constants = {name: known_array(one) for name, one in inputs.items() if isinstance(one, _FOLDED)}
             arrays = {name: array for name, array in constants.items() if array is not None}
             if len(arrays) == len(inputs):
                 return Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
-        return self._planned_result(node, inputs)
+        return self._planned_result(original, node, inputs)
 
-    def _planned_result(self, node: Node, inputs: dict[str, Result]) -> Result:
+    def _planned_result(self, original: Node, node: Node, inputs: dict[str, Result]) -> Result:
+        if rounds_parts(original, self._tensors):
+            with suppress(UnsupportedError):
+                return self._inlined(self._decomposed(original, is_rounding=True))
         if not is_supported(node.kind):
             is_known = all(-1 not in output.shape for output in node.outputs)
             require(is_known, "extents of a result must be known before the program runs, but depend on data")
-            return self._inlined(self._decomposed(node))
+            return self._inlined(self._decomposed(original))
         call = Call(self.plan, node, inputs, self._tensors, self._taken.get(node.name))
         try:
             result = planner_of(node.kind)(call)
@@ -267,7 +272,7 @@ class TorchPlanner(Planner[Node]):
             _check_results(node, result)
             return result
         except UnsupportedError as error:
-            return self._instead(node, error)
+            return self._instead(original, error)
 
     def _instead(self, node: Node, error: UnsupportedError) -> Result:
         """What PyTorch makes of the operator that its planner refused; raises `error` where that is refused too."""
@@ -276,8 +281,8 @@ class TorchPlanner(Planner[Node]):
         except UnsupportedError:
             raise error from None
 
-    def _decomposed(self, node: Node) -> Decomposition:
-        found = decompose(node, self._tensors)
+    def _decomposed(self, node: Node, *, is_rounding: bool = False) -> Decomposition:
+        found = decompose(node, self._tensors, is_rounding=is_rounding)
         self.plan.allow(_STEPS_PER_NODE * len(found.nodes))
         self._tensors.update({name: _output_of(array) for name, array in found.constants.items()})
         self._tensors.update({part.name: part.outputs[0] for part in found.nodes})
@@ -319,13 +324,13 @@ class TorchPlanner(Planner[Node]):
 
 def _tensors_of(graph: Graph) -> dict[str, Output]:
     """Shape and element type of every tensor."""
-    inputs = {tensor.name: Output(tensor.shape, _wide_element(tensor.element)) for tensor in graph.inputs}
+    inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
     constants = {name: _output_of(array) for name, array in graph.constants.items()}
-    return {**inputs, **constants, **{node.name: _in_f32(node).outputs[0] for node in graph.nodes if node.outputs}}
+    return {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
 
 
 def _output_of(array: Array) -> Output:
-    return Output(array.shape, _wide_element(held_element(array)))
+    return Output(array.shape, held_element(array))
 
 
 # A node that reads or gives small floats computes in f32, as PyTorch's kernels do, and what it gives is rounded once.
@@ -333,7 +338,7 @@ def _output_of(array: Array) -> Output:
 
 _COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 _IN_COMMON_TYPE = tuple(
-    f"aten.{name}." for name in ("add", "fmod", "hardshrink", "remainder", "rsub", "sub", *_COMPARISONS)
+    f"aten.{name}." for name in ("add", "fmod", "hardshrink", "pow", "remainder", "rsub", "sub", *_COMPARISONS)
 )
 """What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
 
@@ -342,8 +347,8 @@ _OF_TIES = "PyTorch leaves the order of equal numbers open, and small floats hav
 _OWN_KERNELS = {
     **{f"aten.{name}.": _OF_TIES for name in ("argsort", "sort", "topk", "kthvalue", "median")},
     "aten.grid_sampler": "PyTorch computes coordinates in this type",
-    "torchao.choose_qparams_affine": "torchao computes scales in this type",
-    "quantized_decomposed.choose_qparams": "PyTorch computes scales in this type",
+    "quantized_decomposed.choose_qparams_per_token": "PyTorch computes scales in this type",
+    "quantized_decomposed._choose_qparams_per_token": "PyTorch computes scales in this type",
     "quantized_decomposed.dequantize_per_channel.": "PyTorch multiplies in the type of the scales",
 }
 

@@ -264,8 +264,9 @@ class StridedRead(InstructionPattern[Read]):
         bits = b.element_bits(type_.element_type) if isinstance(type_, ir.VectorType) else 0
         if bits not in (8, 32) or not _is_row_apart(op):
             return None
-        if op.operands[0].type.memory_space is not None:
-            return MatchFailure(f"elements must be in the default memory space, but got {op.operands[0].type}")
+        buffer = ir.MemRefType(op.operands[0].type)
+        if buffer.memory_space is not None:
+            return MatchFailure(f"elements must be in the default memory space, but got {buffer}")
         problem = transfer_problem(op, op.operands[0], others=2)
         if problem:
             return MatchFailure(f"elements {problem}")

@@ -11,14 +11,14 @@
 // LINALG-LABEL: func.func private @kernel_2(
 // LINALG: arith.cmpi ult
 // LINALG: %[[UPPER:.*]] = math.fma
-// LINALG-NEXT: math.fma %{{.*}}, %{{.*}}, %[[UPPER]] {qnn.normal_sums} : f32
+// LINALG: math.fma %{{.*}}, %{{.*}}, %[[UPPER]] {qnn.normal_sums} : f32
 
 // PAIRS: llvm.x86.avx512bf16.dpbf16ps.512
 // WIDE: math.fma
 // WIDE-NOT: dpbf16ps
-func.func @rows(%x: tensor<6x64xbf16>) -> tensor<6x32xf32> {
-  %w = "qnn.constant"() {value = dense<1.5> : tensor<64x32xf32>} : () -> tensor<64x32xf32>
+func.func @rows(%x: tensor<6x64xbf16>) -> tensor<6x64xf32> {
+  %w = "qnn.constant"() {value = dense<1.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
   %0 = arith.extf %x : tensor<6x64xbf16> to tensor<6x64xf32>
-  %1 = "qnn.f32_matmul"(%0, %w) : (tensor<6x64xf32>, tensor<64x32xf32>) -> tensor<6x32xf32>
-  return %1 : tensor<6x32xf32>
+  %1 = "qnn.f32_matmul"(%0, %w) : (tensor<6x64xf32>, tensor<64x64xf32>) -> tensor<6x64xf32>
+  return %1 : tensor<6x64xf32>
 }

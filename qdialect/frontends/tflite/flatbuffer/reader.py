@@ -73,7 +73,7 @@ def _names_of(enumeration: type) -> dict[int, str]:
 
 
 _OPERATOR_NAMES = _names_of(tflite.BuiltinOperator)
-_TYPE_NAMES = _names_of(tflite.TensorType)
+_TYPE_NAMES = {**_names_of(tflite.TensorType), 19: "INT2"}
 
 
 @contextmanager

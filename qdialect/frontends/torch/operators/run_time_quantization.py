@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
+from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.planning.contraction import Weight
@@ -51,13 +52,14 @@ Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 def _choose(call: Call) -> Result:
     """``scale = max((high - low) / (qmax - qmin), eps)``, ``zero_point = clamp(qmin - round(low / scale))``.
 
-    `low` and `high` are the range of the numbers and 0.
+    `low` and `high` are the range of the numbers and 0; of small floats their distance and the quotient are such.
     """
     low_value, high_value = (float(bound) for bound in quantized_bounds(call, quantized_element(call)))
-    epsilon = _epsilon(call)
+    epsilon, rounded = _epsilon(call), _rounded(call)
 
     def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        return s("maximumf", s("divf", s("subf", high, low), high_value - low_value), epsilon)
+        distance = rounded(s, s("subf", high, low))
+        return s("maximumf", rounded(s, s("divf", distance, high_value - low_value)), epsilon)
 
     def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
         found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
@@ -71,11 +73,11 @@ def _choose(call: Call) -> Result:
 def _choose_symmetric(call: Call) -> Result:
     """``scale = max(largest magnitude / ((qmax - qmin) / 2), eps)``; the zero point is the middle of the type."""
     element = quantized_element(call)
-    bounds, epsilon = quantized_bounds(call, element), _epsilon(call)
+    bounds, epsilon, rounded = quantized_bounds(call, element), _epsilon(call), _rounded(call)
 
     def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
         largest = s("maximumf", s("negf", low), high)
-        return s("maximumf", s("divf", largest, (bounds[1] - bounds[0]) / 2), epsilon)
+        return s("maximumf", rounded(s, s("divf", largest, (bounds[1] - bounds[0]) / 2)), epsilon)
 
     ends = _ends(call, _all_axes(call), (1,))
     return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
@@ -127,6 +129,18 @@ _GREATER = 2
 
 def _epsilon(call: Call) -> float:
     return float(np.float32(call.argument("eps")))
+
+
+def _rounded(call: Call) -> Callable[[F32Builder, ir.Value], ir.Value]:
+    """The rounding of f32 values to the type of the input, of which PyTorch's operators on the range are."""
+    element = call.noted[call.reads("input") or ""].element
+
+    def rounded(s: F32Builder, value: ir.Value) -> ir.Value:
+        if element not in SMALL_FLOATS:
+            return value
+        return s.emitter.convert("arith.extf", s.emitter.convert("arith.truncf", value, element), "f32")
+
+    return rounded
 
 
 def _rows(call: Call) -> Shape:

@@ -14,7 +14,13 @@ from typing import Any
 
 from qdialect.frontends.building.checks import Array, Interface
 from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref
-from qdialect.frontends.torch.program.pytorch_operators import defaults_of, is_view, schema_of
+from qdialect.frontends.torch.program.pytorch_operators import (
+    defaults_of,
+    is_view,
+    overloads_of,
+    parameters_of,
+    schema_of,
+)
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """What puts a part back into a tensor, by what takes it."""
@@ -274,5 +280,11 @@ def _writes_first(schema: Any) -> bool:
 
 
 def _functional(kind: str) -> str:
-    name, _, overload = kind.rpartition(".")
-    return f"{name.removesuffix('_')}.{overload}"
+    """The operator that takes the same arguments and writes to none: `transpose.int` for `transpose_`."""
+    package, name, overload = kind.split(".")
+    plain = f"{package}.{name.removesuffix('_')}"
+    taken = [(one.name, one.kind) for one in parameters_of(kind)]
+    others = (f"{plain}.{one}" for one in overloads_of(plain))
+    alike = (one for one in others if taken == [(a.name, a.kind) for a in parameters_of(one)] and not is_in_place(one))
+    same = f"{plain}.{overload}"
+    return same if schema_of(same) is not None else next(alike, same)

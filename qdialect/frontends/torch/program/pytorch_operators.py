@@ -109,8 +109,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def call_operator(node: Node, tensor_of: Callable[[str], Any], device: str) -> Any:
-    """What the operator of a node gives, with ``tensor_of(name)`` for each tensor that it reads, on a device.
+def call_operator(
+    node: Node, tensor_of: Callable[[str], Any], device: str, instead: Callable[..., Any] | None = None
+) -> Any:
+    """What the operator of a node, or `instead`, gives, with ``tensor_of(name)`` for each tensor, on a device.
 
     Raises `UnsupportedError` for arguments of other types than its schema names, and where the operator fails.
     """
@@ -122,7 +124,7 @@ def call_operator(node: Node, tensor_of: Callable[[str], Any], device: str) -> A
     try:
         positional, named = _arguments(torch, node, tensor_of, device)
         with torch.no_grad():
-            return operator_of(node.kind)(*positional, **named)
+            return (instead or operator_of(node.kind))(*positional, **named)
     except UnsupportedError:
         raise
     except Exception as error:
@@ -134,6 +136,13 @@ def operator_of(kind: str) -> Any:
     """The operator ``package.operator.overload`` in PyTorch's registry."""
     package, name, overload = kind.split(".")
     return getattr(getattr(getattr(torch_package().ops, package), name), overload)
+
+
+def overloads_of(name: str) -> list[str]:
+    """The overloads of ``package.operator``; none where PyTorch has no such operator."""
+    package, _, operator = name.partition(".")
+    found = getattr(getattr(torch_package().ops, package), operator, None)
+    return [] if found is None else list(found.overloads())
 
 
 def dtype_of(element: str) -> Any:

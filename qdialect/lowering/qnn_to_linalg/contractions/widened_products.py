@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qdialect.arithmetic.choices import SumOrder
 from qdialect.lowering.cost.strategy import rows_for, split
 from qdialect.lowering.ir.views import Axis, View
@@ -20,7 +23,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     Panel,
     columns_of,
 )
-from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -29,8 +32,8 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
 _STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
-PAIRED_ROWS, PAIR = 5, 2
-"""From so many rows on packing pairs pays; and numbers of a pair."""
+PAIRED_ROWS, PAIRED_CHANNELS, PAIR = 5, 64, 2
+"""From so many rows and channels on packing pairs pays; and numbers of a pair."""
 _VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 """Vectors of less than 512 bits have half as many registers."""
 
@@ -178,17 +181,42 @@ class WidenedProducts(F32Products):
         kernel.store(kernel.generic(Loops(COLUMNS), inputs, Operand(target, COLUMNS), body, value, tag), where)
 
 
+_EXPONENT, _BIAS, _SIGNIFICAND, _FRACTION = 7, 127, 14, 23
+"""Where the exponent of bf16 begins, and its bias; bits behind that of a product, and of f32."""
+_LEAST, _LARGEST_LEAST, _NEVER = -126, -24, 2**31 - 1
+"""Exponents: of the smallest normal number, and of the largest bound of rows; and what no number's bits reach."""
+
+
+def pair_bounds(weights: PackedBlocks) -> NDArray[np.int32]:
+    """By column: the bits, less 1, that rows' numbers but zeros must not be below; so no sum of a panel is subnormal.
+
+    Numbers from 2^a on and weights from 2^b on have products, and sums of these that are rounded, that are multiples
+    of 2^(a + b - 14).
+    """
+    # Zeros become the largest of unsigned numbers.
+    halves = (weights.words.view(np.uint16) & 0x7FFF) - np.uint16(1)
+    found, done = list[NDArray[np.int64]](), 0
+    for block in weights.panels:
+        end = done + PAIR * block.channels * weights.depth_words
+        least = halves[done:end].reshape(block.tiles, -1).min(axis=1).astype(np.int64) + 1 >> _EXPONENT
+        exponents = np.maximum(_LEAST, _LEAST + _SIGNIFICAND + _BIAS - least)
+        bounds = np.where((least == 0) | (exponents > _LARGEST_LEAST), _NEVER, exponents + _BIAS << _FRACTION)
+        found.append(np.repeat(bounds - 1, block.channels // block.tiles))
+        done = end
+    return np.concatenate(found).astype(np.int32)
+
+
 class PairedProducts(WidenedProducts):
     """Products of rows whose operands go on with pairs and the bits of the least number.
 
-    Rows that have a number below the bound meet widened weights.
+    Rows that have a number below a panel's bound meet widened weights.
     """
 
     many_rows = PAIRED_ROWS
 
-    def __init__(self, kernel: Kernel, op: BlockProducts, bound: int) -> None:
+    def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         super().__init__(kernel, op)
-        self._bound = bound
+        self._bounds = kernel.data("bounds", pair_bounds(op.weights))
 
     @property
     def row_bytes(self) -> int:
@@ -201,7 +229,7 @@ class PairedProducts(WidenedProducts):
                 self.buffers[operand], self.further(starts[operand], walk.index, axis.strides[operand])
             )
             walk.values = [kernel.binary("arith.minui", walk.value, entry)]
-        is_small = kernel.compare("ult", walk.value, kernel.constant(self._bound - 1, "i32"))
+        is_small = kernel.compare("ult", walk.value, kernel.entry(self._bounds, panel.numbers))
         zero, one = (kernel.constant(number, "index") for number in (0, 1))
         with kernel.loop(kernel.select(is_small, zero, one)):
             self._paired(axis, starts, panel)
@@ -228,10 +256,9 @@ class PairedProducts(WidenedProducts):
 
 def _add_pair(body: Body) -> Value:
     """The sum of the output and two products, the one of the upper halves first."""
-    total, floats = body.output, list[list[Value]]()
-    for op, constant in (("arith.andi", UPPER_HALF), ("arith.shli", HALF)):
-        halves = [body.binary(op, word, body.constant(constant, "i32")) for word in body.inputs]
-        floats.append([body.cast("arith.bitcast", half, "f32") for half in halves])
-    for own, attribute in zip(floats, ("", NORMAL_SUMS), strict=True):
-        total = body.multiply_add(*own, total, attribute=attribute)
+    total = body.output
+    for op, constant, attribute in (("arith.andi", UPPER_HALF, ""), ("arith.shli", HALF, NORMAL_SUMS)):
+        halves = (body.binary(op, word, body.constant(constant, "i32")) for word in body.inputs)
+        left, right = (body.cast("arith.bitcast", half, "f32") for half in halves)
+        total = body.multiply_add(left, right, total, attribute=attribute)
     return total

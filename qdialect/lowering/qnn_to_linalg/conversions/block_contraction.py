@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32MatmulOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.constants import constant_value
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
@@ -33,6 +33,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     MANY_ROWS,
     PAIR,
+    PAIRED_CHANNELS,
     PAIRED_ROWS,
     PairedProducts,
     WidenedProducts,
@@ -55,11 +56,14 @@ from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.passes.matching import is_exact
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
 """Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
+F32Product = BlockDenseOp | F32MatmulOp | F32Conv2DOp
+"""A convolution is one of 1x1."""
 
 
 @lowers(BlockDenseOp)
@@ -79,17 +83,14 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
 
 
-def emit_f32_products(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, order: SumOrder
-) -> None:
+def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
-    bound = _pair_bound(weights) if weights.form == "bf16" and multiplies_pairs(lowering, op) else None
-    if bound is not None:
-        pairs, least = lowering.once(("pairs", op.data), lambda: _pairs(program, rows, data, depth))
+    if weights.form == "bf16" and multiplies_pairs(lowering, op):
+        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
         kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
-        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish), bound).emit()
+        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
         program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
         return
     source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
@@ -101,14 +102,16 @@ def emit_f32_products(
     program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
 
 
-def _operands(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp
-) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
+def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
     """The extents of the rows of the data, these, and the result."""
     shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
     steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
-    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-    return shape[:-1], data, MapOperand(output, steps, output.storage.origin)
+    strides = dim_strides(shape, slot.storage)
+    if isinstance(op, F32Conv2DOp):
+        image, row, column, channel = strides
+        strides = image, row * op.strides[0], column * op.strides[1], channel
+    data = MapOperand(slot, strides, slot.storage.origin)
+    return shape_of(op.output.type)[:-1], data, MapOperand(output, steps, output.storage.origin)
 
 
 @lowers(BlockDynamicDenseOp)
@@ -447,32 +450,14 @@ class BlockRows:
 
 # Products of rows of bf16 numbers with such weights, two terms at a time.
 
-_FRACTION, _BIAS = 23, 127
-_EXPONENT, _SIGNIFICAND = 7, 14
-"""Bits of bf16 behind its exponent; and of a product's."""
-_LEAST, _LARGEST_LEAST = -126, -24
-"""Exponents: of the smallest normal number, and of the largest bound of rows that is worth a test."""
 
-
-def multiplies_pairs(lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp) -> bool:
-    """Whether rows are of bf16 numbers that the target multiplies two at a time, and as many as packing pays for."""
-    shape, owner = shape_of(op.data.type), op.data.owner
-    is_widened = not isinstance(owner, ir.Block) and owner.name == "arith.extf"
-    is_bf16 = is_widened and element_of(owner.operands[0].type) == "bf16"
-    is_long = shape[-1] % PAIR == 0 and prod(shape[:-1]) >= PAIRED_ROWS
-    return is_bf16 and is_long and not op.rounded_products and lowering.program.strategy.multiplies_pairs
-
-
-def _pair_bound(weights: PackedBlocks) -> int | None:
-    """The bits of the number that rows' numbers but zeros must not be below, so that no sum may be subnormal.
-
-    None where weights are too small. Numbers from 2^a on and weights from 2^b on have products, and sums of these that
-    are rounded, that are multiples of 2^(a + b - 14).
-    """
-    # Zeros become the largest of unsigned numbers.
-    least = int(((weights.words.view(np.uint16) & 0x7FFF) - np.uint16(1)).min()) + 1 >> _EXPONENT
-    exponent = max(_LEAST, _LEAST + _SIGNIFICAND - (least - _BIAS))
-    return exponent + _BIAS << _FRACTION if least and exponent <= _LARGEST_LEAST else None
+def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
+    """Whether rows are of bf16 numbers that the target multiplies two at a time, and packing these pays."""
+    if not lowering.program.strategy.multiplies_pairs or op.rounded_products:
+        return False
+    depth, (*rows, channels) = shape_of(op.data.type)[-1], shape_of(op.output.type)
+    pays = depth % PAIR == 0 and prod(rows) >= PAIRED_ROWS and channels >= PAIRED_CHANNELS
+    return pays and is_exact(op.data, "bf16")
 
 
 def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:

@@ -157,6 +157,11 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
+    is_product = weight is not None and weight.shape[1:3] == (1, 1) and op.groups == 1
+    if weight is not None and is_product and multiplies_pairs(lowering, op) and small_form(weight) == "bf16":
+        packed = pack_floats(weight[:, 0, 0], "bf16", lowering.program.strategy)
+        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
+        return
     # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
     if weight is not None and (op.groups == 1 or weight.shape[0] // op.groups % _WHOLE == 0):
         (images, height, width, _), (_, *size, _) = shape_of(op.output.type), weight.shape

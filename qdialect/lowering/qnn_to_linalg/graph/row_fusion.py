@@ -99,8 +99,8 @@ class RowFusion:
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
         self._first: dict[ir.Operation, FusedRows] = {}
-        self.computed: set[ir.Operation] = set()
-        """The ops that only fused kernels compute."""
+        self._places: dict[ir.Operation, ir.Operation] = {}
+        """By the ops that only fused kernels compute: the op in whose place that is."""
         self.read: set[ir.Value] = set()
         """The stored values that fused kernels read."""
         if scope is Scope.ROWS:
@@ -112,6 +112,11 @@ class RowFusion:
             if op.name in _REDUCTIONS and op not in self.computed:
                 view: Any = op.opview
                 self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
+
+    @property
+    def computed(self) -> Collection[ir.Operation]:
+        """The ops that only fused kernels compute."""
+        return self._places.keys()
 
     def starting_at(self, op: ir.Operation) -> FusedRows | None:
         """The fused rows that are computed at `op`."""
@@ -125,8 +130,9 @@ class RowFusion:
         if group is None or len(group.members) == 1 or group.products < products:
             return
         members = set(group.members)
-        self.computed |= {op for op in members if not self._is_repeated(op, members)}
-        self.computed |= {view.operation for view in group.views.values()}
+        computed = {op for op in members if not self._is_repeated(op, members)}
+        computed |= {view.operation for view in group.views.values()}
+        self._places |= dict.fromkeys(computed, group.first)
         self.read |= set(group.inputs)
         self._first[group.first] = group
 
@@ -185,11 +191,12 @@ class RowFusion:
         users = [user for op in group for user in self._outside_users(op, group)]
         next_user = min((self._order[user] for user in users), default=len(self._order))
         after = [op for op in group if self._order[op] > last_source and not self._is_repeated(op, group)]
-        return min(after, key=self._order.__getitem__, default=None) if last_source < next_user else None
+        first = min(after, key=self._order.__getitem__, default=None)
+        return first if first is not None and self._order[first] < next_user else None
 
     def _index(self, owner: ir.Operation | None) -> int:
         """The index at which the result of `owner` is available; -1 for arguments and constants."""
-        return -1 if owner is None or owner.name in CONSTANT_OPS else self._order[owner]
+        return -1 if owner is None or owner.name in CONSTANT_OPS else self._order[self._places.get(owner, owner)]
 
     def _group(self, rows: int, group: set[ir.Operation]) -> FusedRows | None:
         members = tuple(sorted(group, key=self._order.__getitem__))
