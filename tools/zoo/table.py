@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.zoo.flows.registry import BLOCKS, DYNAMIC, PT2E, STATIC, TFLITE, TORCHAO
+from tools.zoo.flows.registry import BFLOAT16, BLOCKS, DYNAMIC, PT2E, STATIC, TFLITE, TORCHAO
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ _TFLITE_DYNAMIC = (
 )
 
 _DECODERS = ("llama", "llama_step", "qwen", "qwen_step", "gemma", "gemma_step")
+_BFLOAT16 = (*_DECODERS, "bert", "encoder", "vit_tiny")
 
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
 _INTEGER, _DYNAMIC_RANGE = TFLITE
@@ -54,6 +55,7 @@ def entries() -> list[Entry]:
         *((_DYNAMIC, flow) for flow in DYNAMIC),
         *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
         *((_DECODERS, flow) for flow in (*BLOCKS, *TORCHAO)),
+        *((_BFLOAT16, flow) for flow in BFLOAT16),
         *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),
     ]
     order: dict[str, list[Entry]] = {}

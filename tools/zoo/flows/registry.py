@@ -89,12 +89,13 @@ PT2E = ("pt2e_x86", "pt2e_x86_dynamic", "pt2e_xnnpack")
 TFLITE = ("tflite_int8", "tflite_dynamic")
 BLOCKS = ("nbits4", "nbits4_level4", "nbits8", "nbits8_level4")
 TORCHAO = ("torchao_int4", "torchao_int8", "torchao_int8_dynamic")
+BFLOAT16 = ("bfloat16", *(f"{name}_bfloat16" for name in TORCHAO))
 
 FLOWS: Mapping[str, Flow] = {
     **{name: Flow(name, "torch", ".onnx", partial(_static, name)) for name in STATIC},
     **{name: Flow(name, "torch", ".onnx", partial(_dynamic, name)) for name in DYNAMIC},
     **{name: Flow(name, "torch", ".pt2", partial(_pt2e, name)) for name in PT2E},
     **{name: Flow(name, "torch", ".onnx", partial(_blocks, name)) for name in BLOCKS},
-    **{name: Flow(name, "torch", ".pt2", partial(_torchao, name)) for name in TORCHAO},
+    **{name: Flow(name, "torch", ".pt2", partial(_torchao, name)) for name in (*TORCHAO, *BFLOAT16)},
     **{name: Flow(name, "keras", ".tflite", partial(_tflite, name)) for name in TFLITE},
 }
