@@ -34,7 +34,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo bench record zoo test lint types names docs docs-check site lit unit wheel-check release-check \
+.PHONY: help setup demo bench record zoo test lint types names docs docs-check site explorer-pictures lit unit wheel-check release-check \
 	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
@@ -99,6 +99,9 @@ docs-check: $(INSTALLED) ## Fail when a generated page is stale
 site: $(INSTALLED) ## Write the documentation as a site into build/site, and check its links
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "build/site: python -m http.server --directory build/site shows it"
+
+explorer-pictures: $(INSTALLED) ## Draw the pages of qdialect-explore in docs/, with Chromium
+	$(BIN)/python tools/explorer_pictures.py
 
 lit: $(INSTALLED) ## FileCheck tests of test/lit
 	$(BIN)/lit -sv test/lit

@@ -178,7 +178,7 @@ def compile(
 
 def _profiled(executable: Executable, model: Model, options: CompileOptions) -> Executable:
     """`executable`, which knows how its calls are timed, if it is of a file."""
-    is_one = not options.is_dynamic and not options.externals and all(one.is_compiled for one in executable.regions)
+    is_one = not options.is_dynamic and all(one.is_compiled for one in executable.regions)
     if not is_one or not isinstance(model, str | PathLike):
         return executable
     path = Path(model)

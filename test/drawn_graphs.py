@@ -356,17 +356,19 @@ def random_inputs(module: ir.Module, seed: int = 0) -> list[Array]:
 
 def run_both(module: ir.Module, *passes: Pass, seed: int = 0) -> ir.Module:
     """`module` after `passes`, which must be valid and give the same bits as before on random inputs."""
-    inputs = random_inputs(module, seed)
-    expected = interpreter.run(module, inputs)
     after = copied(module)
     for one in passes:
         one.run(after)
         verify(after)
-    found = interpreter.run(after, inputs)
-    for wanted, got in zip(expected, found, strict=True):
-        assert wanted.dtype == got.dtype
-        np.testing.assert_array_equal(wanted, got)
+    same_bits(module, after, seed=seed)
     return after
+
+
+def same_bits(before: ir.Module, after: ir.Module, name: str = "", seed: int = 0) -> None:
+    """Both modules give the same bits on random inputs; `name` is for the message."""
+    inputs = random_inputs(before, seed)
+    for wanted, got in zip(interpreter.run(before, inputs), interpreter.run(after, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted, err_msg=name, strict=True)
 
 
 def failures(module: ir.Module, one: Pass) -> list[str]:

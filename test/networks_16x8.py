@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, q
 from numpy.typing import NDArray
-from tflite_graphs import i32, options
+from tflite_graphs import i32, options, options_of
 
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 
@@ -74,12 +73,8 @@ class Network:
         return y
 
     def pair(self, kind: int, table: str, x: int, other: int) -> int:
-        def write(builder: Builder) -> int:
-            getattr(tflite, f"{table}Start")(builder)
-            return getattr(tflite, f"{table}End")(builder)
-
         y = self.tensor(self.shapes[x])
-        self.writer.operator(kind, [x, other], y, getattr(OPTIONS, table), write)
+        self.writer.operator(kind, [x, other], y, getattr(OPTIONS, table), options())
         return y
 
     def function(self, kind: int, x: int, scale: float, *option: Any) -> int:
@@ -91,30 +86,25 @@ class Network:
         images, _, _, depth = self.shapes[x]
         y = self.tensor((images, 1, 1, depth) if keep else (images, depth))
         axes = self.writer.constant(f"axes{x}", i32([1, 2]))
-        self.writer.operator(KIND.MEAN, [x, axes], y, OPTIONS.ReducerOptions, options(int(keep)))
+        self.writer.operator(KIND.MEAN, [x, axes], y, *options_of("Reducer", int(keep)))
         return y
 
     def halved(self, x: int, kind: int) -> int:
         images, height, width, depth = self.shapes[x]
         y = self.tensor((images, height // 2, width // 2, depth), self.scales[x])
-        self.writer.operator(kind, [x], y, OPTIONS.Pool2DOptions, options(VALID, 2, 2, 2, 2, 0))
+        self.writer.operator(kind, [x], y, *options_of("Pool2D", VALID, 2, 2, 2, 2, 0))
         return y
 
     def joined(self, x: int, other: int) -> int:
         shape = (*self.shapes[x][:-1], self.shapes[x][-1] + self.shapes[other][-1])
         y = self.tensor(shape)
-        self.writer.operator(KIND.CONCATENATION, [x, other], y, OPTIONS.ConcatenationOptions, options(3, 0))
+        self.writer.operator(KIND.CONCATENATION, [x, other], y, *options_of("Concatenation", 3, 0))
         return y
 
 
 def classifier(seed: int = 0) -> bytes:
     """Residual blocks, one with squeeze and excitation, a pool, a decoder's layer, and a softmax; f32 at both ends."""
     net = Network(seed)
-
-    def one(builder: Builder) -> int:
-        tflite.SoftmaxOptionsStart(builder)
-        tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-        return tflite.SoftmaxOptionsEnd(builder)
 
     image = net.writer.tensor("image", (1, 33, 31, 3), np.float32)
     x = net.tensor((1, 33, 31, 3))
@@ -132,7 +122,7 @@ def classifier(seed: int = 0) -> bytes:
     x = net.conv(x, 50, 3, 1, activation=0)
     x = net.function(KIND.TANH, x, 2.0**-15)
     x = net.dense(net.mean(x, keep=False), 10)
-    x = net.function(KIND.SOFTMAX, x, 2.0**-15, OPTIONS.SoftmaxOptions, one)
+    x = net.function(KIND.SOFTMAX, x, 2.0**-15, *options_of("Softmax", 1.0))
     result = net.writer.tensor("classes", (1, 10), np.float32)
     net.writer.operator(KIND.DEQUANTIZE, [x], result)
     return net.writer.finish([image], [result])

@@ -9,7 +9,6 @@ from qdialect.dialect import (
     AddOp,
     ClipOp,
     Conv2DOp,
-    DenseOp,
     FusedConv2DOp,
     LutOp,
     RequantizeOp,
@@ -20,7 +19,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant
 from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import uniform_constant
 
@@ -43,13 +42,6 @@ def conv(x: ir.Value, *, weight: ir.Value | None = None, bias: ir.Value | None =
         **changes,
     }
     return build(Conv2DOp, x, weight, bias, element="i32", **attributes).output
-
-
-def dense(x: ir.Value, **changes: Any) -> ir.Value:
-    rng = np.random.default_rng(2)
-    weight = constant(rng.integers(-127, 127, size=(CHANNELS, shape_of(x.type)[-1]), dtype=np.int8))
-    attributes: dict[str, Any] = {"input_scale": 0.02, "input_zero_point": 3, "weight_scales": (0.01,), **changes}
-    return build(DenseOp, x, weight, None, element="i32", **attributes).output
 
 
 def bias_of(seed: int = 3) -> ir.Value:
@@ -131,10 +123,6 @@ def add(lhs: ir.Value, rhs: ir.Value, element: str = "ui8", **changes: Any) -> i
         **changes,
     }
     return build(AddOp, lhs, rhs, element=element, **attributes).output
-
-
-def full_range(value: ir.Value) -> tuple[int, int]:
-    return range_of(value.type)
 
 
 def random_table(seed: int = 4) -> Table:

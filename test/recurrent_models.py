@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
+from tflite_graphs import Option, options, options_of
 
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, Subgraph, write_model
+from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -50,12 +52,12 @@ class Loop:
         start = main.constant("start", np.zeros((1, _WIDTH), np.float32))
         limit = given[4] if self.reads_limit else main.constant("limit", np.array([self.trips], np.int32))
         results = self._values(main)
-        how = table({0: ("Int32", 1), 1: ("Int32", 2)}, 2)
+        how = options(1, 2)
         main.operator(KIND.WHILE, [zero, rows, start, x, limit], results, OPTIONS.WhileOptions, how)
         output = results[1]
         if not self.is_result:
             output = main.tensor("y", (self.trips, 1, _WIDTH), np.float32)
-            main.operator(KIND.NEG, [results[1]], output, OPTIONS.NegOptions, table({}, 0))
+            main.operator(KIND.NEG, [results[1]], output, *options_of("Neg"))
         inputs = [x, limit] if self.reads_limit else [x]
         return write_model([Subgraph(main, inputs, [output]), self._condition(), self._body()])
 
@@ -69,7 +71,7 @@ class Loop:
         writer = ModelWriter("condition")
         values = self._values(writer)
         verdict = writer.tensor("verdict", (1,), np.bool_)
-        writer.operator(KIND.LESS, [values[0], values[4]], verdict, OPTIONS.LessOptions, table({}, 0))
+        writer.operator(KIND.LESS, [values[0], values[4]], verdict, *options_of("Less"))
         return Subgraph(writer, values, [verdict])
 
     def _body(self) -> Subgraph:
@@ -78,11 +80,11 @@ class Loop:
         counter, rows, state, x, limit = values
         one = writer.constant("one", np.array([1], np.int32))
         after = writer.tensor("next", (1,), np.int32)
-        writer.operator(KIND.ADD, [counter, one], after, OPTIONS.AddOptions, table({}, 2))
+        writer.operator(KIND.ADD, [counter, one], after, *options_of("Add"))
         row = writer.tensor("row", (1, 1, _WIDTH), np.float32)
-        writer.operator(KIND.GATHER, [x, counter], row, OPTIONS.GatherOptions, table({}, 2))
+        writer.operator(KIND.GATHER, [x, counter], row, *options_of("Gather"))
         total, hidden = (writer.tensor(name, (1, 1, _WIDTH), np.float32) for name in ("sum", "tanh"))
-        writer.operator(KIND.ADD, [row, state], total, OPTIONS.AddOptions, table({}, 2))
+        writer.operator(KIND.ADD, [row, state], total, *options_of("Add"))
         writer.operator(KIND.TANH, [total], hidden)
         if self.unsupported:
             angle = writer.tensor("angle", (1, 1, _WIDTH), np.float32)
@@ -95,7 +97,7 @@ class Loop:
 
     def _reshaped(self, writer: ModelWriter, source: int, result: int, shape: tuple[int, ...]) -> None:
         extents = writer.constant(f"shape of {result}", np.array(shape, np.int32))
-        writer.operator(KIND.RESHAPE, [source, extents], result, OPTIONS.ReshapeOptions, table({}, 1))
+        writer.operator(KIND.RESHAPE, [source, extents], result, *options_of("Reshape"))
 
     def _written(self, writer: ModelWriter, rows: int, row: int, counter: int, after: int) -> int:
         """The list with another row: what precedes it, the row, what follows."""
@@ -105,13 +107,13 @@ class Loop:
         size, begin = (writer.tensor(name, (3,), np.int32) for name in ("size", "begin"))
         for first, tail, result in ((counter, tails[0], size), (after, tails[1], begin)):
             kind = OPTIONS.ConcatenationOptions
-            writer.operator(KIND.CONCATENATION, [first, tail], result, kind, table({}, 2))
+            writer.operator(KIND.CONCATENATION, [first, tail], result, kind, options())
         parts = [writer.tensor(name, (1, 1, _WIDTH), np.float32, signature=(-1, 1, _WIDTH)) for name in ("low", "high")]
-        writer.operator(KIND.SLICE, [rows, zero, size], parts[0], OPTIONS.SliceOptions, table({}, 0))
-        writer.operator(KIND.SLICE, [rows, begin, rest], parts[1], OPTIONS.SliceOptions, table({}, 0))
+        writer.operator(KIND.SLICE, [rows, zero, size], parts[0], *options_of("Slice"))
+        writer.operator(KIND.SLICE, [rows, begin, rest], parts[1], *options_of("Slice"))
         joined = writer.tensor("list", (self.trips, 1, _WIDTH), np.float32)
         inputs = [parts[0], row, parts[1]]
-        writer.operator(KIND.CONCATENATION, inputs, joined, OPTIONS.ConcatenationOptions, table({}, 2))
+        writer.operator(KIND.CONCATENATION, inputs, joined, *options_of("Concatenation"))
         return joined
 
 
@@ -214,8 +216,7 @@ class _Writer:
         inputs = [data, *directions, *self.states(), *self.states(), *(other or [-1]), *(-1,) * 8]
         shapes = [self.output_shape(2)] if is_merged else [self.output_shape(1)] * 2
         outputs = [writer.tensor(f"y{i}", shape, model.data) for i, shape in enumerate(shapes)]
-        kind = OPTIONS.BidirectionalSequenceLSTMOptions
-        writer.operator(KIND.BIDIRECTIONAL_SEQUENCE_LSTM, inputs, outputs, kind, self.options_of_both(is_merged))
+        writer.operator(KIND.BIDIRECTIONAL_SEQUENCE_LSTM, inputs, outputs, *self.options_of_both(is_merged))
         return writer.finish([data, *other], outputs)
 
     def has(self, gate: int) -> bool:
@@ -251,30 +252,15 @@ class _Writer:
 
     def options(self) -> Callable[[Builder], int]:
         model = self.model
+        clips = float(model.cell_clip), float(model.projection_clip)
+        return options(model.activation, *clips, model.is_time_major, model.is_asymmetric)
 
-        def write(builder: Builder) -> int:
-            tflite.UnidirectionalSequenceLSTMOptionsStart(builder)
-            tflite.UnidirectionalSequenceLSTMOptionsAddFusedActivationFunction(builder, model.activation)
-            tflite.UnidirectionalSequenceLSTMOptionsAddCellClip(builder, model.cell_clip)
-            tflite.UnidirectionalSequenceLSTMOptionsAddProjClip(builder, model.projection_clip)
-            tflite.UnidirectionalSequenceLSTMOptionsAddTimeMajor(builder, model.is_time_major)
-            tflite.UnidirectionalSequenceLSTMOptionsAddAsymmetricQuantizeInputs(builder, model.is_asymmetric)
-            return tflite.UnidirectionalSequenceLSTMOptionsEnd(builder)
-
-        return write
-
-    def options_of_both(self, is_merged: bool) -> Callable[[Builder], int]:
+    def options_of_both(self, is_merged: bool) -> Option:
+        """By name: the schema takes `TimeMajor` for true where it is left out."""
         model = self.model
-
-        def write(builder: Builder) -> int:
-            tflite.BidirectionalSequenceLSTMOptionsStart(builder)
-            tflite.BidirectionalSequenceLSTMOptionsAddFusedActivationFunction(builder, model.activation)
-            tflite.BidirectionalSequenceLSTMOptionsAddMergeOutputs(builder, is_merged)
-            tflite.BidirectionalSequenceLSTMOptionsAddTimeMajor(builder, model.is_time_major)
-            tflite.BidirectionalSequenceLSTMOptionsAddAsymmetricQuantizeInputs(builder, model.is_asymmetric)
-            return tflite.BidirectionalSequenceLSTMOptionsEnd(builder)
-
-        return write
+        ways = {"TimeMajor": model.is_time_major, "AsymmetricQuantizeInputs": model.is_asymmetric}
+        name, function = "BidirectionalSequenceLSTMOptions", model.activation
+        return named_options(name, FusedActivationFunction=function, MergeOutputs=is_merged, **ways)
 
     def activation(self, scale: float, zero_point: int) -> Quantization | None:
         return Quantization((scale,), (zero_point,)) if self.is_integer else None
@@ -324,18 +310,6 @@ class _Writer:
 
 
 # RNN and SVDF .tflite models of one operator, drawn.
-
-
-def table(fields: Mapping[int, tuple[str, float]], count: int) -> Callable[[Builder], int]:
-    """An options table of `count` fields: by slot the method that writes it, and its value."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(count)
-        for slot, (kind, value) in fields.items():
-            getattr(builder, f"Prepend{kind}Slot")(slot, value, 0)
-        return builder.EndObject()
-
-    return write
 
 
 class Drawn(ModelWriter):
@@ -408,13 +382,11 @@ class Rnn:
         return [weight, recurrence, writer.floats("b", self.units), state]
 
     def _options(self) -> tuple[int, Callable[[Builder], int]]:
-        time, merged, ways = ("Bool", self.is_time_major), ("Bool", self.is_merged), ("Bool", self.is_asymmetric)
-        function = ("Int8", self.activation)
-        if self.kind == "RNN":
-            return OPTIONS.RNNOptions, table({0: function, 1: ways}, 2)
-        if self.kind == "UNIDIRECTIONAL_SEQUENCE_RNN":
-            return OPTIONS.SequenceRNNOptions, table({0: time, 1: function, 2: ways}, 3)
-        return OPTIONS.BidirectionalSequenceRNNOptions, table({0: time, 1: function, 2: merged, 3: ways}, 4)
+        head = [] if self.kind == "RNN" else [self.is_time_major]
+        merged = [self.is_merged] if self.kind == "BIDIRECTIONAL_SEQUENCE_RNN" else []
+        names = {"RNN": "RNNOptions", "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions"}
+        name = names.get(self.kind, "BidirectionalSequenceRNNOptions")
+        return getattr(OPTIONS, name), options(*head, self.activation, *merged, self.is_asymmetric)
 
 
 @dataclass(frozen=True)
@@ -463,7 +435,7 @@ class Svdf:
         kind = np.int16 if is_integer else np.float32
         state = writer.variable("state", (self.batch, self.memory * filters), kind, word if is_integer else None)
         output = writer.tensor("y", (self.batch, self.units), self.data, ends if is_integer else None)
-        how = table({0: ("Int32", self.rank), 1: ("Int8", self.activation), 2: ("Bool", self.is_asymmetric)}, 3)
+        how = options(self.rank, self.activation, self.is_asymmetric)
         writer.operator(KIND.SVDF, [data, feature, time, bias, state], output, OPTIONS.SVDFOptions, how)
         return writer.finish([data], [output])
 

@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT)]
 
 import qdialect  # noqa: E402
 from qdialect.aot.linking import c_compiler  # noqa: E402
+from qdialect.bench.throughput import times_of  # noqa: E402
 from qdialect.driver.batching.network import fixed_batch  # noqa: E402
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet  # noqa: E402
 from qdialect.ir._mlir import ir  # noqa: E402
@@ -170,13 +171,7 @@ def _bound(executable: Executable, inputs: Sequence[Port], outputs: Sequence[Por
 def _seconds(call: Callable[[], None], seconds: float) -> float:
     """The median of one call."""
     call()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return statistics.median(times_of(call, seconds))
 
 
 def mobilenet() -> ir.Module:

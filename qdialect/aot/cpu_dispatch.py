@@ -48,6 +48,7 @@ BITS: Mapping[str, Bit] = {
     "avx512vl": Bit(7, "ebx", 31),
     "avx512vbmi": Bit(7, "ecx", 1),
     "avx512vnni": Bit(7, "ecx", 11),
+    "avx512bf16": Bit(7, "eax", 5, 1),
     "amx-tile": Bit(7, "edx", 24),
     "amx-int8": Bit(7, "edx", 25),
     "avxvnni": Bit(7, "eax", 4, 1),

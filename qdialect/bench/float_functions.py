@@ -17,7 +17,7 @@ from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.transcendental import NUMPY
 from qdialect.bench.cases import Case, Form, Source, save
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
-from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, options
 
 KIND = "function"
 ROWS, COLUMNS = 64, 512
@@ -71,24 +71,13 @@ def _normalized(x: F64, scale: F64, bias: F64) -> F64:
     return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON) * scale + bias
 
 
-def _exact_gelu(builder: Builder) -> int:
-    tflite.GeluOptionsStart(builder)
-    return tflite.GeluOptionsEnd(builder)
-
-
-def _plain_softmax(builder: Builder) -> int:
-    tflite.SoftmaxOptionsStart(builder)
-    tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-    return tflite.SoftmaxOptionsEnd(builder)
-
-
 FUNCTIONS: Mapping[str, FloatFunction] = {
     "F1": FloatFunction(
         "Gelu",
         _gelu,
         {},
         builtin=tflite.BuiltinOperator.GELU,
-        options=(tflite.BuiltinOptions.GeluOptions, _exact_gelu),
+        options=options("GeluOptions"),
     ),
     "F2": FloatFunction("Erf", _erf, {}),
     "F3": FloatFunction("Exp", np.exp, {}, builtin=tflite.BuiltinOperator.EXP),
@@ -99,7 +88,7 @@ FUNCTIONS: Mapping[str, FloatFunction] = {
         _softmax,
         {"axis": -1},
         builtin=tflite.BuiltinOperator.SOFTMAX,
-        options=(tflite.BuiltinOptions.SoftmaxOptions, _plain_softmax),
+        options=options("SoftmaxOptions", Beta=1.0),
     ),
     "F7": FloatFunction(f"{CONTRIB}.QuickGelu", _quick_gelu, {"alpha": _ALPHA}),
     "F8": FloatFunction("LayerNormalization", _normalized, {"axis": -1, "epsilon": _EPSILON}, parameters=2),

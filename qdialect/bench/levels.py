@@ -23,6 +23,7 @@ LIMITED = (OURS, "openvino", "torch")
 # oneDNN's documentation, "CPU dispatcher control".
 _ONEDNN: Mapping[str, str] = {
     "amxint8": "AVX512_CORE_AMX",
+    "avx512bf16": "AVX512_CORE_BF16",
     "avx512vbmi": "AVX512_CORE_VNNI",
     "avx512vnni": "AVX512_CORE_VNNI",
     "avx512bw": "AVX512_CORE",
@@ -34,7 +35,7 @@ _ONEDNN: Mapping[str, str] = {
 
 # The instruction sets that its `fbgemmEnvGetIsa` knows; E1 is VNNI. It has no code for less than AVX2.
 _FBGEMM: Mapping[str, str] = {
-    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni"), "AVX512_E1"),
+    **dict.fromkeys(("amxint8", "avx512bf16", "avx512vbmi", "avx512vnni"), "AVX512_E1"),
     "avx512bw": "AVX512",
     **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), "AVX2"),
 }

@@ -25,10 +25,9 @@ from qdialect.bench.network import (
     QuantizedTensor,
     Sum,
 )
-from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, options
 
 Array = NDArray[Any]
-Options = Callable[[Builder], int]
 
 _OFFSET = 128
 _CLAMPS: dict[Clamp, int] = {
@@ -37,7 +36,6 @@ _CLAMPS: dict[Clamp, int] = {
     "relu6": tflite.ActivationFunctionType.RELU6,
 }
 _OPERATOR = tflite.BuiltinOperator
-_OPTIONS = tflite.BuiltinOptions
 
 
 def write_tflite(network: Network, *, f32_activations: bool = False) -> bytes:
@@ -71,8 +69,7 @@ class _Model:
                 self._convolution(node)
             case Dense():
                 inputs = [self._of(node.source), *self._weights(node, node.weights.values, 0)]
-                options = _options(tflite.FullyConnectedOptionsStart, tflite.FullyConnectedOptionsEnd)
-                self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, _OPTIONS.FullyConnectedOptions, options)
+                self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, *options("FullyConnectedOptions"))
             case Activation() if self._f32_activations:
                 self._f32_activation(node)
             case Activation():
@@ -97,33 +94,16 @@ class _Model:
     def _convolution(self, node: Convolution) -> None:
         source, is_same = self._padded(node.source, node.padding, node)
         padding = tflite.Padding.SAME if is_same else tflite.Padding.VALID
-        clamp, stride = _CLAMPS[node.clamp], node.stride
-
-        def full(builder: Builder) -> int:
-            tflite.Conv2DOptionsStart(builder)
-            tflite.Conv2DOptionsAddPadding(builder, padding)
-            tflite.Conv2DOptionsAddStrideW(builder, stride)
-            tflite.Conv2DOptionsAddStrideH(builder, stride)
-            tflite.Conv2DOptionsAddFusedActivationFunction(builder, clamp)
-            return tflite.Conv2DOptionsEnd(builder)
-
-        def depthwise(builder: Builder) -> int:
-            tflite.DepthwiseConv2DOptionsStart(builder)
-            tflite.DepthwiseConv2DOptionsAddPadding(builder, padding)
-            tflite.DepthwiseConv2DOptionsAddStrideW(builder, stride)
-            tflite.DepthwiseConv2DOptionsAddStrideH(builder, stride)
-            tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
-            tflite.DepthwiseConv2DOptionsAddFusedActivationFunction(builder, clamp)
-            return tflite.DepthwiseConv2DOptionsEnd(builder)
-
-        values = node.weights.values
+        window = {"Padding": padding, "StrideW": node.stride, "StrideH": node.stride}
+        clamp, values = _CLAMPS[node.clamp], node.weights.values
         if node.groups > 1:
             inputs = [source, *self._weights(node, values.transpose(1, 2, 3, 0), 3)]
-            code, kind = _OPERATOR.DEPTHWISE_CONV_2D, _OPTIONS.DepthwiseConv2DOptions
-            self._emit(code, inputs, node.result, kind, depthwise)
+            option = options("DepthwiseConv2DOptions", **window, DepthMultiplier=1, FusedActivationFunction=clamp)
+            self._emit(_OPERATOR.DEPTHWISE_CONV_2D, inputs, node.result, *option)
         else:
             inputs = [source, *self._weights(node, values.transpose(0, 2, 3, 1), 0)]
-            self._emit(_OPERATOR.CONV_2D, inputs, node.result, _OPTIONS.Conv2DOptions, full)
+            option = options("Conv2DOptions", **window, FusedActivationFunction=clamp)
+            self._emit(_OPERATOR.CONV_2D, inputs, node.result, *option)
 
     def _padded(
         self, source: QuantizedTensor, padding: tuple[int, int, int, int], node: Convolution
@@ -158,50 +138,29 @@ class _Model:
         """The operators from tensor `source` to tensor `result`, by way of `sigmoid` where there are two."""
         match node.kind:
             case "leaky_relu":
-                options = _options(
-                    tflite.LeakyReluOptionsStart,
-                    tflite.LeakyReluOptionsEnd,
-                    lambda builder: tflite.LeakyReluOptionsAddAlpha(builder, LEAKY_SLOPE),
-                )
-                self._writer.operator(_OPERATOR.LEAKY_RELU, [source], result, _OPTIONS.LeakyReluOptions, options)
+                option = options("LeakyReluOptions", Alpha=LEAKY_SLOPE)
+                self._writer.operator(_OPERATOR.LEAKY_RELU, [source], result, *option)
             case "hardswish":
                 self._writer.operator(_OPERATOR.HARD_SWISH, [source], result)
             case "swish":
                 self._writer.operator(_OPERATOR.LOGISTIC, [source], sigmoid)
-                options = _options(tflite.MulOptionsStart, tflite.MulOptionsEnd)
-                self._writer.operator(_OPERATOR.MUL, [source, sigmoid], result, _OPTIONS.MulOptions, options)
+                self._writer.operator(_OPERATOR.MUL, [source, sigmoid], result, *options("MulOptions"))
 
     def _sum(self, node: Sum) -> None:
-        options = _options(
-            tflite.AddOptionsStart,
-            tflite.AddOptionsEnd,
-            lambda builder: tflite.AddOptionsAddFusedActivationFunction(builder, _CLAMPS["relu"]),
-        )
         inputs = [self._of(node.source), self._of(node.other)]
-        self._emit(_OPERATOR.ADD, inputs, node.result, _OPTIONS.AddOptions, options)
+        option = options("AddOptions", FusedActivationFunction=_CLAMPS["relu"])
+        self._emit(_OPERATOR.ADD, inputs, node.result, *option)
 
     def _max_pool(self, node: MaxPool) -> None:
-        def options(builder: Builder) -> int:
-            tflite.Pool2DOptionsStart(builder)
-            tflite.Pool2DOptionsAddPadding(builder, tflite.Padding.VALID)
-            tflite.Pool2DOptionsAddStrideW(builder, node.stride)
-            tflite.Pool2DOptionsAddStrideH(builder, node.stride)
-            tflite.Pool2DOptionsAddFilterWidth(builder, node.window)
-            tflite.Pool2DOptionsAddFilterHeight(builder, node.window)
-            return tflite.Pool2DOptionsEnd(builder)
-
         # Its source is not negative, so that a border of zeros never wins.
         source = self._pad(node.source, (node.padding, node.padding, node.padding, node.padding))
-        self._emit(_OPERATOR.MAX_POOL_2D, [source], node.result, _OPTIONS.Pool2DOptions, options)
+        window = {"Padding": tflite.Padding.VALID, "StrideW": node.stride, "StrideH": node.stride}
+        option = options("Pool2DOptions", **window, FilterWidth=node.window, FilterHeight=node.window)
+        self._emit(_OPERATOR.MAX_POOL_2D, [source], node.result, *option)
 
     def _mean(self, node: Mean) -> None:
-        options = _options(
-            tflite.ReducerOptionsStart,
-            tflite.ReducerOptionsEnd,
-            lambda builder: tflite.ReducerOptionsAddKeepDims(builder, True),
-        )
         inputs = [self._of(node.source), self._integers("axes", (1, 2))]
-        self._emit(_OPERATOR.MEAN, inputs, node.result, _OPTIONS.ReducerOptions, options)
+        self._emit(_OPERATOR.MEAN, inputs, node.result, *options("ReducerOptions", KeepDims=True))
 
     def _weights(self, node: Convolution | Dense, values: Array, axis: int) -> tuple[int, int]:
         weights = node.weights
@@ -220,9 +179,9 @@ class _Model:
         inputs: Sequence[int],
         result: QuantizedTensor,
         kind: int = tflite.BuiltinOptions.NONE,
-        options: Options | None = None,
+        write_options: Callable[[Builder], int] | None = None,
     ) -> None:
-        self._writer.operator(code, inputs, self._add(result), kind, options)
+        self._writer.operator(code, inputs, self._add(result), kind, write_options)
 
     def _add(self, tensor: QuantizedTensor) -> int:
         shape = _channels_last(tensor.shape)
@@ -236,15 +195,3 @@ class _Model:
 
 def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (shape[0], shape[2], shape[3], shape[1]) if len(shape) == 4 else shape
-
-
-def _options(
-    start: Callable[[Builder], None], end: Callable[[Builder], int], *fields: Callable[[Builder], None]
-) -> Options:
-    def write(builder: Builder) -> int:
-        start(builder)
-        for field in fields:
-            field(builder)
-        return end(builder)
-
-    return write

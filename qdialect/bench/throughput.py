@@ -96,14 +96,14 @@ def measure(
     chosen = with_dot_products(targets.resolve(target))
     title = loop_title(chosen)
     clock = Clock(bare_loop(chosen))
-    samples = [clock.sample(partial(_times, call, seconds / _ROUNDS)) for _ in range(_ROUNDS)]
+    samples = [clock.sample(partial(times_of, call, seconds / _ROUNDS)) for _ in range(_ROUNDS)]
     state = common_state([one.rate for one in samples])
     within = [one for one in samples if agree(one.rate, state)]
     return Speed(statistics.median([once for one in within for once in one.found]), state or None, title)
 
 
-def _times(call: Callable[[], object], seconds: float) -> list[float]:
-    """Of calls for some seconds."""
+def times_of(call: Callable[[], object], seconds: float) -> list[float]:
+    """How long each call takes, of as many as there are in some seconds."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while not times or time.perf_counter() < end:

@@ -134,8 +134,25 @@ def _of_objects(sections: Sections, names: Sequence[str]) -> Mapping[str, int]:
 
 @cache
 def _loader() -> Callable[[Sequence[bytes], Sequence[str]], Mapping[str, int]]:
-    with LATE_IMPORTS:
-        from qdialect.cache.llvm_loader import load_objects
+    """Links objects with each other and with what this process has loaded; gives the addresses of the symbols named.
+
+    They stay loaded. It raises `RuntimeError` where LLVM refuses them.
+    """
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    compiler, kept = binding.create_lljit_compiler(), list[object]()
+
+    def load_objects(objects: Sequence[bytes], names: Sequence[str]) -> Mapping[str, int]:
+        builder = binding.JITLibraryBuilder().add_current_process()
+        for content in objects:
+            builder.add_object_img(content)
+        for name in names:
+            builder.export_symbol(name)
+        library = builder.link(compiler, f"network{len(kept)}")
+        kept.append(library)
+        return {name: library[name] for name in names}
 
     return load_objects
 

@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 
 from qdialect.cli.plugins import add_plugin_argument
 from qdialect.cli.terminal import be_quiet, render_table
-from qdialect.support.diagnostics import CompileError
+from qdialect.support.diagnostics import CompileError, bounded
 from qdialect.support.limits import checked, checked_jobs
 from qdialect.targets import TARGETS, host, resolve
 from qdialect.targets.cpus import CPUS
@@ -34,7 +34,7 @@ class CommandParser(argparse.ArgumentParser):
         return {action.dest: action.option_strings for action in self._actions}
 
     def error(self, message: str) -> NoReturn:
-        self.exit(1, f"{self.prog}: error: {message}\n")
+        self.exit(1, f"{self.prog}: error: {bounded(message)}\n")
 
 
 # The option ``--quiet`` of all commands.

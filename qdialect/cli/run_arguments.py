@@ -184,8 +184,6 @@ def check(options: Arguments) -> None:
     _check_json(options)
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
-    if options.profile_ops and options.externals:
-        raise InputError("--profile-ops measures kernels of the compiler, and must be given without --externals")
     if options.profile_ops and options.threads > 1:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
     if options.compare_layers:

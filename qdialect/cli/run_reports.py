@@ -150,7 +150,9 @@ class Reports:
 
     def profile(self, inputs: Sequence[Array]) -> None:
         """Measure every kernel call, and print a table and draw the chart that is asked for."""
-        found = profile_ops(self._module, inputs, target=target_name(self._options))
+        found = profile_ops(
+            self._module, inputs, target=target_name(self._options), externals=dict(self._options.externals)
+        )
         print(f"\n{profile_table(found)}")
         path = self._options.profile_chart
         if path is not None:
@@ -164,7 +166,13 @@ class Reports:
         if self._options.is_library:
             found = trace_library(self._executable, inputs)
         else:
-            found = trace(self._module, inputs, target=target_name(self._options), threads=self._options.threads)
+            found = trace(
+                self._module,
+                inputs,
+                target=target_name(self._options),
+                threads=self._options.threads,
+                externals=dict(self._options.externals),
+            )
         terminal.write_file(path, found.text(Path(self._options.model).name).encode(errors="replace"))
         print(f"wrote {path}: the call of median length of {found.repetitions}")
 

@@ -13,9 +13,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from qdialect.driver.torch_constants import ConstantState
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered
 from qdialect.frontends.torch.program.model import Graph
@@ -52,7 +54,8 @@ def compile_captured(
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
     Parameters and buffers are constants with the values they have now, but for those that the model writes to; where
-    others are written to them, the graph is compiled again, and after three times left to eager mode.  Shapes
+    others are written to them, the graph is compiled again, and after three times left to eager mode.  A write through
+    ``parameter.data``, which PyTorch does not count, is seen where it changes the middle of the tensor.  Shapes
     are those of `examples`: where Dynamo leaves an extent open, it becomes the one of this call, and another extent
     compiles once more.  Contiguous inputs are read where they lie.  What the model writes to its inputs is written to
     them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
@@ -150,37 +153,8 @@ class _Captured:
         self._held = state, run
         return run(plain)
 
-    def _state(self, plain: Sequence[Any]) -> _ConstantState:
-        return _ConstantState(self._constants, [plain[position] for position in self._constants])
-
-
-class _ConstantState:
-    """Parameters and buffers, which are constants of compiled code, as they were when it was compiled.
-
-    A call asks it of each of hundreds, so all loops are those of C.  PyTorch tells of no write, so the time grows with
-    their number, but for `torch._inductor.config.freezing`, with which Dynamo makes them attributes of the graph.
-    """
-
-    def __init__(self, positions: Sequence[int], tensors: Sequence[Any]) -> None:
-        # The first one twice, since one position alone gives no tuple.
-        self._given = itemgetter(*positions, *positions[:1]) if positions else None
-        self._tensors = tensors = (*tensors, *tensors[:1])
-        self._address: Callable[[Any], int] = import_module("torch").Tensor.data_ptr
-        # A tensor of inference mode has no version.
-        self._counted = [one for one in tensors if not one.is_inference()]
-        self._found = self._versions_and_addresses()
-
-    def is_current(self, plain: Sequence[Any]) -> bool:
-        """Whether the constants among the arguments are the same tensors in the same memory, and nothing wrote there.
-
-        They are kept alive: a new tensor has no address of an old one.
-        """
-        if self._given is None:
-            return True
-        return all(map(is_, self._given(plain), self._tensors)) and self._versions_and_addresses() == self._found
-
-    def _versions_and_addresses(self) -> tuple[list[int], list[int]]:
-        return list(map(attrgetter("_version"), self._counted)), list(map(self._address, self._tensors))
+    def _state(self, plain: Sequence[Any]) -> ConstantState:
+        return ConstantState(self._constants, [plain[position] for position in self._constants])
 
 
 def _of_any_batch(
@@ -326,7 +300,14 @@ def _on_tensors(executable: Executable) -> Callable[[Sequence[Any]], Sequence[An
         # PyTorch makes no arrays of these.
         return lambda tensors: tuple(map(tensor_of, executable.results(tensors)))
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
-    return lambda tensors: tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
+
+    def call(tensors: Sequence[Any]) -> Sequence[Any]:
+        return tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
+
+    # Numbers that a model draws from `random.Random` are float64 ones, though Dynamo's examples are float32.
+    if not any(port.shape == () and port.dtype == np.float32 for port in executable.inputs):
+        return call
+    return lambda tensors: call([one if one.shape or not one.is_floating_point() else one.float() for one in tensors])
 
 
 def _partitioned(

@@ -72,7 +72,7 @@ def call_times(model: Path, options: CompileOptions) -> tuple[CallTime, ...]:
     module = read_model(model, options.importing)
     if options.tune:
         module, _ = tuned(module, options.target, store=open_store() if options.cache else None)
-    network = compile_module(module, target=options.target, clocked=True)
+    network = compile_module(module, target=options.target, clocked=True, externals=options.externals)
     call = _bound(network)
     for _ in range(_WARM_UP_CALLS):
         call()

@@ -285,6 +285,7 @@ FORMATS = {
 }
 
 
+_IS_TEXT = re.compile(r"\n|\bmodule\b.*\{|func\.func")
 # Bytecode of MLIR under the suffix that its own tools give it.
 _OTHER_SUFFIXES = {".mlirbc": ".mlir"}
 
@@ -292,6 +293,9 @@ _OTHER_SUFFIXES = {".mlirbc": ".mlir"}
 def format_of(path: Path) -> Format:
     """The format of a model file, by its suffix; raises `ImportModelError` for another suffix."""
     suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
+    if suffix not in FORMATS and _IS_TEXT.search(str(path)):
+        way_out = "`qdialect.parse(text)` makes a module of MLIR's text, and `bytes` are the content of a file"
+        raise ImportModelError(f"model must be a path, but got a text of {len(str(path))} characters; {way_out}")
     if suffix not in FORMATS:
         *others, last = FORMATS
         kinds = f"{', '.join(others)} or {last}"

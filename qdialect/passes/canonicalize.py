@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,14 +11,14 @@ from qdialect.arithmetic import identity_table, same_scale
 from qdialect.dialect import ClipOp, GatherOp, LutOp, PadOp, QnnOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.movement_ops import SameElementOp
-from qdialect.dialect.type_constraints import NARROW_ELEMENTS, NUMPY_DTYPES, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import produced_by, producer, same_quantization, users
+from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.reference import movement
 
-_EXTEND, _TRUNCATE = "arith.extf", "arith.truncf"
+_TRUNCATE = "arith.truncf"
 
 
 class RemoveIdentity(Pattern[ir.Value]):
@@ -152,36 +150,12 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
 # Small floats are extended where they are read, and what is computed is truncated: between ops that move or choose
 # numbers neither changes one.
 
-_CHOOSING = ("arith.maximumf", "arith.minimumf", "arith.negf", "arith.select", "math.absf", "tensor.concat")
-_MAX_DEPTH = 8
-
-
-def _is_exact(value: ir.Value, element: str, depth: int = _MAX_DEPTH) -> bool:
-    """Whether the f32 numbers of `value` are all of the type `element` already."""
-    array = constant_value(value)
-    if array is not None:
-        with np.errstate(over="ignore"):
-            return np.array_equal(array, array.astype(NUMPY_DTYPES[element]).astype(np.float32), equal_nan=True)
-    op = producer(value)
-    if op is None or depth == 0:
-        return False
-    name, operands = op.operation.name, list(op.operation.operands)
-    if name == _EXTEND:
-        return element_of(operands[0].type) == element
-    if isinstance(op, PadOp):
-        return op.value == 0 and _is_exact(op.input, element, depth - 1)
-    if isinstance(op, SameElementOp):
-        return _is_exact(op.input, element, depth - 1)
-    if name not in _CHOOSING:
-        return False
-    return all(_is_exact(one, element, depth - 1) for one in operands[name == "arith.select" :])
-
 
 class RemoveRounding(Pattern[ir.Value]):
     """Numbers that a small float type has are not changed by rounding to it."""
 
     name: ClassVar[str] = "remove-rounding"
-    roots = (_EXTEND,)
+    roots = (EXTEND,)
 
     def check(self, op: ir.OpView) -> ir.Value | None:
         small = op.operation.operands[0]
@@ -189,7 +163,7 @@ class RemoveRounding(Pattern[ir.Value]):
         if truncated is None or truncated.operation.name != _TRUNCATE:
             return None
         wide = truncated.operation.operands[0]
-        return wide if wide.type == op.operation.results[0].type and _is_exact(wide, element_of(small.type)) else None
+        return wide if wide.type == op.operation.results[0].type and is_exact(wide, element_of(small.type)) else None
 
     def rewrite(self, op: ir.OpView, match: ir.Value, rewriter: Rewriter) -> None:
         rewriter.replace(op, match)
@@ -204,7 +178,7 @@ class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
     def check(self, op: ir.OpView) -> ir.Value | SameElementOp | None:
         wide, type_ = op.operation.operands[0], op.operation.results[0].type
         moved = producer(wide)
-        if any(user.operation.name == _EXTEND for user in users(op.operation.results[0])):
+        if any(user.operation.name == EXTEND for user in users(op.operation.results[0])):
             return None
         if isinstance(moved, _Movement) and len(users(wide)) == 1 and _extended(moved.input, type_) is not None:
             return moved
@@ -228,12 +202,11 @@ class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
 def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:
     """The tensor with the elements of `type_` that `wide` extends."""
     extension = producer(wide)
-    small = extension.operation.operands[0] if extension is not None and extension.operation.name == _EXTEND else None
+    small = extension.operation.operands[0] if extension is not None and extension.operation.name == EXTEND else None
     return small if small is not None and element_of(small.type) == element_of(type_) else None
 
 
 @register
-@dataclass(frozen=True)
 class CanonicalizePass(PatternPass):
     """Remove ops that do nothing, and evaluate data movement of constants.
 
@@ -244,14 +217,12 @@ class CanonicalizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-canonicalize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (
-            FoldConstantMovement(),
-            RemoveIdentity(),
-            MergeReshapes(),
-            MergeTransposes(),
-            TransposeToReshape(),
-            RemoveRounding(),
-            MoveSmallFloats(),
-        )
+    rewrites = (
+        FoldConstantMovement(),
+        RemoveIdentity(),
+        MergeReshapes(),
+        MergeTransposes(),
+        TransposeToReshape(),
+        RemoveRounding(),
+        MoveSmallFloats(),
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from qdialect.arithmetic import QuantParams
 from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
@@ -242,7 +241,6 @@ def _parameters_at_source(
 
 
 @register
-@dataclass(frozen=True)
 class ComposeLutsPass(PatternPass):
     """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
 
@@ -251,6 +249,4 @@ class ComposeLutsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-compose-luts"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (RemoveIdentity(), ComposeChain(), ComposeDiamond(), ComposeDag(), LutToClip())
+    rewrites = (RemoveIdentity(), ComposeChain(), ComposeDiamond(), ComposeDag(), LutToClip())

@@ -133,7 +133,6 @@ def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 @register
-@dataclass(frozen=True)
 class DropUnitExtentsPass(PatternPass):
     """Let element-wise ops, broadcasts and reductions work without dimensions of extent 1 at the end of their shapes.
 
@@ -142,7 +141,10 @@ class DropUnitExtentsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-drop-unit-extents"
     dependent_dialects = ("arith",)
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        moves = FoldConstantMovement(), RemoveIdentity(), MergeReshapes()
-        return (*moves, DropTrailingUnits(), DropUnitReductions())
+    rewrites = (
+        FoldConstantMovement(),
+        RemoveIdentity(),
+        MergeReshapes(),
+        DropTrailingUnits(),
+        DropUnitReductions(),
+    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.ir._mlir import ir
@@ -46,12 +44,9 @@ class FoldPadding(Pattern[PadOp]):
 
 
 @register
-@dataclass(frozen=True)
 class FoldPaddingPass(PatternPass):
     """Fold explicit zero-point padding into the convolution that reads it."""
 
     name: ClassVar[str] = "qnn-fold-padding"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FoldPadding(),)
+    rewrites = (FoldPadding(),)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +78,9 @@ def _bias_of(addend: ir.Value) -> NDArray[np.int32] | MatchFailure:
 
 
 @register
-@dataclass(frozen=True)
 class FuseBiasPass(PatternPass):
     """Fuse the addition or subtraction of a constant per channel into the contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-bias"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseBias(),)
+    rewrites = (FuseBias(),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -118,7 +118,6 @@ def _block_of(*parameters: Array) -> int:
 
 
 @register
-@dataclass(frozen=True)
 class FuseBlockWeightsPass(PatternPass):
     """Multiply f32 values by packed weights where the matrix is a dequantized constant, in blocks or by channel.
 
@@ -128,6 +127,4 @@ class FuseBlockWeightsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-block-weights"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseBlockWeights(),)
+    rewrites = (FuseBlockWeights(),)

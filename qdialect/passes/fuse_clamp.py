@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -104,7 +103,6 @@ def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
 
 
 @register
-@dataclass(frozen=True)
 class FuseClampPass(PatternPass):
     """Fuse clip, relu and relu6 into the output range of the op that feeds them.
 
@@ -113,6 +111,4 @@ class FuseClampPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-clamp"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseClamp(),)
+    rewrites = (FuseClamp(),)

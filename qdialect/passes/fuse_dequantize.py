@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,12 +48,9 @@ class FuseDequantize(Pattern[Contraction]):
 
 
 @register
-@dataclass(frozen=True)
 class FuseDequantizePass(PatternPass):
     """Fuse the dequantization of accumulators and an f32 bias into the product: one kernel that writes f32 values."""
 
     name: ClassVar[str] = "qnn-fuse-dequantize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseDequantize(), FuseDynamicBias())
+    rewrites = (FuseDequantize(), FuseDynamicBias())

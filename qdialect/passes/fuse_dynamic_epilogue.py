@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -270,12 +270,9 @@ def _scales(value: ir.Value) -> tuple[float, ...] | None:
 
 
 @register
-@dataclass(frozen=True)
 class FuseDynamicEpiloguePass(PatternPass):
     """Fuse the scale of dynamically quantized data, its zero point, an f32 bias and an activation into the product."""
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseDynamicScale(), FuseDynamicBias(), FuseDynamicActivation())
+    rewrites = (FuseDynamicScale(), FuseDynamicBias(), FuseDynamicActivation())

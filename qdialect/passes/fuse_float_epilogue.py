@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,12 +218,9 @@ def _operands(value: ir.Value) -> list[ir.Value]:
 
 
 @register
-@dataclass(frozen=True)
 class FuseFloatEpiloguePass(PatternPass):
     """Fuse dequantize, bias, residual sum, activation and quantize into the contraction: one rounding, one kernel."""
 
     name: ClassVar[str] = "qnn-fuse-float-epilogue"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseFloatEpilogue(),)
+    rewrites = (FuseFloatEpilogue(),)

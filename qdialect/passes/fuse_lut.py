@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.arithmetic import compose_tables
@@ -59,12 +57,9 @@ def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
 
 
 @register
-@dataclass(frozen=True)
 class FuseLutPass(PatternPass):
     """Fuse a table into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-lut"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseLut(),)
+    rewrites = (FuseLut(),)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,12 +93,9 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
 
 
 @register
-@dataclass(frozen=True)
 class FuseRequantizePass(PatternPass):
     """Fuse a requantization into the contraction that feeds it, which makes it one 8-bit op."""
 
     name: ClassVar[str] = "qnn-fuse-requantize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseRequantize(),)
+    rewrites = (FuseRequantize(),)

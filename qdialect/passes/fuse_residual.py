@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -119,12 +118,9 @@ def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
 
 
 @register
-@dataclass(frozen=True)
 class FuseResidualPass(StageFusionPass):
     """Fuse the addition of another tensor into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-residual"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseResidual(),)
+    rewrites = (FuseResidual(),)

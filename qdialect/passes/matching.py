@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from qdialect.arithmetic import QuantParams, same_scale
-from qdialect.dialect import AnyContraction, ConvTranspose2DOp, MatMulOp, QnnOp, build
+from qdialect.dialect import AnyContraction, ConvTranspose2DOp, MatMulOp, PadOp, QnnOp, ResizeBilinearOp, build
 from qdialect.dialect.constants import constant_value
-from qdialect.dialect.type_constraints import element_of
+from qdialect.dialect.movement_ops import SameElementOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
 from qdialect.ir._mlir import ir
 
 Op = TypeVar("Op", bound=QnnOp)
@@ -29,6 +32,34 @@ def produced_by(value: ir.Value, op_class: type[Op]) -> Op | None:
 def users(value: ir.Value) -> list[ir.OpView]:
     """The ops that use `value`, once for each use."""
     return [use.owner for use in value.uses]
+
+
+EXTEND = "arith.extf"
+_CHOOSING = ("arith.maximumf", "arith.minimumf", "arith.negf", "arith.select", "math.absf", "tensor.concat")
+"""Ops whose results are numbers of their operands, but for signs."""
+_MAX_DEPTH = 8
+
+
+def is_exact(value: ir.Value, element: str, depth: int = _MAX_DEPTH) -> bool:
+    """Whether the f32 numbers of `value` are all of the type `element` already."""
+    array = constant_value(value)
+    if array is not None:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(NUMPY_DTYPES[element]).astype(np.float32)
+        return np.array_equal(array.view(np.int32), rounded.view(np.int32))
+    op = producer(value)
+    if op is None or depth == 0:
+        return False
+    name, operands = op.operation.name, list(op.operation.operands)
+    if name == EXTEND:
+        return element_of(operands[0].type) == element
+    if isinstance(op, PadOp):
+        return op.value == 0 and is_exact(op.input, element, depth - 1)
+    if isinstance(op, SameElementOp) and not isinstance(op, ResizeBilinearOp):
+        return is_exact(op.input, element, depth - 1)
+    if name not in _CHOOSING:
+        return False
+    return all(is_exact(one, element, depth - 1) for one in operands[name == "arith.select" :])
 
 
 def second_use(value: ir.Value) -> str | None:

@@ -118,17 +118,18 @@ class PatternPass(Pass):
     """A pass that applies patterns until none of them matches::
 
     @qdialect.register_pass
-    @dataclass(frozen=True)
     class MergeClipsPass(qdialect.PatternPass):
         name: ClassVar[str] = "merge-clips"
 
-        def patterns(self):
-            return [MergeClips()]
+        rewrites = (MergeClips(),)
     """
 
-    @abstractmethod
+    rewrites: ClassVar[tuple[Pattern[Any], ...]]
+    """Those of every pass of the class; a subclass whose patterns depend on its options has `patterns` instead."""
+
     def patterns(self) -> Sequence[Pattern[Any]]:
         """The patterns; where several match one op the first wins."""
+        return self.rewrites
 
     def run(self, module: ir.Module) -> None:
         with module.context:

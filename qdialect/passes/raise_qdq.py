@@ -199,7 +199,6 @@ def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array]) -> NDArray
 
 
 @register
-@dataclass(frozen=True)
 class RaiseQdqPass(PatternPass):
     """Turn float regions between dequantize and quantize into integer ops with the same bits.
 
@@ -209,6 +208,4 @@ class RaiseQdqPass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-qdq"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (RaiseToTable(), RaiseToBinary())
+    rewrites = (RaiseToTable(), RaiseToBinary())

@@ -8,9 +8,8 @@ thresholds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -222,7 +221,6 @@ def _rescaled(match: _Match) -> ir.Value:
 
 
 @register
-@dataclass(frozen=True)
 class RaiseRequantizePass(PatternPass):
     """Recognise a requantization that was expanded to upstream ops.
 
@@ -234,6 +232,4 @@ class RaiseRequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-requantize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (RaiseRequantize(),)
+    rewrites = (RaiseRequantize(),)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from qdialect.dialect import AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, RequantizeOp, ReshapeOp, UnaryOp, build
 from qdialect.dialect.type_constraints import element_of, shape_of
@@ -62,12 +60,9 @@ def _channel_obstacle(op: QnnOp, reshape: ReshapeOp) -> str | None:
 
 
 @register
-@dataclass(frozen=True)
 class SinkReshapePass(PatternPass):
     """Move a reshape of a contraction's result below the requantization, clamp or table that belongs to it."""
 
     name: ClassVar[str] = "qnn-sink-reshape"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (MergeReshapes(), SinkReshape())
+    rewrites = (MergeReshapes(), SinkReshape())

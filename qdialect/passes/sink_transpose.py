@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
@@ -40,6 +41,8 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
+_UNARY = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
+_PASSED = (*_UNARY, AddOp, ConcatOp, DequantizeOp, MulOp, TransposeOp)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,15 @@ class _Match:
 
     permutation: Permutation
     operands: tuple[ir.Value | NDArray[Any], ...]
+
+
+@dataclass(frozen=True)
+class _Reshaped:
+    """What is reshaped and transposed to what a reshape of a transpose gives."""
+
+    source: ir.Value
+    shape: Sequence[int]
+    permutation: Sequence[int]
 
 
 class _Sink(Pattern[_Match]):
@@ -69,11 +81,17 @@ class SinkThroughUnary(_Sink):
     """Past an op with one operand; the dimensions that its attributes name are renamed."""
 
     name: ClassVar[str] = "sink-through-unary"
-    roots = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
+    roots = _UNARY
 
-    def check(self, op: QnnOp) -> _Match | None:
-        transpose = produced_by(op.operation.operands[0], TransposeOp)
-        return None if transpose is None else _Match(transpose.permutation, (transpose.input,))
+    def check(self, op: QnnOp) -> _Match | MatchFailure | None:
+        value, result = op.operation.operands[0], op.operation.results[0]
+        transpose = produced_by(value, TransposeOp)
+        if transpose is None:
+            return None
+        goes_on = any(isinstance(use.owner.operation.opview, _PASSED) for use in result.uses)
+        if not goes_on and prod(shape_of(result.type)) > prod(shape_of(value.type)):
+            return MatchFailure("a larger result must be read by what the transpose moves past, or by a transpose")
+        return _Match(transpose.permutation, (transpose.input,))
 
     def changes(self, op: QnnOp, permutation: Permutation) -> dict[str, Any]:
         if isinstance(op, PadOp):
@@ -111,6 +129,56 @@ class SinkThroughBinary(_Sink):
 
     def changes(self, op: AddOp | MulOp | ConcatOp, permutation: Permutation) -> dict[str, Any]:
         return {"axis": permutation[op.axis]} if isinstance(op, ConcatOp) else {}
+
+
+class SinkThroughReshape(Pattern[_Reshaped]):
+    """``reshape(transpose(x))`` that is transposed again becomes ``transpose(reshape(x))``: two become one, or none.
+
+    Dimensions that the reshape joins must lie side by side in `x`, as rows and columns do on the way of an image to
+    tokens and back.
+    """
+
+    name: ClassVar[str] = "sink-through-reshape"
+    roots = (ReshapeOp,)
+
+    def check(self, op: ReshapeOp) -> _Reshaped | MatchFailure | None:
+        transpose = produced_by(op.input, TransposeOp)
+        if transpose is None or not any(isinstance(use.owner.operation.opview, TransposeOp) for use in op.output.uses):
+            return None
+        source = [axis for axis, extent in enumerate(shape_of(transpose.input.type)) if extent != 1]
+        placed: list[tuple[int, list[int]]] = []
+        for joined, split in _groups(shape_of(op.input.type), op.shape):
+            found = [source.index(transpose.permutation[i]) for i in joined if transpose.permutation[i] in source]
+            if found and found != [*range(found[0], found[-1] + 1)]:
+                return MatchFailure("must join dimensions that lie side by side before the transpose")
+            placed.append((found[0] if found else -1, split))
+        order = [axis for _, split in sorted(placed) for axis in split]
+        return _Reshaped(
+            transpose.input, [op.shape[axis] for axis in order], [order.index(i) for i in range(len(order))]
+        )
+
+    def rewrite(self, op: ReshapeOp, match: _Reshaped, rewriter: Rewriter) -> None:
+        element = element_of(op.output.type)
+        with rewriter.before(op):
+            moved = build(ReshapeOp, match.source, element=element, shape=match.shape)
+            sunk = build(TransposeOp, moved.output, element=element, permutation=match.permutation)
+        rewriter.replace(op, sunk.output)
+
+
+def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The dimensions of two shapes of as many elements, side by side, as groups of as many elements each."""
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(before) and j < len(after):
+        sides = [i], [j]
+        while prod(before[k] for k in sides[0]) != prod(after[k] for k in sides[1]):
+            is_less = prod(before[k] for k in sides[0]) < prod(after[k] for k in sides[1])
+            side = sides[0 if is_less else 1]
+            side.append(side[-1] + 1)
+        groups.append(sides)
+        i, j = sides[0][-1] + 1, sides[1][-1] + 1
+    # What is left are extents of 1.
+    return [*groups, ([*range(i, len(before))], [*range(j, len(after))])]
 
 
 class HoistAboveDequantize(Pattern[DequantizeOp]):
@@ -157,7 +225,6 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 
 
 @register
-@dataclass(frozen=True)
 class SinkTransposePass(PatternPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
@@ -167,6 +234,11 @@ class SinkTransposePass(PatternPass):
 
     name: ClassVar[str] = "qnn-sink-transpose"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary(), HoistAboveDequantize())
+    rewrites = (
+        MergeTransposes(),
+        RemoveIdentity(),
+        SinkThroughUnary(),
+        SinkThroughBinary(),
+        SinkThroughReshape(),
+        HoistAboveDequantize(),
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
@@ -51,12 +49,9 @@ def _is_element_wise(value: ir.Value) -> bool:
 
 
 @register
-@dataclass(frozen=True)
 class SplitExtremesPass(PatternPass):
     """Take the extremes of tensors that element-wise ops compute from the extremes of their rows."""
 
     name: ClassVar[str] = "qnn-split-extremes"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (SplitExtreme(),)
+    rewrites = (SplitExtreme(),)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
 from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass
+from qdialect.passes.pattern import MatchFailure, PatternPass
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 
@@ -82,7 +80,6 @@ def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -
 
 
 @register
-@dataclass(frozen=True)
 class TabulateElementwisePass(PatternPass):
     """Turn element-wise ops of upstream dialects between 8-bit tensors into tables.
 
@@ -91,6 +88,4 @@ class TabulateElementwisePass(PatternPass):
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (TabulateElementwise(),)
+    rewrites = (TabulateElementwise(),)

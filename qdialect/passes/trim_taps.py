@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -100,12 +99,9 @@ def _axes(op: AnyConv2D) -> tuple[_Axis, _Axis]:
 
 
 @register
-@dataclass(frozen=True)
 class TrimTapsPass(PatternPass):
     """Remove the rows and columns of kernels that read only padding."""
 
     name: ClassVar[str] = "qnn-trim-taps"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        return (TrimTaps(),)
+    rewrites = (TrimTaps(),)

@@ -148,7 +148,7 @@ def _described(code: SharedObject, file: KeptFile, digest: bytes, limit: int) ->
 def content_at(path: Path) -> bytes:
     """The bytes of a file; raises `LoadError` for one that cannot be read."""
     if not is_regular(path):
-        reason = "it must be a regular file" if path.exists() else "no such file"
+        reason = "it must be a regular file" if os.path.exists(path) else "no such file"
         raise LoadError(f"cannot load '{path}': {reason}")
     try:
         return path.read_bytes()

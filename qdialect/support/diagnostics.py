@@ -4,14 +4,17 @@ Grammar, in MLIR's voice: ``'qnn.op' op <what> must be <expected>, but got <actu
 numbers.  Whatever reaches a user is a `QDialectError`; a traceback means a bug in qdialect.
 
 Messages quote names, and a name is any text in a stranger's file: `printable` makes every one of them harmless
-to the terminal that shows it.
+to the terminal that shows it, and `bounded` leaves out the middle of what is too long to be read.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
+
+_LONGEST_WORD, _LONGEST_MESSAGE = 400, 2000
 
 
 def printable(text: str) -> str:
@@ -25,6 +28,23 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def bounded(message: str) -> str:
+    """`message`, `printable`, without the middle of long words and of a long message, whose lengths stand there::
+
+    >>> bounded("name " + "n" * 5000)[170:250]
+    'nnnnnnnnnnnnnnnnnnnnnn...(4626 characters)...nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'
+    """
+    text = printable(message)
+    if len(text) > _LONGEST_WORD:
+        text = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _cut(word[0], _LONGEST_WORD), text)
+    return text if len(text) <= _LONGEST_MESSAGE else _cut(text, _LONGEST_MESSAGE)
+
+
+def _cut(text: str, longest: int) -> str:
+    kept = longest // 2 - len("...(1000000 characters)...") // 2
+    return f"{text[:kept]}...({len(text) - 2 * kept} characters)...{text[-kept:]}"
+
+
 class Severity(Enum):
     """How bad a diagnostic is; the values are MLIR's own words."""
 
@@ -36,7 +56,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message with its location; its text is `printable`.
+    """One message with its location; its text is `bounded`.
 
     `file`, `line` and `column` are empty or zero where the location is unknown; `notes` hang below the message.
     """
@@ -51,10 +71,10 @@ class Diagnostic:
     @property
     def location(self) -> str:
         """``file:line:column: ``, empty where it is unknown."""
-        return f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+        return f"{bounded(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
 
     def __str__(self) -> str:
-        own = f"{self.location}{self.severity.value}: {printable(self.message)}"
+        own = f"{self.location}{self.severity.value}: {bounded(self.message)}"
         return "\n".join([own, *map(str, self.notes)])
 
 
@@ -66,12 +86,12 @@ class QDialectError(Exception):
     with theirs."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
-        self.message = printable(message)
+        self.message = bounded(message)
         """The message on one line, without location and notes."""
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
         told = diagnostics if self.tells_all else ()
         location = next((one.location for one in told if one.message == message), "")
-        notes = [f"  {note.location}{printable(note.message)}" for one in told for note in one.notes]
+        notes = [f"  {note.location}{bounded(note.message)}" for one in told for note in one.notes]
         super().__init__("\n".join([f"{location}{self.message}", *notes]))
 
     def render(self) -> str:

@@ -3,7 +3,8 @@
 A target is named as LLVM's tools name it: a CPU, then features that it has more or less, as in ``haswell``,
 ``x86-64-v3`` or ``haswell,+avxvnni,-fma``.  Its kind is the first of these whose features it has:
 
-  amxint8     products of tiles of bytes, and what avx512vbmi has
+  amxint8     products of tiles of bytes, and what avx512bf16 has
+  avx512bf16  dot products of bfloat16 numbers, and what avx512vbmi has
   avx512vbmi  dot products of bytes in 512 bits, tables by byte permutes
   avx512vnni  dot products of bytes in 512 bits
   avxvnniint8 dot products of bytes in 256 bits, of any signs
@@ -51,7 +52,8 @@ __all__ = ["GENERIC", "TARGETS", "TUNE", "Target", "host", "host_features", "kin
 _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}
 _VBMI = _VNNI | {"avx512vbmi"}
-_AMX = _VBMI | {"amx-tile", "amx-int8"}
+_BF16 = _VBMI | {"avx512bf16"}
+_AMX = _BF16 | {"amx-tile", "amx-int8"}
 _GENERIC = "generic"
 _HOST = ("host", "native")
 """This machine; the second is what compilers call it."""
@@ -122,6 +124,7 @@ TARGETS: dict[str, Target] = {
     "generic": GENERIC,
     "avx512vnni": Target("avx512vnni", _VNNI, "cascadelake"),
     "avx512vbmi": Target("avx512vbmi", _VBMI, "znver4"),
+    "avx512bf16": Target("avx512bf16", _BF16, "znver4"),
     "amxint8": Target("amxint8", _AMX, "sapphirerapids"),
     "avx512bw": Target("avx512bw", _BW, "skylake-avx512"),
     "avxvnniint8": Target("avxvnniint8", frozenset({"avx2", "avxvnni", "avxvnniint8"}), "sierraforest"),
@@ -133,12 +136,12 @@ TARGETS: dict[str, Target] = {
 """The kinds of code by name; ``host`` is detected."""
 
 _ORDER = (
-    *("amxint8", "avx512vbmi", "avx512vnni", "avxvnniint8", "avxvnni"),
+    *("amxint8", "avx512bf16", "avx512vbmi", "avx512vnni", "avxvnniint8", "avxvnni"),
     *("avx512bw", "avx2", "sse4.1", "x86-64"),
 )
 # Every CPU with the features of a kind has these.
 _LEVELS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), V4),
+    **dict.fromkeys(("amxint8", "avx512bf16", "avx512vbmi", "avx512vnni", "avx512bw"), V4),
     **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), V3),
     "sse4.1": CPUS["penryn"],
     **dict.fromkeys(("generic", "x86-64"), frozenset()),

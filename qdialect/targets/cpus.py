@@ -32,6 +32,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "avx512vl": ("avx512f",),
     "avx512vnni": ("avx512f",),
     "avx512vbmi": ("avx512bw",),
+    "avx512bf16": ("avx512bw",),
     "amx-tile": (),
     "amx-int8": ("amx-tile",),
     "bmi": (),
@@ -53,7 +54,7 @@ _UNUSED: Mapping[tuple[str, ...], str] = {
     ("avx",): "fma4 sm3 vpclmulqdq xop",
     ("avx2",): "avxifma avxneconvert avxvnniint16 sha512 sm4 vaes",
     ("avx512f",): "avx512ifma avx512vp2intersect avx512vpopcntdq",
-    ("avx512bw",): "avx512bf16 avx512bitalg avx512bmm avx512fp16 avx512vbmi2",
+    ("avx512bw",): "avx512bitalg avx512bmm avx512fp16 avx512vbmi2",
     ("avx512cd", "avx512dq", "avx512vbmi", "avx512vl", "avx512vnni"): "avx10.1 avx10.1-512 avx10.2 avx10.2-512",
     ("amx-tile",): "amx-avx512 amx-bf16 amx-complex amx-fp16 amx-fp8 amx-movrs",
 }
@@ -77,6 +78,7 @@ _LINUX_NAMES = {
     "avxvnni": "avx_vnni",
     "avxvnniint8": "avx_vnni_int8",
     "avx512vnni": "avx512_vnni",
+    "avx512bf16": "avx512_bf16",
     "bmi": "bmi1",
     "lzcnt": "abm",
     "sahf": "lahf_lm",
@@ -120,10 +122,12 @@ _SKYLAKE_X = V4
 _CASCADE_LAKE = _SKYLAKE_X | {"avx512vnni"}
 _CANNON_LAKE = _SKYLAKE_X | {"avx512vbmi"}
 _ICE_LAKE = _CASCADE_LAKE | {"avx512vbmi"}
-_SAPPHIRE_RAPIDS = _ICE_LAKE | {"avxvnni", "amx-tile", "amx-int8"}
+_COOPER_LAKE = _CASCADE_LAKE | {"avx512bf16"}
+_ZEN_4 = _ICE_LAKE | {"avx512bf16"}
+_SAPPHIRE_RAPIDS = _ZEN_4 | {"avxvnni", "amx-tile", "amx-int8"}
 _ALDER_LAKE = V3 | {"avxvnni"}
 _SIERRA_FOREST = _ALDER_LAKE | {"avxvnniint8"}
-_NOVA_LAKE = _ICE_LAKE | {"avxvnni", "avxvnniint8"}
+_NOVA_LAKE = _ZEN_4 | {"avxvnni", "avxvnniint8"}
 _KNIGHTS_LANDING = V3 | {"avx512f", "avx512cd"}
 _CORE_2 = frozenset({"sse3", "ssse3", "cx16", "sahf"})
 _PENRYN = _CORE_2 | {"sse4.1"}
@@ -147,7 +151,8 @@ _FEATURES: Mapping[str, frozenset[str]] = {
     "core_4th_gen_avx core_4th_gen_avx_tsx core_5th_gen_avx core_5th_gen_avx_tsx": _HASWELL,
     "knl knm mic_avx512": _KNIGHTS_LANDING,
     "skylake-avx512 skx skylake_avx512": _SKYLAKE_X,
-    "cascadelake cooperlake": _CASCADE_LAKE,
+    "cascadelake": _CASCADE_LAKE,
+    "cooperlake": _COOPER_LAKE,
     "cannonlake": _CANNON_LAKE,
     "icelake-client icelake_client icelake-server icelake_server tigerlake rocketlake": _ICE_LAKE,
     "sapphirerapids emeraldrapids graniterapids graniterapids-d graniterapids_d": _SAPPHIRE_RAPIDS,
@@ -165,8 +170,8 @@ _FEATURES: Mapping[str, frozenset[str]] = {
     "bdver2 bdver3": _PILEDRIVER,
     "bdver4": _PILEDRIVER | {"avx2", "bmi2", "movbe"},
     "znver1 znver2 znver3": V3,
-    "znver4": _ICE_LAKE,
-    "znver5": _ICE_LAKE | {"avxvnni"},
+    "znver4": _ZEN_4,
+    "znver5": _ZEN_4 | {"avxvnni"},
     "znver6": _NOVA_LAKE,
     "c86-4g-m4 c86-4g-m6": V3,
     "c86-4g-m7 c86-4g-m8": _ICE_LAKE,

@@ -290,7 +290,7 @@ def test_the_header_says_what_the_network_takes(tmp_path: Path) -> None:
         '     output 0: "res0", int8[2, 3]\n'
     )
     versions = re.findall(r"version \d: .*", header)
-    assert versions[0].startswith("version 0: avx512vbmi, which needs a CPU with avx, avx2, avx512bw, ")
+    assert versions[0].startswith("version 0: avx512bf16, which needs a CPU with avx, avx2, avx512bf16, avx512bw, ")
     assert versions[1:] == ["version 1: x86-64, which needs any x86-64 CPU"]
     assert "#define CLIP_INPUT_1_SIZE 4u" in header
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import load_from_string
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
 from recurrent_models import BidirectionalLstm, Lstm
-from tflite_graphs import options, reference, small_network
+from tflite_graphs import options_of, reference, small_network
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, network, quantized
@@ -278,57 +278,32 @@ def ints(*entries: int) -> Array:
     return np.array(entries, np.int32)
 
 
-def fields(*entries: tuple[str, Any]) -> Write:
-    """An options table by the types of its fields."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(len(entries))
-        for slot, (kind, entry) in enumerate(entries):
-            getattr(builder, f"Prepend{kind}Slot")(slot, entry, 0)
-        return builder.EndObject()
-
-    return write
-
-
 PIXELS = normal(1, 2, 5, 6, 4)
 CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
-    "CONV_2D": (
-        [PIXELS, normal(2, 3, 3, 2, 4), normal(3, 3)],
-        2,
-        (2, 3, 3, 3),
-        (OPTIONS.Conv2DOptions, fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int8", 1))),
-    ),
+    "CONV_2D": ([PIXELS, normal(2, 3, 3, 2, 4), normal(3, 3)], 2, (2, 3, 3, 3), options_of("Conv2D", SAME, 2, 2, 1)),
     "DEPTHWISE_CONV_2D": (
         [PIXELS, normal(2, 1, 3, 2, 8), normal(3, 8)],
         2,
         (2, 5, 6, 8),
-        (OPTIONS.DepthwiseConv2DOptions, fields(("Int8", SAME), ("Int32", 1), ("Int32", 1), ("Int32", 2), ("Int8", 3))),
+        options_of("DepthwiseConv2D", SAME, 1, 1, 2, 3),
     ),
-    "AVERAGE_POOL_2D": (
-        [PIXELS],
-        0,
-        (2, 3, 3, 4),
-        (
-            OPTIONS.Pool2DOptions,
-            fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int32", 3), ("Int32", 3), ("Int8", 0)),
-        ),
-    ),
-    "SOFTMAX": ([PIXELS], 0, PIXELS.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
-    "GELU": ([PIXELS], 0, PIXELS.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
+    "AVERAGE_POOL_2D": ([PIXELS], 0, (2, 3, 3, 4), options_of("Pool2D", SAME, 2, 2, 3, 3, 0)),
+    "SOFTMAX": ([PIXELS], 0, PIXELS.shape, options_of("Softmax", 0.5)),
+    "GELU": ([PIXELS], 0, PIXELS.shape, options_of("Gelu", False)),
     "HARD_SWISH": ([PIXELS], 0, PIXELS.shape, ()),
     "LOGISTIC": ([PIXELS], 0, PIXELS.shape, ()),
-    "MEAN": ([PIXELS, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
+    "MEAN": ([PIXELS, ints(1, 2)], 1, (2, 4), options_of("Reducer", False)),
     "STRIDED_SLICE": (
         [PIXELS, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
         3,
         (2, 2, 3),
-        (OPTIONS.StridedSliceOptions, options(1, 4, 0, 0, 8)),
+        options_of("StridedSlice", 1, 4, 0, 0, 8),
     ),
     "RESIZE_BILINEAR": (
         [PIXELS, ints(7, 11)],
         1,
         (2, 7, 11, 4),
-        (OPTIONS.ResizeBilinearOptions, fields(("Bool", False), ("Bool", False), ("Bool", False), ("Bool", True))),
+        options_of("ResizeBilinear", False, False, False, True),
     ),
     "PRELU": ([PIXELS, normal(5, 4)], 1, PIXELS.shape, ()),
     "PAD": ([PIXELS, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
@@ -367,8 +342,7 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
     weight, scale = random.integers(-127, 128, (3, 8)).astype(np.int8), float(np.float32(0.02))
     x, y = (writer.tensor(name, shape, np.float32) for name, shape in (("x", (2, 8)), ("y", (2, 3))))
     w = writer.constant("w", weight, Parameters((scale,), (0,)))
-    flags = ("Int8", 0), ("Int8", 0), ("Bool", False), ("Bool", is_asymmetric)
-    writer.operator(KIND.FULLY_CONNECTED, [x, w], y, OPTIONS.FullyConnectedOptions, fields(*flags))
+    writer.operator(KIND.FULLY_CONNECTED, [x, w], y, *options_of("FullyConnected", 0, 0, 0, is_asymmetric))
     content, data = writer.finish([x], [y]), normal(4, 2, 8)
     (found,) = tflite_in_double(read_graph(content))([data])
     rows: list[Array] = []

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import ModelProto, load_from_string
 from onnx_graphs import ModelBuilder, drawn
-from tflite_graphs import options
+from tflite_graphs import options_of
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, quantized
@@ -189,12 +189,12 @@ def tflite_network(path: Path, *, activation: int = KIND.RELU) -> Path:
     e = writer.tensor("e", SHAPE, np.int8, Quantization((0.02,), (7,)))
     s = writer.tensor("s", SHAPE, np.int8, Quantization((0.0625,), (0,)))
     y = writer.tensor("y", SHAPE, np.int8, Quantization((0.08,), (1,)))
-    writer.operator(KIND.ADD, [x, x], a, OPTIONS.AddOptions, options())
+    writer.operator(KIND.ADD, [x, x], a, *options_of("Add"))
     writer.operator(KIND.DEQUANTIZE, [a], d)
     writer.operator(KIND.TANH, [d], r)
     writer.operator(KIND.QUANTIZE, [r], e)
     writer.operator(activation, [a], s)
-    writer.operator(KIND.ADD, [e, s], y, OPTIONS.AddOptions, options())
+    writer.operator(KIND.ADD, [e, s], y, *options_of("Add"))
     path.write_bytes(writer.finish([x], [y]))
     return path
 

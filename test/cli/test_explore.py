@@ -95,6 +95,11 @@ def test_regions_of_the_framework_are_marked_and_the_others_have_kernels(divided
     (shared,) = set(first["calls"]) & set(nodes["Add"]["calls"])
     assert divided.calls[shared]["label"] == "qnn.fused_conv2d"
     assert all(read < op["id"] for op in divided.ops for read in op["reads"])
+    # Regions read what those before them give.
+    (foreign,) = (op for op in divided.ops if op["region"] == 1)
+    assert foreign["name"] == divided.regions[1]["runner"]
+    assert [divided.ops[read]["region"] for read in foreign["reads"]] == [0]
+    assert [op["region"] for op in divided.ops if foreign["id"] in op["reads"]] == [2]
 
 
 def test_data_of_nodes_is_laid_over_the_model(divided: Explored, tmp_path: Path) -> None:
@@ -201,7 +206,8 @@ def test_a_browser_shows_the_same_kernel_everywhere(divided: Explored, tmp_path:
     nodes = sum(number in node["calls"] for node in divided.nodes)
     ops = sum(number in op["calls"] for op in divided.ops)
     assert len(re.findall(r'class="box[^"]* on"', shown)) == nodes + ops
-    assert len(re.findall(r'class="box foreign[^"]*"', shown)) == sum(node["region"] == 1 for node in divided.nodes)
+    # The nodes, and what takes their place after fusion.
+    assert len(re.findall(r'class="box foreign[^"]*"', shown)) == sum(node["region"] == 1 for node in divided.nodes) + 1
     # The texts of its phases have been unpacked.
     assert all(f">{phase} (" in shown for phase in ("fused", *PHASES))
     assert shown.count("<mark>") > 5

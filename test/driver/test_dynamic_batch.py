@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -295,12 +296,17 @@ REFUSED = {
     ),
     '%0 = "qnn.reshape"(%x) {shape = array<i64: 2, 8>}': (
         "2x8xui8",
-        "'qnn.reshape' op must compute each entry of a dynamic batch alone, but its result [2, 8] has the batch of "
-        "[4, 4] inside of a dimension",
+        "'qnn.reshape' op must compute each entry of a dynamic batch alone, but its result [2, 8] has parts of entries "
+        "of [4, 4] in a dimension",
     ),
     '%0 = "qnn.transpose"(%x) {permutation = array<i64: 1, 0>}': (
         "4x4xui8",
         "result 0 of a dynamic batch must have it first, but has it in dimension 1",
+    ),
+    '%0 = "qnn.f32_min"(%x) {axes = array<i64: 0, 1>, keep_dims = true}': (
+        "1x1xf32",
+        "'qnn.f32_min' op must compute each entry of a dynamic batch alone, but it is of the whole batch: dynamic "
+        "quantization needs a range for each row, as per-token has it",
     ),
     '%0 = "qnn.gather"(%x) {axis = 0 : i64, indices = array<i64: 3, 2, 1, 0>}': (
         "4x4xui8",
@@ -313,8 +319,9 @@ REFUSED = {
 @pytest.mark.parametrize("op", REFUSED)
 def test_what_mixes_entries_is_refused(op: str) -> None:
     result, message = REFUSED[op]
+    given = f"tensor<4x4x{result.split('x')[-1]}>"
     text = (
-        f"func.func @main(%x: tensor<4x4xui8>) -> tensor<{result}> {{\n{op} : (tensor<4x4xui8>) -> tensor<{result}>\n"
+        f"func.func @main(%x: {given}) -> tensor<{result}> {{\n{op} : ({given}) -> tensor<{result}>\n"
         f"return %0 : tensor<{result}>\n}}"
     )
     with pytest.raises(CompileError) as error:
@@ -335,6 +342,27 @@ def test_constants_that_differ_between_entries_are_refused() -> None:
     assert interpreter.run(alike, [np.zeros((3, 2), np.int32)])[0].tolist() == [[1, 2]] * 3
     with pytest.raises(CompileError, match=r"'arith.addi' op .*, but a constant differs between the entries"):
         fixed_batch(parse(ADD.format(n=2, value="[[1, 2], [1, 3]]"))).of(3)
+
+
+MERGED = """func.func @main(%x: tensor<2x3xi32>) -> tensor<2x3xi32> {{
+  %c = arith.constant dense<{value}> : tensor<6xi32>
+  %0 = "qnn.transpose"(%x) {{permutation = array<i64: 1, 0>}} : (tensor<2x3xi32>) -> tensor<3x2xi32>
+  %1 = "qnn.reshape"(%0) {{shape = array<i64: 6>}} : (tensor<3x2xi32>) -> tensor<6xi32>
+  %2 = arith.addi %1, %c : tensor<6xi32>
+  %3 = "qnn.reshape"(%2) {{shape = array<i64: 3, 2>}} : (tensor<6xi32>) -> tensor<3x2xi32>
+  %4 = "qnn.transpose"(%3) {{permutation = array<i64: 1, 0>}} : (tensor<3x2xi32>) -> tensor<2x3xi32>
+  return %4 : tensor<2x3xi32>
+}}"""
+
+
+def test_constants_of_a_batch_behind_other_dimensions() -> None:
+    alike = fixed_batch(parse(MERGED.format(value="[1, 1, 2, 2, 3, 3]"))).of(4)
+    assert interpreter.run(alike, [np.zeros((4, 3), np.int32)])[0].tolist() == [[1, 2, 3]] * 4
+    with pytest.raises(CompileError, match=r"'arith.addi' op .*, but a constant differs between the entries"):
+        fixed_batch(parse(MERGED.format(value="[1, 2, 1, 2, 1, 2]"))).of(4)
+    text = MERGED.format(value="1").replace("return %4 : tensor<2x3", "return %2 : tensor<6")
+    with pytest.raises(CompileError, match="result 0 of a dynamic batch must have its entries together"):
+        fixed_batch(parse(text.replace("-> tensor<2x3xi32> {", "-> tensor<6xi32> {", 1))).of(4)
 
 
 def test_constants_that_depend_on_the_size_are_refused() -> None:
@@ -391,35 +419,51 @@ def operations(path: Path) -> Iterator[ir.Operation]:
 
 
 def sites(op: ir.Operation) -> Iterator[Site]:
-    """The op with the batch in any dimension of any of its operands."""
+    """The op with the batch in any dimension of any of its operands, once or in blocks of it."""
     shapes = [shape_of(value.type) for value in op.operands]
-    for axes in product(*([None, *range(len(shape))] for shape in shapes)):
+    for axes, blocks in product(product(*([None, *range(len(shape))] for shape in shapes)), (1, 2)):
         extents = {shape[axis] for axis, shape in zip(axes, shapes, strict=True) if axis is not None}
-        batch = math.gcd(*extents)
-        if extents and max(extents) <= 2 * batch:
-            yield Site(op, list(axes), batch, batch)
+        batch = math.gcd(*extents) // blocks
+        # A batch of one has no place of its own in blocks.
+        is_whole = batch * blocks == math.gcd(*extents) and (blocks == 1 or batch > 1)
+        if extents and is_whole and max(extents) <= 2 * batch * blocks:
+            yield Site(op, list(axes), batch, batch, blocks)
 
 
-def text(op: ir.Operation, axes: Sequence[int | None], result: int) -> str:
-    """The op alone in a function whose arguments and result have the batch first."""
+def text(op: ir.Operation, site: Site, blocks: int, result: int) -> str:
+    """The op alone in a function whose arguments and result have the batch first; operands have it in `blocks`."""
     lines: list[str] = []
     arguments: list[str] = []
-    for index, (value, axis) in enumerate(zip(op.operands, axes, strict=True)):
-        shape, element = shape_of(value.type), element_of(value.type)
-        front = [axis or 0, *(i for i in range(len(shape)) if i != (axis or 0))]
-        argument = type_text([shape[i] for i in front] if shape else [], element)
+    for index, (value, axis) in enumerate(zip(op.operands, site.axes, strict=True)):
+        element, type_ = element_of(value.type), str(value.type)
+        shape, front = opened(shape_of(value.type), axis or 0, blocks if axis is not None else 1)
+        argument, merged = type_text([shape[i] for i in front] if shape else [], element), type_text(shape, element)
         arguments.append(f"%a{index}: {argument}")
-        lines.append(transpose(f"%o{index}", f"%a{index}", argument, np.argsort(front).tolist(), str(value.type)))
+        lines.append(transpose(f"%t{index}", f"%a{index}", argument, np.argsort(front).tolist(), merged))
+        lines.append(reshape(f"%o{index}", f"%t{index}", merged, type_))
     names = ", ".join(f"%o{index}" for index in range(len(op.operands)))
     types = ", ".join(str(value.type) for value in op.operands)
     attributes = ", ".join(f"{name} = {value}" for name, value in op.attributes.items())
-    type_ = str(op.results[0].type)
+    type_, element = str(op.results[0].type), element_of(op.results[0].type)
     lines.append(f'%r = "{op.name}"({names}) {{{attributes}}} : ({types}) -> {type_}')
-    shape = shape_of(op.results[0].type)
-    front = [result, *(i for i in range(len(shape)) if i != result)]
-    given = type_text([shape[i] for i in front], element_of(op.results[0].type))
-    lines += [transpose("%g", "%r", type_, front, given), f"return %g : {given}"]
+    shape, front = opened(shape_of(op.results[0].type), result, site.blocks)
+    given = type_text([shape[i] for i in front], element)
+    lines.append(reshape("%s", "%r", type_, type_text(shape, element)))
+    lines += [transpose("%g", "%s", type_text(shape, element), front, given), f"return %g : {given}"]
     return f"func.func @main({', '.join(arguments)}) -> {given} {{\n{chr(10).join(lines)}\n}}"
+
+
+def opened(shape: Sequence[int], axis: int, blocks: int) -> tuple[list[int], list[int]]:
+    """The shape with a dimension for the blocks of the batch, and the permutation that has the batch first."""
+    if blocks > 1:
+        shape, axis = [*shape[:axis], blocks, shape[axis] // blocks, *shape[axis + 1 :]], axis + 1
+    return list(shape), [axis, *(index for index in range(len(shape)) if index != axis)]
+
+
+def reshape(name: str, source: str, found: str, wanted: str) -> str:
+    extents = re.findall(r"(\d+)x", wanted)
+    shape = f"array<i64{':' * bool(extents)} {', '.join(extents)}>"
+    return f'{name} = "qnn.reshape"({source}) {{shape = {shape}}} : ({found}) -> {wanted}'
 
 
 def transpose(name: str, source: str, found: str, permutation: Sequence[int], wanted: str) -> str:
@@ -489,7 +533,7 @@ def test_what_a_rule_accepts_is_computed_for_each_entry_alone(path: Path) -> Non
     for op in operations(path):
         for site in sites(op):
             tried += 1
-            result = batch_of_result(site)
+            blocks, result = site.blocks, batch_of_result(site)
             if isinstance(result, str):
                 assert result.startswith(f"'{op.name}' op must compute each entry of a dynamic batch alone, but ")
                 continue
@@ -497,5 +541,5 @@ def test_what_a_rule_accepts_is_computed_for_each_entry_alone(path: Path) -> Non
                 # What is repeated must be constant: the arguments of this function are not.
                 continue
             accepted += 1
-            check_entries(text(op, site.axes, result), [axis is not None for axis in site.axes], site.batch)
+            check_entries(text(op, site, blocks, result), [axis is not None for axis in site.axes], site.batch)
     assert bool(accepted) == (bool(tried) and path.stem not in DEPENDENT), f"{accepted} of {tried} are accepted"

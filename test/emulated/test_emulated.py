@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from drawn_networks import Network, drawn, in_tiles, literal
 from drawn_vector import module_of
+from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 
 from qdialect.aot.object_file import disassembly, object_code
@@ -27,6 +28,8 @@ TILE_STATES = 0x60000
 # A CPU of each kind, and one that lacks what the kind is named for.
 MODELS = {
     "amxint8": (AMX, "corei7_icelake_u"),
+    # Its own instruction is in products of bfloat16 numbers alone.
+    "avx512bf16": (AMX, "corei7_skylake_x"),
     "avx512vbmi": ("corei7_icelake_u", "corei7_skylake_x"),
     "avx512vnni": ("tigerlake", "corei7_skylake_x"),
     "avx512bw": ("corei7_skylake_x", "corei7_haswell_4770"),
@@ -184,6 +187,25 @@ def test_products_of_signed_bytes_run_where_a_cpu_has_them() -> None:
     with pytest.raises(UndefinedInstructionError):
         # It has AVX-VNNI, but not that of signed bytes.
         assert_same(case, "avxvnniint8", AMX)
+
+
+def test_products_of_bfloat16_numbers_run_where_a_cpu_has_them() -> None:
+    rng = np.random.default_rng(3)
+    weights, data = (rng.normal(size=shape).astype(bfloat16) for shape in ((70, 80), (9, 70)))
+    module = parse(f"""
+    func.func @main(%x: tensor<9x70xi16>) -> tensor<9x80xi32> {{
+      %w = "qnn.constant"() {{value = {literal(weights.astype(np.float32), "f32")}}} : () -> tensor<70x80xf32>
+      %0 = arith.bitcast %x : tensor<9x70xi16> to tensor<9x70xbf16>
+      %1 = arith.extf %0 : tensor<9x70xbf16> to tensor<9x70xf32>
+      %2 = "qnn.f32_matmul"(%1, %w) : (tensor<9x70xf32>, tensor<70x80xf32>) -> tensor<9x80xf32>
+      %3 = arith.bitcast %2 : tensor<9x80xf32> to tensor<9x80xi32>
+      return %3 : tensor<9x80xi32>
+    }}""")
+    case = Case(module, data.view(np.int16))
+    assert "vdpbf16ps" in disassembly(case.code("avx512bf16")[0])
+    assert_same(case, "avx512bf16", AMX)
+    with pytest.raises(UndefinedInstructionError):
+        assert_same(case, "avx512bf16", "corei7_icelake_u")
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -7,7 +7,6 @@ from typing import Any
 
 import onnx
 import pytest
-import tflite
 from cached import kept
 from flatbuffers import Builder
 from onnx import TensorProto, helper
@@ -16,8 +15,8 @@ import qdialect
 from qdialect.cache.store import Store
 from qdialect.cli import compile as compile_command
 from qdialect.frontends.tflite.flatbuffer.reader import metadata
+from qdialect.frontends.tflite.flatbuffer.writer import table, table_vector
 
-SCHEMA: Any = tflite
 ONNX: Any = onnx
 
 __all__ = ["kept"]
@@ -69,30 +68,11 @@ def tflite_model() -> bytes:
     """Metadata alone: a text, a description, and what is no text."""
     builder: Any = Builder(1024)
     contents = {"version": b"1.14.0\0\0", "TFLITE_METADATA": described(), "blob": b"\xff\xfe", "zeros": b"a\0b"}
-    buffers: list[int] = []
-    for content in contents.values():
-        data = builder.CreateByteVector(content)
-        SCHEMA.BufferStart(builder)
-        SCHEMA.BufferAddData(builder, data)
-        buffers.append(SCHEMA.BufferEnd(builder))
-    entries: list[int] = []
-    for index, name in enumerate(contents):
-        text = builder.CreateString(name)
-        SCHEMA.MetadataStart(builder)
-        SCHEMA.MetadataAddName(builder, text)
-        SCHEMA.MetadataAddBuffer(builder, index)
-        entries.append(SCHEMA.MetadataEnd(builder))
-    vectors: list[int] = []
-    for tables in (buffers, entries):
-        builder.StartVector(4, len(tables), 4)
-        for table in reversed(tables):
-            builder.PrependUOffsetTRelative(table)
-        vectors.append(builder.EndVector())
-    SCHEMA.ModelStart(builder)
-    SCHEMA.ModelAddVersion(builder, 3)
-    SCHEMA.ModelAddBuffers(builder, vectors[0])
-    SCHEMA.ModelAddMetadata(builder, vectors[1])
-    builder.Finish(SCHEMA.ModelEnd(builder), b"TFL3")
+    buffers = [table(builder, "Buffer", Data=builder.CreateByteVector(content)) for content in contents.values()]
+    names = [builder.CreateString(name) for name in contents]
+    entries = [table(builder, "Metadata", Name=name, Buffer=index) for index, name in enumerate(names)]
+    held, noted = table_vector(builder, buffers), table_vector(builder, entries)
+    builder.Finish(table(builder, "Model", Version=3, Buffers=held, Metadata=noted), b"TFL3")
     return bytes(builder.Output())
 
 

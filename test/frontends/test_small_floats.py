@@ -288,7 +288,11 @@ node = helper.make_node
 def model_of(*nodes: onnx.NodeProto, given: int = F16, outputs: tuple[int, ...] = (F16,)) -> bytes:
     """A model from ``x`` [6, 8] to ``y`` and the like, with a weight ``w`` and the number ``c``."""
     constants = [numpy_helper.from_array(WEIGHT, "w"), numpy_helper.from_array(np.array(0.37, np.float16), "c")]
-    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip("yz", outputs, strict=False)]
+    constants.append(numpy_helper.from_array(np.array([2]), "axis"))
+    named = zip("yz", outputs, strict=False)
+    results = [
+        helper.make_tensor_value_info(y, kind, None) if kind else onnx.ValueInfoProto(name=y) for y, kind in named
+    ]
     source = helper.make_tensor_value_info("x", given, (6, 8))
     graph = helper.make_graph(list(nodes), "graph", [source], results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
@@ -356,6 +360,15 @@ MODELS = {
         node("Greater", ["m", "c"], ["k"]),
         node("If", ["k"], ["y"], **cast("Any", BRANCHES)),
     ),
+    "scales of a softmax of single elements": model_of(
+        node("Cast", ["x"], ["i"], to=TensorProto.UINT8),
+        node("DequantizeLinear", ["i", "c"], ["d"]),
+        node("Unsqueeze", ["d", "axis"], ["r"]),
+        node("Softmax", ["r"], ["s"]),
+        node("QuantizeLinear", ["s", "c"], ["y"]),
+        outputs=(TensorProto.UINT8,),
+    ),
+    "an output without a type": model_of(node("Mul", ["x", "c"], ["y"]), outputs=(0,)),
     "what ONNX Runtime runs": model_of(
         node("Mul", ["x", "c"], ["a"]), node("ReduceL1", ["w"], ["l"]), node("Det", ["w"], ["d"]),
         node("Mul", ["d", "l"], ["e"]), node("Add", ["a", "e"], ["y"]),

@@ -12,7 +12,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import options
+from tflite_graphs import options, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -55,7 +55,7 @@ class Net(ModelWriter):
         )
         result = self.result()
         kind = tflite.BuiltinOptions.Conv2DOptions
-        self.operator(tflite.BuiltinOperator.CONV_2D, [data, kernel, bias], result, kind, convolution_options)
+        self.operator(tflite.BuiltinOperator.CONV_2D, [data, kernel, bias], result, kind, options(SAME, 1, 1))
         return result
 
     def unsupported(self, data: int) -> int:
@@ -68,16 +68,8 @@ class Net(ModelWriter):
 
     def sum(self, lhs: int, rhs: int) -> int:
         result = self.result()
-        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, tflite.BuiltinOptions.AddOptions, options())
+        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, *options_of("Add"))
         return result
-
-
-def convolution_options(builder: Builder) -> int:
-    tflite.Conv2DOptionsStart(builder)
-    tflite.Conv2DOptionsAddPadding(builder, SAME)
-    tflite.Conv2DOptionsAddStrideW(builder, 1)
-    tflite.Conv2DOptionsAddStrideH(builder, 1)
-    return tflite.Conv2DOptionsEnd(builder)
 
 
 def middle() -> bytes:
@@ -427,7 +419,7 @@ def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -
     scales = Quantization((0.1, 0.2, 0.3, 0.4), (0,) * 4, 3)
     weight = b.constant("w", np.arange(-18, 18, dtype=np.int8).reshape(1, 3, 3, 4), scales)
     table = tflite.BuiltinOptions.DepthwiseConv2DOptions
-    b.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, [x, weight], y, table, depthwise_options)
+    b.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, [x, weight], y, table, options(0, 1, 1, 1))
     b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
     content = b.finish([x], [y, z])
     part = extract(content, [0, 1], [x], [y, z], {}, {})
@@ -439,14 +431,6 @@ def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -
             assert_floats_within(one, other, "sum")
 
 
-def depthwise_options(builder: Builder) -> int:
-    tflite.DepthwiseConv2DOptionsStart(builder)
-    tflite.DepthwiseConv2DOptionsAddStrideW(builder, 1)
-    tflite.DepthwiseConv2DOptionsAddStrideH(builder, 1)
-    tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
-    return tflite.DepthwiseConv2DOptionsEnd(builder)
-
-
 def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) -> None:
     """SVDF of float data with 8-bit time weights stays compiled, however little work it is."""
     b, random = ModelWriter("svdf"), np.random.default_rng(4)
@@ -456,9 +440,7 @@ def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) ->
         for name, shape in (("feature", (4, 8)), ("time", (4, 3)))
     )
     state = b.variable("state", (1, 12), np.float32)
-    b.operator(
-        tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, tflite.BuiltinOptions.SVDFOptions, options(1)
-    )
+    b.operator(tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, *options_of("SVDF", 1))
     b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
     executable = qdialect.compile(saved(tmp_path, b.finish([x], [z])), fallback="framework")
     assert [(region.runner, len(region.nodes)) for region in executable.regions] == [("qdialect", 1), ("LiteRT", 1)]

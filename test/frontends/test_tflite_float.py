@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,8 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import variants_together
-from flatbuffers import Builder
 from numpy.typing import NDArray
-from recurrent_models import table
-from tflite_graphs import Given, Result, both, check_operator, compiled, one_operator
+from tflite_graphs import Given, Result, both, check_operator, compiled, one_operator, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -48,25 +45,6 @@ KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
 
 
-def flags(*entries: bool) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        builder.StartObject(len(entries))
-        for slot, entry in enumerate(entries):
-            builder.PrependBoolSlot(slot, entry, False)
-        return builder.EndObject()
-
-    return write
-
-
-def slope(alpha: float) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        builder.StartObject(1)
-        builder.PrependFloat32Slot(0, alpha, 0.0)
-        return builder.EndObject()
-
-    return write
-
-
 def drawn(seed: int, *shape: int) -> Array:
     return (np.random.default_rng(seed).normal(size=shape) * 3).astype(np.float32)
 
@@ -90,7 +68,7 @@ def test_pairs(kind: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("kind", [KIND.SUM, KIND.MEAN])
 def test_sums_of_long_rows_are_taken_in_order(kind: int) -> None:
     inputs = [drawn(6, 5, 100), np.array([1], np.int32)]
-    found, wanted = both(kind, inputs, (5,), OPTIONS.ReducerOptions, flags(False), constants=1)
+    found, wanted = both(kind, inputs, (5,), *options_of("Reducer", False), constants=1)
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -98,7 +76,7 @@ def test_sums_of_long_rows_are_taken_in_order(kind: int) -> None:
 def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> None:
     writer, rows = ModelWriter("softmax"), drawn(7, 50, columns)
     x, y = (writer.tensor(name, rows.shape, np.float32) for name in "xy")
-    writer.operator(KIND.SOFTMAX, [x], y, OPTIONS.SoftmaxOptions, slope(1.0))
+    writer.operator(KIND.SOFTMAX, [x], y, *options_of("Softmax", 1.0))
     raised = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64)).astype(np.float32)
     total = np.add.accumulate(raised, axis=1, dtype=np.float32)[:, -1:]
     content = writer.finish([x], [y])
@@ -123,7 +101,7 @@ def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> Non
 @pytest.mark.parametrize("constants", [0, 1])
 def test_batch_matmul(lhs: Any, rhs: Any, adjoints: Any, shape: Any, constants: int) -> None:
     inputs = [drawn(4, *lhs), drawn(5, *rhs)]
-    option = OPTIONS.BatchMatMulOptions, flags(*adjoints)
+    option = options_of("BatchMatMul", *adjoints)
     found, wanted = both(KIND.BATCH_MATMUL, inputs, shape, *option, constants=constants)
     np.testing.assert_array_equal(found, wanted)
 
@@ -139,10 +117,8 @@ def normal(*shape: int, seed: int = 0) -> Array:
 
 def windows(padding: int, strides: tuple[int, int, int], dilation: tuple[int, int, int], activation: int = 0) -> Any:
     """Options: padding, strides D, W and H, activation, dilation D, W and H."""
-    numbers = [("Int32", n) for n in (strides[0], strides[2], strides[1])]
-    apart = [("Int32", n) for n in (dilation[0], dilation[2], dilation[1])]
-    fields = [("Int8", padding), *numbers, ("Int8", activation), *apart]
-    return OPTIONS.Conv3DOptions, table(dict(enumerate(fields)), 8)
+    numbers, apart = ((n[0], n[2], n[1]) for n in (strides, dilation))
+    return options_of("Conv3D", padding, *numbers, activation, *apart)
 
 
 CONVOLUTIONS = [
@@ -192,18 +168,12 @@ def test_l2_normalization(shape: tuple[int, ...]) -> None:
     data = normal(*shape)
     if len(shape) > 1:
         data[0], data[1] = 0, data[1] * 1e-9
-    check_operator(
-        KIND.L2_NORMALIZATION,
-        [Given(data)],
-        [Result(shape, np.float32)],
-        (OPTIONS.L2NormOptions, table({}, 1)),
-    )
+    check_operator(KIND.L2_NORMALIZATION, [Given(data)], [Result(shape, np.float32)], options_of("L2Norm"))
 
 
 @pytest.mark.parametrize(("kernel", "padding", "shape"), [(3, SAME, (1, 4, 4, 5)), (2, VALID, (1, 3, 3, 5))])
 def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
-    numbers = [("Int8", padding), *(("Int32", n) for n in (2, 2, kernel, kernel)), ("Int8", 0)]
-    option = OPTIONS.Pool2DOptions, table(dict(enumerate(numbers)), 6)
+    option = options_of("Pool2D", padding, 2, 2, kernel, kernel)
     check_operator(KIND.L2_POOL_2D, [Given(normal(1, 7, 7, 5))], [Result(shape, np.float32)], option)
 
 
@@ -214,8 +184,7 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
 )
 def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
     """As LiteRT's default kernel has it; the reference kernel leaves out the last of the neighbours."""
-    numbers = [("Int32", radius), *(("Float32", number) for number in (bias, alpha, beta))]
-    option = OPTIONS.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
+    option = options_of("LocalResponseNormalization", radius, bias, alpha, beta)
     data = normal(2, 3, 2, channels)
     content = one_operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option)
     module, (wanted,) = import_tflite(content), frameworks.load_litert(content, 1, is_reference=False)([data])
@@ -226,20 +195,6 @@ def test_local_response_normalization(radius: int, channels: int, bias: float, a
 # Float32 pools and transposed convolutions of .tflite files, compared with LiteRT's reference kernels.
 
 ACTIVATION, PADDING = tflite.ActivationFunctionType, tflite.Padding
-
-
-def pool_options(padding: int, kernel: tuple[int, int], strides: tuple[int, int], activation: int = 0) -> Any:
-    def write(builder: Builder) -> int:
-        tflite.Pool2DOptionsStart(builder)
-        tflite.Pool2DOptionsAddPadding(builder, padding)
-        tflite.Pool2DOptionsAddFilterHeight(builder, kernel[0])
-        tflite.Pool2DOptionsAddFilterWidth(builder, kernel[1])
-        tflite.Pool2DOptionsAddStrideH(builder, strides[0])
-        tflite.Pool2DOptionsAddStrideW(builder, strides[1])
-        tflite.Pool2DOptionsAddFusedActivationFunction(builder, activation)
-        return tflite.Pool2DOptionsEnd(builder)
-
-    return write
 
 
 @pytest.mark.parametrize("kind", [KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D])
@@ -253,28 +208,16 @@ def pool_options(padding: int, kernel: tuple[int, int], strides: tuple[int, int]
     ],
 )
 def test_pools(kind: int, padding: int, kernel: Any, strides: Any, shape: Any, activation: int) -> None:
-    options = OPTIONS.Pool2DOptions, pool_options(padding, kernel, strides, activation)
-    found, wanted = both(kind, [drawn(1, 2, 7, 7, 5)], shape, *options)
+    option = options_of("Pool2D", padding, *strides[::-1], *kernel[::-1], activation)
+    found, wanted = both(kind, [drawn(1, 2, 7, 7, 5)], shape, *option)
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_pools_larger_than_memory_are_refused() -> None:
-    options = OPTIONS.Pool2DOptions, pool_options(PADDING.SAME, (2**30, 2**30), (1, 1))
+    option = options_of("Pool2D", PADDING.SAME, 1, 1, 2**30, 2**30)
     for kind in (KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D):
         with pytest.raises(ImportModelError):
-            both(kind, [drawn(1, 1, 3, 3, 2)], (1, 3, 3, 2), *options)
-
-
-def transposed(padding: int, strides: tuple[int, int], activation: int) -> Any:
-    def write(builder: Builder) -> int:
-        builder.StartObject(4)
-        builder.PrependInt8Slot(0, padding, 0)
-        builder.PrependInt32Slot(1, strides[1], 0)
-        builder.PrependInt32Slot(2, strides[0], 0)
-        builder.PrependInt8Slot(3, activation, 0)
-        return builder.EndObject()
-
-    return write
+            both(kind, [drawn(1, 1, 3, 3, 2)], (1, 3, 3, 2), *option)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +238,7 @@ def test_transposed_convolutions_of_images(
     """Outputs larger than the full extent too."""
     weight, data = drawn(2, 3, *kernel, 4), drawn(3, 2, 4, 5, 4)
     bias = [drawn(4, 3)] if has_bias else []
-    option = OPTIONS.TransposeConvOptions, transposed(padding, strides, activation)
+    option = options_of("TransposeConv", padding, *strides[::-1], activation)
     inputs, names = [data, np.array(shape, np.int32), weight, *bias], [1, 2, 0, *([3] if has_bias else [])]
     found, wanted = both(KIND.TRANSPOSE_CONV, inputs, shape, *option, constants=len(inputs) - 1, order=names)
     np.testing.assert_array_equal(found, wanted)

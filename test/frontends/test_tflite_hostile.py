@@ -11,25 +11,17 @@ import tflite
 from bounds import deadline, memory_at_most
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from recurrent_models import table
-from tflite_graphs import HALF, Array, Given, Result, check_operator, i32, one_operator, options
+from tflite_graphs import HALF, Array, Given, Result, check_operator, i32, one_operator, options, options_of
 
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
-from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, table, table_vector
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
 CODE, KIND = tflite.BuiltinOperator, tflite.BuiltinOptions
 Operand = tuple[int, ...] | NDArray[Any]
 """The shape of an input, or a constant."""
-
-
-def vector(builder: Builder, offsets: Sequence[int]) -> int:
-    builder.StartVector(4, len(offsets), 4)
-    for offset in reversed(offsets):
-        builder.PrependUOffsetTRelative(offset)
-    return builder.EndVector()
 
 
 def integers(builder: Builder, values: Sequence[int]) -> int:
@@ -43,47 +35,17 @@ def assembled(
     b = Builder(1024)
     data = b.CreateByteVector(bytes(content))
     name, shape = b.CreateString("t"), integers(b, [content])
-    quantization = None
-    if scales:
-        factors = b.CreateNumpyVector(np.full(scales, 0.5, np.float32))
-        tflite.QuantizationParametersStart(b)
-        tflite.QuantizationParametersAddScale(b, factors)
-        quantization = tflite.QuantizationParametersEnd(b)
-    buffers: list[int] = []
-    for held in (None, data):
-        tflite.BufferStart(b)
-        if held is not None:
-            tflite.BufferAddData(b, held)
-        buffers.append(tflite.BufferEnd(b))
-    tflite.TensorStart(b)
-    tflite.TensorAddShape(b, shape)
-    tflite.TensorAddType(b, tflite.TensorType.INT8)
-    tflite.TensorAddBuffer(b, 0 if empty else 1)
-    tflite.TensorAddName(b, name)
-    if quantization is not None:
-        tflite.TensorAddQuantization(b, quantization)
-    tensor = tflite.TensorEnd(b)
+    factors = b.CreateNumpyVector(np.full(scales, 0.5, np.float32)) if scales else None
+    quantization = None if factors is None else table(b, "QuantizationParameters", Scale=factors)
+    buffers = [table(b, "Buffer", Data=held) for held in (None, data)]
+    known = {"Shape": shape, "Type": tflite.TensorType.INT8, "Buffer": 0 if empty else 1, "Name": name}
+    tensor = table(b, "Tensor", **known, Quantization=quantization)
     many, one = integers(b, [0] * inputs), integers(b, [0])
-    tflite.OperatorStart(b)
-    tflite.OperatorAddInputs(b, many)
-    tflite.OperatorAddOutputs(b, many)
-    operator = tflite.OperatorEnd(b)
-    listed, nodes = vector(b, [tensor] * tensors), vector(b, [operator] * operators)
-    tflite.SubGraphStart(b)
-    tflite.SubGraphAddTensors(b, listed)
-    tflite.SubGraphAddInputs(b, one)
-    tflite.SubGraphAddOutputs(b, one)
-    tflite.SubGraphAddOperators(b, nodes)
-    graphs = vector(b, [tflite.SubGraphEnd(b)])
-    tflite.OperatorCodeStart(b)
-    quantized = vector(b, [tflite.OperatorCodeEnd(b)])
-    held = vector(b, buffers)
-    tflite.ModelStart(b)
-    tflite.ModelAddVersion(b, 3)
-    tflite.ModelAddOperatorCodes(b, quantized)
-    tflite.ModelAddSubgraphs(b, graphs)
-    tflite.ModelAddBuffers(b, held)
-    b.Finish(tflite.ModelEnd(b), b"TFL3")
+    operator = table(b, "Operator", Inputs=many, Outputs=many)
+    listed, nodes = table_vector(b, [tensor] * tensors), table_vector(b, [operator] * operators)
+    graphs = table_vector(b, [table(b, "SubGraph", Tensors=listed, Inputs=one, Outputs=one, Operators=nodes)])
+    kinds, held = table_vector(b, [table(b, "OperatorCode")]), table_vector(b, buffers)
+    b.Finish(table(b, "Model", Version=3, OperatorCodes=kinds, Subgraphs=graphs, Buffers=held), b"TFL3")
     return bytes(b.Output())
 
 
@@ -117,7 +79,7 @@ def test_indices_that_many_nodes_name_stay_in_the_budget() -> None:
     indices = writer.constant("indices", i32([1] * 2**19))
     outputs = [writer.tensor(f"y{i}", (2**19,), np.int8, HALF) for i in range(64)]
     for y in outputs:
-        writer.operator(CODE.GATHER, [x, indices], y, KIND.GatherOptions, options(0, 0))
+        writer.operator(CODE.GATHER, [x, indices], y, *options_of("Gather", 0, 0))
     assert "are left for 524288 indices" in message_of(lambda: import_tflite(writer.finish([x], outputs)))
 
 
@@ -240,7 +202,7 @@ def test_scales_by_channel_go_down_to_zero() -> None:
     scales = Quantization((0.5, 1e-30, 1e-38), (0, 0, 0), 0)
     w = writer.constant("w", np.ones((3, 1, 1, 4), np.int8), scales)
     y = writer.tensor("y", (1, 2, 2, 3), np.int8, HALF)
-    writer.operator(CODE.CONV_2D, [x, w], y, KIND.Conv2DOptions, options(0, 1, 1))
+    writer.operator(CODE.CONV_2D, [x, w], y, *options_of("Conv2D", 0, 1, 1))
     module = import_tflite(writer.finish([x], [y]))
     (result,) = interpreter.run(module, [np.full((1, 2, 2, 4), 7, np.int8)])
     assert result[0, 0, 0].tolist() == [11, 3, 3]
@@ -272,13 +234,13 @@ def _scores(scale: float) -> list[Given]:
 
 
 def test_products_vanish_beside_the_scale() -> None:
-    option = KIND.MulOptions, table({}, 0)
+    option = options_of("Mul")
     (found,) = check_operator(CODE.MUL, _scores(0.092), [Result((3, 20), np.int8, WIDE)], option)
     assert np.all(found == 127)
 
 
 def test_products_that_do_not_vanish_are_refused() -> None:
-    content = one_operator(CODE.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], (KIND.MulOptions, table({}, 0)))
+    content = one_operator(CODE.MUL, _scores(1e3), [Result((3, 20), np.int8, WIDE)], options_of("Mul"))
     with pytest.raises(ImportModelError, match=r"output scale must be in \[2\^-60, 2\^30\], but got 9\."):
         import_tflite(content)
 
@@ -286,14 +248,8 @@ def test_products_that_do_not_vanish_are_refused() -> None:
 def test_choices() -> None:
     condition = Given(drawn(3, 3, 20) > 0)
     sides = [Given(drawn(seed, *shape), quantization=WIDE) for seed, shape in ((4, (3, 20)), (5, (1, 20)))]
-    option = KIND.SelectV2Options, table({}, 0)
+    option = options_of("SelectV2")
     check_operator(CODE.SELECT_V2, [condition, *sides], [Result((3, 20), np.int8, WIDE)], option)
-
-
-def _beta(builder: Any) -> int:
-    tflite.SoftmaxOptionsStart(builder)
-    tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-    return tflite.SoftmaxOptionsEnd(builder)
 
 
 @pytest.mark.parametrize("scale", [1e10, 9.3e35])
@@ -301,4 +257,4 @@ def test_shares_of_masked_scores(scale: float) -> None:
     """The largest of a row has all, and equal ones have as much."""
     values = np.where(drawn(6, 5, 20) > 0, 127, drawn(7, 5, 20)).astype(np.int8)
     given = Given(values, quantization=Quantization((scale,), (127,)))
-    check_operator(CODE.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], (KIND.SoftmaxOptions, _beta))
+    check_operator(CODE.SOFTMAX, [given], [Result((5, 20), np.int8, SHARES)], options_of("Softmax", 1.0))

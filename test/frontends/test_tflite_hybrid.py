@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import check_compiled, variants_together
-from flatbuffers import Builder
 from numpy.typing import NDArray
-from recurrent_models import Lstm, Svdf, table
-from tflite_graphs import Given, Option, Result, one_operator, reference
+from recurrent_models import Lstm, Svdf
+from tflite_graphs import Given, Option, Result, one_operator, options, options_of, reference
 from tolerances import assert_floats_within
 
 import qdialect
@@ -56,22 +55,12 @@ def check(content: bytes, *inputs: Array) -> None:
     check_compiled(module, "host", [inputs], [[wanted]])
 
 
-def dense_options(is_asymmetric: bool, activation: int = 0) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        builder.StartObject(4)
-        builder.PrependInt8Slot(0, activation, 0)
-        builder.PrependBoolSlot(3, is_asymmetric, False)
-        return builder.EndObject()
-
-    return write
-
-
 def dense(rows: int, is_asymmetric: bool, scales: int = 5, has_bias: bool = True, activation: int = 0) -> bytes:
     writer = ModelWriter("fully connected")
     x, weight = writer.tensor("x", (rows, 37), np.float32), quantized_weight(writer, (5, 37), 0, scales)
     inputs = [x, weight, *([writer.constant("bias", drawn(1, 5))] if has_bias else [])]
     y = writer.tensor("y", (rows, 5), np.float32)
-    option = OPTIONS.FullyConnectedOptions, dense_options(is_asymmetric, activation)
+    option = options_of("FullyConnected", activation, 0, 0, is_asymmetric)
     writer.operator(KIND.FULLY_CONNECTED, inputs, y, *option)
     return writer.finish([x], [y])
 
@@ -95,14 +84,9 @@ def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
     check(dense(6, is_asymmetric), x)
 
 
-def adjoint_options(builder: Builder) -> int:
-    builder.StartObject(3)
-    return builder.EndObject()
-
-
 _WEIGHT_ONLY = {
-    KIND.FULLY_CONNECTED: ((5, 37), 0, 5, (OPTIONS.FullyConnectedOptions, dense_options(False, RELU))),
-    KIND.BATCH_MATMUL: ((1, 37, 5), 2, 1, (OPTIONS.BatchMatMulOptions, adjoint_options)),
+    KIND.FULLY_CONNECTED: ((5, 37), 0, 5, options_of("FullyConnected", RELU)),
+    KIND.BATCH_MATMUL: ((1, 37, 5), 2, 1, options_of("BatchMatMul")),
 }
 
 
@@ -174,23 +158,6 @@ def test_what_is_no_number(is_asymmetric: bool) -> None:
     check(dense(4, is_asymmetric), x)
 
 
-def window_options(stride: int, padding: int, slots: int, dilation: int = 1) -> Callable[[Builder], int]:
-    """Of CONV_2D, whose activation is field 3, or DEPTHWISE_CONV_2D with the multiplier before it."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(slots)
-        builder.PrependInt8Slot(0, padding, 0)
-        builder.PrependInt32Slot(1, stride, 0)
-        builder.PrependInt32Slot(2, stride, 0)
-        if slots == 7:
-            builder.PrependInt32Slot(3, 1, 0)
-        for slot in (slots - 2, slots - 1):
-            builder.PrependInt32Slot(slot, dilation, 1)
-        return builder.EndObject()
-
-    return write
-
-
 def convolution(
     kind: int,
     batch: int,
@@ -208,8 +175,9 @@ def convolution(
     size = [-(-(extent if padding == 0 else extent - width + 1) // stride) for extent in (9, 7)]
     y = writer.tensor("y", (batch, *size, channels), np.float32)
     table = OPTIONS.DepthwiseConv2DOptions if is_depthwise else OPTIONS.Conv2DOptions
+    option = options(padding, stride, stride, *[1] * is_depthwise, 0, 1, 1)
     inputs = [x, weight, writer.constant("bias", drawn(1, channels))]
-    writer.operator(kind, inputs, y, table, window_options(stride, padding, 7 if is_depthwise else 6))
+    writer.operator(kind, inputs, y, table, option)
     return writer.finish([x], [y])
 
 
@@ -239,21 +207,11 @@ def test_a_depthwise_convolution_of_one_scale_is_refused() -> None:
     assert "weight must have a scale for each of 6 channels, but got 1" in caught.value.render()
 
 
-def matrix_options(is_transposed: bool, is_asymmetric: bool) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        builder.StartObject(3)
-        builder.PrependBoolSlot(1, is_transposed, False)
-        builder.PrependBoolSlot(2, is_asymmetric, False)
-        return builder.EndObject()
-
-    return write
-
-
 def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, scales: int = 1) -> bytes:
     writer, axis = ModelWriter("matrix product"), len(shape) - (2 if is_transposed else 1)
     x, weight = writer.tensor("x", (2, 4, 16), np.float32), quantized_weight(writer, shape, axis, scales)
     y = writer.tensor("y", (2, 4, 5), np.float32)
-    option = OPTIONS.BatchMatMulOptions, matrix_options(is_transposed, is_asymmetric)
+    option = options_of("BatchMatMul", 0, is_transposed, is_asymmetric)
     writer.operator(KIND.BATCH_MATMUL, [x, weight], y, *option)
     return writer.finish([x], [y])
 
@@ -301,7 +259,7 @@ def test_weights_alone(axis: int | None, dtype: Any) -> None:
     x, y = writer.tensor("x", (3, 37), np.float32), writer.tensor("y", (3, 5), np.float32)
     weight = writer.tensor("w", (5, 37), np.float32)
     writer.operator(KIND.DEQUANTIZE, [narrow], weight)
-    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, OPTIONS.FullyConnectedOptions, dense_options(False))
+    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, *options_of("FullyConnected", False))
     check(writer.finish([x], [y]), drawn(8, 3, 37))
 
 
@@ -446,15 +404,6 @@ def test_a_rescale_of_16_bits_is_left() -> None:
 ROWS, DEPTH, COLUMNS = 40, 16, 40
 
 
-def adjoint(is_transposed: bool) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        builder.StartObject(3)
-        builder.PrependBoolSlot(1, is_transposed, False)
-        return builder.EndObject()
-
-    return write
-
-
 def run_time_product(
     shape: tuple[int, ...], *, is_constant: bool, is_transposed: bool = False, zero_point: int = -7
 ) -> bytes:
@@ -467,7 +416,7 @@ def run_time_product(
         rhs = writer.tensor("b", shape, np.int8, Quantization((0.017,), (zero_point,)))
     result = writer.tensor("y", (2, ROWS, COLUMNS), np.int8, Quantization((0.1862,), (5,)))
     kind = tflite.BuiltinOptions.BatchMatMulOptions
-    writer.operator(tflite.BuiltinOperator.BATCH_MATMUL, [lhs, rhs], result, kind, adjoint(is_transposed))
+    writer.operator(tflite.BuiltinOperator.BATCH_MATMUL, [lhs, rhs], result, kind, options(0, is_transposed))
     return writer.finish([lhs] if is_constant else [lhs, rhs], [result])
 
 
@@ -511,12 +460,6 @@ def test_recurrent_operators_are_the_reference_kernels(model: Lstm | Svdf) -> No
     assert differences(content, samples_of(content, 8)) == 0
 
 
-def keeps_dimensions(builder: Builder) -> int:
-    builder.StartObject(1)
-    builder.PrependBoolSlot(0, True, False)
-    return builder.EndObject()
-
-
 def mean(dtype: type[np.generic], scales: tuple[float, float], points: tuple[int, int]) -> bytes:
     writer, shape = ModelWriter("mean"), (1, 7, 7, 576)
     before, after = (Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True))
@@ -524,7 +467,7 @@ def mean(dtype: type[np.generic], scales: tuple[float, float], points: tuple[int
     axes = writer.constant("axes", np.array([1, 2], np.int32))
     result = writer.tensor("y", (shape[0], 1, 1, shape[3]), dtype, after)
     kind = tflite.BuiltinOptions.ReducerOptions
-    writer.operator(tflite.BuiltinOperator.MEAN, [data, axes], result, kind, keeps_dimensions)
+    writer.operator(tflite.BuiltinOperator.MEAN, [data, axes], result, kind, options(True))
     return writer.finish([data], [result])
 
 
@@ -580,7 +523,7 @@ def test_sums_over_axes(scales: tuple[float, float], dtype: type[np.generic]) ->
     known = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
     axes = Given(np.array([1], np.int32), is_constant=True)
     inputs = [Given(drawn_bytes(dtype, 700, 7), quantization=known[0]), axes]
-    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), (OPTIONS.ReducerOptions, table({}, 1)))
+    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), options_of("Reducer"))
 
 
 @variants_together
@@ -592,4 +535,4 @@ def test_dense_products_of_run_time_weights(scale: float, weight_point: int, dty
     data = Given(drawn_bytes(dtype, 90, 37), quantization=Quantization((0.02,), (3,)))
     weight = Given(drawn_bytes(dtype, 19, 37), quantization=Quantization((0.01,), (weight_point,)))
     output = Result((90, 19), dtype, Quantization((scale,), (7,)))
-    delegated(KIND.FULLY_CONNECTED, [data, weight], output, (OPTIONS.FullyConnectedOptions, table({}, 1)))
+    delegated(KIND.FULLY_CONNECTED, [data, weight], output, options_of("FullyConnected"))

@@ -27,7 +27,7 @@ from i16_nodes import (
     message_of,
     q,
 )
-from tflite_graphs import i32, options
+from tflite_graphs import i32, options_of
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
@@ -82,7 +82,7 @@ def test_sums_of_scales_that_are_powers_of_two(kind: int, table: str, scales: tu
 @pytest.mark.parametrize("number", range(4))
 def test_products(number: int, scales: tuple[float, ...]) -> None:
     (lhs, rhs), activation = SHAPES[number], (0, RELU6)[(number + (scales[0] < 0.5)) % 2]
-    option = OPTIONS.MulOptions, options(activation)
+    option = options_of("Mul", activation)
     shape, arrays = np.broadcast_shapes(lhs, rhs), [drawn(lhs), drawn(rhs, seed=1)]
     check(Node(KIND.MUL, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
 
@@ -102,7 +102,7 @@ def test_comparisons(kind: int) -> None:
 
 def test_a_selection_along_the_first_dimension() -> None:
     arrays = [np.array([True, False, True]), drawn((3, 19)), drawn((3, 19), seed=1)]
-    check(Node(KIND.SELECT, arrays, [None, q(0.1), q(0.2)], q(0.1), (3, 19), (OPTIONS.SelectOptions, options())))
+    check(Node(KIND.SELECT, arrays, [None, q(0.1), q(0.2)], q(0.1), (3, 19), options_of("Select")))
 
 
 @variants_together
@@ -110,9 +110,7 @@ def test_a_selection_along_the_first_dimension() -> None:
 def test_sums_over_axes(scales: tuple[float, float]) -> None:
     """LiteRT's own kernel, as its reference kernel sums up words in 8 bits."""
     data = (drawn((300, 7)).astype(np.int32) // 60).astype(np.int16)
-    node = Node(
-        KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), (OPTIONS.ReducerOptions, options()), (1,)
-    )
+    node = Node(KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), options_of("Reducer"), (1,))
     wanted = frameworks.load_litert(node.content(), 1, is_reference=False)([data])
     module = import_tflite(node.content())
     np.testing.assert_array_equal(interpreter.run(module, [data])[0], wanted[0])
@@ -125,7 +123,7 @@ def test_squared_differences(scales: tuple[float, float, float]) -> None:
     """LiteRT has no kernel of words: results are within two steps of the numbers, which are saturated."""
     arrays = [drawn((3, 70)), drawn((1, 70), seed=1)]
     known = [q(scales[0]), q(scales[1])]
-    option = (OPTIONS.SquaredDifferenceOptions, options())
+    option = options_of("SquaredDifference")
     module = import_tflite(Node(KIND.SQUARED_DIFFERENCE, arrays, known, q(scales[2]), (3, 70), option).content())
     found = interpreter.run(module, arrays)[0]
     exact = np.square(arrays[0] * scales[0] - arrays[1] * scales[1]) / scales[2]
@@ -154,8 +152,8 @@ UNARY: list[tuple[int, float, float, Any]] = [
     (KIND.EXP, 3e-4, 0.6, ()),
     (KIND.LOG, 1e-3, 2e-4, ()),
     (KIND.LOG, 0.1, 3e-4, ()),
-    (KIND.GELU, 2e-4, 2.1e-4, (OPTIONS.GeluOptions, options(0))),
-    (KIND.GELU, 1e-3, 9e-4, (OPTIONS.GeluOptions, options(1))),
+    (KIND.GELU, 2e-4, 2.1e-4, options_of("Gelu", 0)),
+    (KIND.GELU, 1e-3, 9e-4, options_of("Gelu", 1)),
     (KIND.LOGISTIC, 2.0**-12, 2.0**-15, ()),
     (KIND.LOGISTIC, 1e-4, 2.0**-15, ()),
     (KIND.LOGISTIC, 3.7e-4, 2.0**-15, ()),
@@ -177,12 +175,7 @@ def test_functions_of_every_value(kind: int, scale: float, output: float, option
 @variants_together
 @pytest.mark.parametrize("alpha", [0.1, 0.0, -0.3, 1.5])
 def test_leaky_relu_of_every_value(alpha: float) -> None:
-    def write(builder: Builder) -> int:
-        tflite.LeakyReluOptionsStart(builder)
-        tflite.LeakyReluOptionsAddAlpha(builder, alpha)
-        return tflite.LeakyReluOptionsEnd(builder)
-
-    option = OPTIONS.LeakyReluOptions, write
+    option = options_of("LeakyRelu", alpha)
     check(Node(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option))
 
 
@@ -205,7 +198,7 @@ POOLS: list[tuple[Shape, Any, Any, int]] = [
 @pytest.mark.parametrize("activation", [0, RELU6])
 @pytest.mark.parametrize(("data", "kernel", "strides", "padding"), POOLS)
 def test_pools(kind: int, data: Shape, kernel: Any, strides: Any, padding: int, activation: int) -> None:
-    option = OPTIONS.Pool2DOptions, options(padding, strides[1], strides[0], kernel[1], kernel[0], activation)
+    option = options_of("Pool2D", padding, strides[1], strides[0], kernel[1], kernel[0], activation)
     size = extents(data, kernel, padding, strides, (1, 1))
     check(Node(kind, [drawn(data)], [q(0.001)], q(0.001), (data[0], *size, data[3]), option))
 
@@ -217,7 +210,7 @@ def test_reductions(axes: Shape, keep: int) -> None:
     data = drawn((2, 5, 7, 19))
     positive = [axis % 4 for axis in axes]
     shape = tuple(1 if i in positive else n for i, n in enumerate(data.shape) if keep or i not in positive)
-    option = OPTIONS.ReducerOptions, options(keep)
+    option = options_of("Reducer", keep)
     for scale in (0.0037, 0.003):
         check(Node(KIND.MEAN, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,)))
     for kind in (KIND.REDUCE_MAX, KIND.REDUCE_MIN):
@@ -228,12 +221,7 @@ def test_reductions(axes: Shape, keep: int) -> None:
 @pytest.mark.parametrize("shape", [(7, 10), (1, 2, 3, 67), (5, 1), (1, 1000)])
 @pytest.mark.parametrize(("scale", "beta"), [(0.003, 1.0), (1e-4, 1.0), (0.1, 0.5), (2.0**-12, 2.0)])
 def test_softmax(shape: Shape, scale: float, beta: float) -> None:
-    def write(builder: Builder) -> int:
-        tflite.SoftmaxOptionsStart(builder)
-        tflite.SoftmaxOptionsAddBeta(builder, beta)
-        return tflite.SoftmaxOptionsEnd(builder)
-
-    option = OPTIONS.SoftmaxOptions, write
+    option = options_of("Softmax", beta)
     for data in (drawn(shape), np.full(shape, HIGH, np.int16)):
         check(Node(KIND.SOFTMAX, [data], [q(scale)], q(2.0**-15), shape, option))
 
@@ -278,13 +266,13 @@ def test_between_floats_and_16_bits() -> None:
 
 def test_zero_points_are_refused() -> None:
     odd = Quantization((0.1,), (3,))
-    node = Node(KIND.MUL, [drawn((3,)), drawn((3,))], [odd, q(0.1)], q(0.1), (3,), (OPTIONS.MulOptions, options(0)))
+    node = Node(KIND.MUL, [drawn((3,)), drawn((3,))], [odd, q(0.1)], q(0.1), (3,), options_of("Mul", 0))
     assert "input zero point must be 0, but got 3" in message_of(node)
 
 
 def test_what_the_framework_lacks_is_refused() -> None:
     x, w = drawn((1, 4, 4, 3)), drawn((1, 3, 3, 3), np.int8)
-    option = OPTIONS.DepthwiseConv2DOptions, options(SAME, 1, 1, 1, 0, 1, 1)
+    option = options_of("DepthwiseConv2D", SAME, 1, 1, 1, 0, 1, 1)
     arrays = [x, w, np.zeros(3, np.int32)]
     node = Node(KIND.DEPTHWISE_CONV_2D, arrays, [q(0.1), q(0.1, axis=3), q(0.01)], q(0.1), (1, 4, 4, 3), option, (1, 2))
     assert "bias must be i64, but got i32" in message_of(node)
@@ -323,7 +311,7 @@ def test_convolutions(number: int, per_channel: bool, bias: Any) -> None:
     size = extents(data, weight[1:3], padding, strides, dilation)
     output = (2.0**-6) * np.sqrt(np.prod(weight[1:]))
     entries = padding, strides[1], strides[0], activation, dilation[1], dilation[0], BIAS_TYPES[bias]
-    option = OPTIONS.Conv2DOptions, options(*entries)
+    option = options_of("Conv2D", *entries)
     parameters = [q(0.003), q(*scales), q(*(0.003 * s for s in scales))]
     shape = (data[0], *size, weight[0])
     check(Node(KIND.CONV_2D, [x, w, b], parameters, q(float(output)), shape, option, (1, 2)))
@@ -345,7 +333,7 @@ def test_depthwise_convolutions(data: Shape, weight: Shape, padding: int, stride
     scales = np.random.default_rng(3).uniform(0.001, 0.01, channels).tolist()
     size = extents(data, weight[1:3], padding, strides, dilation)
     entries = padding, strides[1], strides[0], channels // data[3], RELU6, dilation[1], dilation[0]
-    option = OPTIONS.DepthwiseConv2DOptions, options(*entries)
+    option = options_of("DepthwiseConv2D", *entries)
     parameters = [q(0.003), q(*scales, axis=3), q(*(0.003 * s for s in scales))]
     shape = (data[0], *size, channels)
     check(Node(KIND.DEPTHWISE_CONV_2D, [x, w, b], parameters, q(0.02), shape, option, (1, 2)))
@@ -370,7 +358,7 @@ def test_transposed_convolutions(
     x, w = drawn(data), drawn(weight, np.int8, 1)
     scales = np.random.default_rng(3).uniform(0.001, 0.01, weight[0]).tolist()
     entries = padding, strides[1], strides[0], 0, BIAS_TYPES.get(bias, 0)
-    option = OPTIONS.TransposeConvOptions, options(*entries)
+    option = options_of("TransposeConv", *entries)
     arrays: list[Array] = [i32(shape), w, x >> 3]
     parameters: list[Quantization | None] = [None, q(*scales), q(0.003)]
     if bias is not None:
@@ -387,7 +375,7 @@ def test_transposed_convolutions(
 def test_fully_connected(rows: int, depth: int, channels: int, per_channel: bool, bias: Any) -> None:
     x, w = drawn((rows, depth)), drawn((channels, depth), np.int8, 1)
     scales = np.random.default_rng(3).uniform(0.001, 0.01, channels if per_channel else 1).tolist()
-    option = OPTIONS.FullyConnectedOptions, options(RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
+    option = options_of("FullyConnected", RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
     arrays, parameters = [x >> 4, w], [q(0.003), q(*scales)]
     if bias is not None:
         arrays.append(np.random.default_rng(2).integers(-(2**20), 2**20, channels).astype(bias))
@@ -405,7 +393,7 @@ def test_fully_connected_with_words_for_weights(
 ) -> None:
     x, w = drawn((rows, depth)), drawn((channels, depth), np.int16, 1)
     scales = np.random.default_rng(3).uniform(0.001, 0.01, channels if per_channel else 1).tolist()
-    option = OPTIONS.FullyConnectedOptions, options(RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
+    option = options_of("FullyConnected", RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
     arrays, parameters = [x, w], [q(0.003), q(*scales)]
     if bias is not None:
         arrays.append(np.random.default_rng(2).integers(-(2**30), 2**30, channels).astype(bias))
@@ -427,9 +415,6 @@ MATRICES: list[tuple[Shape, Shape, bool, bool]] = [
 @pytest.mark.parametrize(("lhs", "rhs", "adj_x", "adj_y"), MATRICES)
 def test_batch_matmul(lhs: Shape, rhs: Shape, adj_x: bool, adj_y: bool, constants: Any, right: Any) -> None:
     shape = (lhs[0], lhs[2] if adj_x else lhs[1], rhs[1] if adj_y else rhs[2])
-    arrays, option = (
-        [drawn(lhs) >> 2, drawn(rhs, right, 1)],
-        (OPTIONS.BatchMatMulOptions, options(int(adj_x), int(adj_y))),
-    )
+    arrays, option = ([drawn(lhs) >> 2, drawn(rhs, right, 1)], options_of("BatchMatMul", int(adj_x), int(adj_y)))
     scale = 0.01 if right is np.int8 else 1.7
     check(Node(KIND.BATCH_MATMUL, arrays, [q(0.003), q(0.007)], q(scale), shape, option, constants))

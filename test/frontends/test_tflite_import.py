@@ -1,14 +1,13 @@
 """What an imported module looks like, what the importer refuses and how it says so."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tflite
-from flatbuffers import Builder
 from numpy.typing import NDArray
+from tflite_graphs import options, options_of
 
 from qdialect.dialect import ClipOp
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer
@@ -34,20 +33,6 @@ def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def add_options(activation: int) -> Callable[[Builder], int]:
-    def write(builder: Builder) -> int:
-        tflite.AddOptionsStart(builder)
-        tflite.AddOptionsAddFusedActivationFunction(builder, activation)
-        return tflite.AddOptionsEnd(builder)
-
-    return write
-
-
-def fully_connected_options(builder: Builder) -> int:
-    tflite.FullyConnectedOptionsStart(builder)
-    return tflite.FullyConnectedOptionsEnd(builder)
-
-
 def fully_connected(dtype: type[np.generic], output_scale: float, bias: list[int]) -> bytes:
     """A layer whose weights are zero: its accumulators are its bias."""
     writer, n = ModelWriter("dense"), len(bias)
@@ -56,7 +41,7 @@ def fully_connected(dtype: type[np.generic], output_scale: float, bias: list[int
     b = writer.constant("b", np.array(bias, dtype=np.int32), Quantization((1.0,), (0,)))
     y = writer.tensor("y", (1, n), dtype, Quantization((output_scale,), (3,)))
     inputs, kind = [x, weight, b], OPTIONS.FullyConnectedOptions
-    writer.operator(OPERATOR.FULLY_CONNECTED, inputs, y, kind, fully_connected_options)
+    writer.operator(OPERATOR.FULLY_CONNECTED, inputs, y, kind, options())
     return writer.finish([x], [y])
 
 
@@ -65,7 +50,7 @@ def added(activation: int, quantization: Quantization = HALF, rhs: NDArray[np.in
     x = writer.tensor("x", (1, 4), np.int8, quantization)
     other = x if rhs is None else writer.constant("c", rhs, quantization)
     y = writer.tensor("y", (1, 4), np.int8, quantization)
-    writer.operator(OPERATOR.ADD, [x, other], y, OPTIONS.AddOptions, add_options(activation))
+    writer.operator(OPERATOR.ADD, [x, other], y, *options_of("Add", activation))
     return writer.finish([x], [y])
 
 
@@ -159,7 +144,7 @@ def test_everything_unsupported_is_named_at_once() -> None:
     y, z = writer.tensor("y", (1, 4), np.int8, HALF), writer.tensor("sum", (1, 4), np.int8, HALF)
     p = writer.tensor("p", (1, 4), np.float64)
     writer.operator(OPERATOR.COS, [x], y)
-    writer.operator(OPERATOR.ADD, [x, y], z, OPTIONS.AddOptions, add_options(tflite.ActivationFunctionType.TANH))
+    writer.operator(OPERATOR.ADD, [x, y], z, *options_of("Add", tflite.ActivationFunctionType.TANH))
     writer.operator(OPERATOR.WHERE, [z], p)
     assert notes_of(writer.finish([x], [p])) == [
         "node 0 COS ('y'): operator is not supported on i8",
@@ -172,7 +157,7 @@ def test_everything_unsupported_is_named_at_once() -> None:
 def test_types_are_checked() -> None:
     writer = ModelWriter("float")
     x, y = writer.tensor("x", (1, 4), np.float32), writer.tensor("y", (1, 4), np.int8, HALF)
-    writer.operator(OPERATOR.ADD, [x, x], y, OPTIONS.AddOptions, add_options(0))
+    writer.operator(OPERATOR.ADD, [x, x], y, *options_of("Add", 0))
     assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): input must be i8 or ui8, but got f32"]
 
 
@@ -217,7 +202,7 @@ def test_a_missing_file_is_told() -> None:
 def test_a_tensor_without_producer_is_told() -> None:
     writer = ModelWriter("graph")
     x, loose, y = (writer.tensor(name, (1, 4), np.int8, HALF) for name in ("x", "loose", "y"))
-    writer.operator(OPERATOR.ADD, [x, loose], y, OPTIONS.AddOptions, add_options(0))
+    writer.operator(OPERATOR.ADD, [x, loose], y, *options_of("Add", 0))
     with pytest.raises(ImportModelError, match="tensor 'loose' must be produced before it is used"):
         import_tflite(writer.finish([x], [y]))
 
@@ -225,7 +210,7 @@ def test_a_tensor_without_producer_is_told() -> None:
 def test_a_wrong_shape_is_told() -> None:
     writer = ModelWriter("graph")
     x, y = writer.tensor("x", (1, 4), np.int8, HALF), writer.tensor("y", (1, 5), np.int8, HALF)
-    writer.operator(OPERATOR.ADD, [x, x], y, OPTIONS.AddOptions, add_options(0))
+    writer.operator(OPERATOR.ADD, [x, x], y, *options_of("Add", 0))
     with pytest.raises(ImportModelError, match="tensor 'y' must be tensor<1x5xi8>, but got tensor<1x4xi8>"):
         import_tflite(writer.finish([x], [y]))
 
@@ -268,5 +253,5 @@ def test_an_output_may_be_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_node_without_outputs_is_told() -> None:
     writer = ModelWriter("no output")
     x = writer.tensor("x", (1, 4), np.int8, HALF)
-    writer.operator(OPERATOR.ADD, [x, x], [], OPTIONS.AddOptions, add_options(0))
+    writer.operator(OPERATOR.ADD, [x, x], [], *options_of("Add", 0))
     assert notes_of(writer.finish([x], [x])) == ["node 0 ADD: must have at least 1 output, but got 0"]

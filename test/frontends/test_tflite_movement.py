@@ -10,7 +10,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import HALF, i32, options, reference
+from tflite_graphs import HALF, i32, options, options_of, reference
 
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
@@ -37,11 +37,11 @@ def one_node(
 
 
 def split(count: int) -> tuple[int, Callable[[Builder], int]]:
-    return OPTIONS.SplitOptions, options(count)
+    return options_of("Split", count)
 
 
 def strided(*masks: int) -> tuple[int, Callable[[Builder], int]]:
-    return OPTIONS.StridedSliceOptions, options(*masks)
+    return options_of("StridedSlice", *masks)
 
 
 REFUSED: list[tuple[Any, ...]] = [
@@ -102,25 +102,16 @@ REFUSED: list[tuple[Any, ...]] = [
         [(1,)],
         *strided(),
     ),
-    (
-        "extent along axis must be 2, but got 3",
-        KIND.UNPACK,
-        (3, 4),
-        [None],
-        [(4,)] * 2,
-        OPTIONS.UnpackOptions,
-        options(2),
-    ),
-    ("must have 3 outputs, but got 2", KIND.UNPACK, (3, 4), [None], [(4,)] * 2, OPTIONS.UnpackOptions, options(3)),
-    ("must have 3 inputs, but got 2", KIND.PACK, (4,), [None, None], [(2, 4)], OPTIONS.PackOptions, options(3)),
+    ("extent along axis must be 2, but got 3", KIND.UNPACK, (3, 4), [None], [(4,)] * 2, *options_of("Unpack", 2)),
+    ("must have 3 outputs, but got 2", KIND.UNPACK, (3, 4), [None], [(4,)] * 2, *options_of("Unpack", 3)),
+    ("must have 3 inputs, but got 2", KIND.PACK, (4,), [None, None], [(2, 4)], *options_of("Pack", 3)),
     (
         "inputs and output must have one type, but got i32 and i8",
         KIND.PACK,
         (4,),
         [None, [1]],
         [(2, 4)],
-        OPTIONS.PackOptions,
-        options(2),
+        *options_of("Pack", 2),
     ),
 ]
 
@@ -134,16 +125,9 @@ def test_what_is_refused(case: int) -> None:
 def resize(kind: int, size: Any, extents: Sequence[int], *flags: int) -> str:
     """Why a node that resizes `x` is refused."""
     table = OPTIONS.ResizeBilinearOptions if kind == KIND.RESIZE_BILINEAR else OPTIONS.ResizeNearestNeighborOptions
-
-    def write(builder: Builder) -> int:
-        # Two fields that are no longer used come first in the older operator.
-        first = 2 if kind == KIND.RESIZE_BILINEAR else 0
-        builder.StartObject(first + 2)
-        for slot, flag in enumerate(flags):
-            builder.PrependInt8Slot(first + slot, flag, 0)
-        return builder.EndObject()
-
-    return one_node(kind, extents, [None, size], [extents], table, write)
+    # Two fields that are no longer used come first in the older operator.
+    unused = [0, 0] if kind == KIND.RESIZE_BILINEAR else []
+    return one_node(kind, extents, [None, size], [extents], table, options(*unused, *flags))
 
 
 RESIZERS = (KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR)
@@ -159,18 +143,6 @@ def test_resizing_that_does_not_fit(kind: int) -> None:
     assert resize(kind, None, image) == "size must be i32 or i64, but got i8"
 
 
-def entries(slots: int, at: int, entry: int) -> Callable[[Builder], int]:
-    """An options table whose field `at` is a byte."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(slots)
-        builder.PrependInt8Slot(at, entry, 0)
-        return builder.EndObject()
-
-    return write
-
-
-MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
 ROW = (KIND.SPACE_TO_BATCH_ND, (1, 6, 3), [None, [4], [[0, 1]]], [(4, 2, 3)])
 BATCH = (KIND.BATCH_TO_SPACE_ND, (3, 2, 3), [None, [2], [[0, 0]]], [(1, 4, 3)])
 NOT_MOVED: list[tuple[Any, ...]] = [
@@ -180,29 +152,26 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (6,),
         [None, [1]],
         [(1,)],
-        GATHERED,
-        options(0, 1),
+        *options_of("Gather", 0, 1),
     ),
-    ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(1)),
-    ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], GATHERED, options(0)),
+    ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], *options_of("Gather", 1)),
+    ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], *options_of("Gather", 0)),
     (
         "indices must be in [0, 6), at least one, but got [0, 6]",
         KIND.GATHER,
         (6,),
         [None, [0, 6]],
         [(2,)],
-        GATHERED,
-        options(0),
+        *options_of("Gather", 0),
     ),
-    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], MIRROR, entries(1, 0, 2)),
+    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], *options_of("MirrorPad", 2)),
     (
         "paddings must be at most 5 in mode reflect, but got 6",
         KIND.MIRROR_PAD,
         (6,),
         [None, [[6, 0]]],
         [(12,)],
-        MIRROR,
-        entries(1, 0, 0),
+        *options_of("MirrorPad", 0),
     ),
     (
         "paddings must be at most 6 in mode symmetric, but got 7",
@@ -210,8 +179,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (6,),
         [None, [[0, 7]]],
         [(13,)],
-        MIRROR,
-        entries(1, 0, 1),
+        *options_of("MirrorPad", 1),
     ),
     (
         "paddings must be at least 0, but got -1",
@@ -219,8 +187,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (6,),
         [None, [[-1, 1]]],
         [(6,)],
-        MIRROR,
-        entries(1, 0, 1),
+        *options_of("MirrorPad", 1),
     ),
     (
         "paddings must have 2 entries, but got 4",
@@ -228,8 +195,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (6,),
         [None, [[1, 1], [1, 1]]],
         [(8,)],
-        MIRROR,
-        entries(1, 0, 1),
+        *options_of("MirrorPad", 1),
     ),
     ("multiples must be 1 integers of at least 1, but got [0]", KIND.TILE, (6,), [None, [0]], [(6,)]),
     (
@@ -254,8 +220,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (6,),
         [None],
         [(6,)],
-        OPTIONS.DepthToSpaceOptions,
-        options(2),
+        *options_of("DepthToSpace", 2),
     ),
     (
         "channels must be a multiple of the square of block size 2, but got 6",
@@ -263,8 +228,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (1, 2, 2, 6),
         [None],
         [(1, 4, 4, 1)],
-        OPTIONS.DepthToSpaceOptions,
-        options(2),
+        *options_of("DepthToSpace", 2),
     ),
     (
         "height and width must be multiples of block size 0, but got 2 and 3",
@@ -272,8 +236,7 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         (1, 2, 3, 6),
         [None],
         [(1, 1, 1, 24)],
-        OPTIONS.SpaceToDepthOptions,
-        options(0),
+        *options_of("SpaceToDepth", 0),
     ),
     ("padded extents must be multiples of [4], but got [7]", *ROW),
     ("paddings must have 2 entries, but got 4", *ROW[:2], [None, [4], [[0, 1], [0, 1]]], *ROW[3:]),
@@ -294,7 +257,7 @@ def test_a_reversal_copies_elements_whatever_they_stand_for() -> None:
     writer = ModelWriter("reversal")
     data = writer.tensor("x", (2, 5), np.int8, Quantization((0.5,), (3,)))
     result = writer.tensor("y", (2, 5), np.int8, Quantization((0.25,), (-7,)))
-    how = OPTIONS.ReverseV2Options, options()
+    how = options_of("ReverseV2")
     writer.operator(KIND.REVERSE_V2, [data, writer.constant("axis", i32([1]))], result, *how)
     content, values = writer.finish([data], [result]), np.arange(10, dtype=np.int8).reshape(2, 5)
     (wanted,) = reference(content, [values])
@@ -342,27 +305,27 @@ def positions(extent: int, *shape: int, dtype: Any = np.int32) -> Array:
 @pytest.mark.parametrize(("axis", "shape"), [(0, (2, 3, 4, 5)), (1, (6, 2, 3, 5)), (2, (6, 4, 2, 3))])
 def test_gather(dtype: Any, axis: int, shape: tuple[int, ...]) -> None:
     at = positions((6, 4, 5)[axis], 2, 3)
-    check(KIND.GATHER, [drawn(dtype, 6, 4, 5), at], shape, OPTIONS.GatherOptions, options(axis))
+    check(KIND.GATHER, [drawn(dtype, 6, 4, 5), at], shape, *options_of("Gather", axis))
 
 
 @pytest.mark.parametrize(("axis", "shape"), [(1, (3, 2, 5)), (2, (3, 4, 2))])
 def test_gather_of_batches(axis: int, shape: tuple[int, ...]) -> None:
     at = positions((4, 5)[axis - 1], 3, 2)
-    check(KIND.GATHER, [drawn(np.float32, 3, 4, 5), at], shape, OPTIONS.GatherOptions, options(axis, 1))
+    check(KIND.GATHER, [drawn(np.float32, 3, 4, 5), at], shape, *options_of("Gather", axis, 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
 @pytest.mark.parametrize(("depth", "after"), [(1, (4, 5)), (2, (5,)), (3, ())])
 def test_gather_nd(dtype: Any, depth: int, after: tuple[int, ...]) -> None:
     at = np.stack([positions((6, 4, 5)[axis], 7, 2) for axis in range(depth)], axis=-1)
-    check(KIND.GATHER_ND, [drawn(dtype, 6, 4, 5), at], (7, 2, *after), OPTIONS.GatherNdOptions, options())
+    check(KIND.GATHER_ND, [drawn(dtype, 6, 4, 5), at], (7, 2, *after), *options_of("GatherNd"))
 
 
 @pytest.mark.parametrize(("time", "batch"), [(1, 0), (0, 1), (2, 0), (1, 2)])
 def test_reverse_sequence(time: int, batch: int) -> None:
     data = drawn(np.float32, 3, 4, 5)
     lengths = positions(data.shape[time], data.shape[batch]) + 1
-    how = OPTIONS.ReverseSequenceOptions, options(time, batch)
+    how = options_of("ReverseSequence", time, batch)
     check(KIND.REVERSE_SEQUENCE, [data, lengths], data.shape, *how)
 
 
@@ -372,7 +335,7 @@ def test_dynamic_update_slice(start: int, axis: int, update: tuple[int, ...]) ->
     first = np.zeros(2, np.int32)
     first[axis] = start
     inputs = [drawn(np.float32, 6, 4), drawn(np.float32, *update), first]
-    check(KIND.DYNAMIC_UPDATE_SLICE, inputs, (6, 4), OPTIONS.DynamicUpdateSliceOptions, options())
+    check(KIND.DYNAMIC_UPDATE_SLICE, inputs, (6, 4), *options_of("DynamicUpdateSlice"))
 
 
 REFUSED_INDICES = [
@@ -422,7 +385,7 @@ def test_packed(count: int, dtype: Any) -> None:
     parameters = None if dtype is np.float32 else FIRST
     inputs = [writer.tensor(f"x{i}", (3, 5), dtype, parameters) for i in range(count)]
     output = writer.tensor("y", (3, count, 5), dtype, parameters)
-    writer.operator(KIND.PACK, inputs, output, OPTIONS.PackOptions, options(count, 1))
+    writer.operator(KIND.PACK, inputs, output, *options_of("Pack", count, 1))
     check_joined(writer, inputs, output, arrays, np.stack(arrays, axis=1))
 
 
@@ -433,7 +396,7 @@ def test_joined(count: int, dtype: Any) -> None:
     parameters = None if dtype is np.float32 else FIRST
     inputs = [writer.tensor(f"x{i}", (3, 5), dtype, parameters) for i in range(count)]
     output = writer.tensor("y", (3, 5 * count), dtype, parameters)
-    writer.operator(KIND.CONCATENATION, inputs, output, OPTIONS.ConcatenationOptions, options(1))
+    writer.operator(KIND.CONCATENATION, inputs, output, *options_of("Concatenation", 1))
     check_joined(writer, inputs, output, arrays, np.concatenate(arrays, axis=1))
 
 
@@ -442,7 +405,7 @@ def test_joined_with_parameters_of_their_own() -> None:
     writer, arrays = ModelWriter("rescaled"), arrays_of(20, (2, 3), np.uint8)
     inputs = [writer.tensor(f"x{i}", (2, 3), np.uint8, OTHER if i % 2 else FIRST) for i in range(20)]
     output = writer.tensor("y", (40, 3), np.uint8, FIRST)
-    writer.operator(KIND.CONCATENATION, inputs, output, OPTIONS.ConcatenationOptions, options(0))
+    writer.operator(KIND.CONCATENATION, inputs, output, *options_of("Concatenation", 0))
     halves = [(array.astype(np.float64) - 7) / 2 for array in arrays]
     rescaled = [np.clip(np.sign(half) * np.floor(np.abs(half) + 0.5) + 3, 0, 255) for half in halves]
     wanted = np.concatenate([rescaled[i] if i % 2 else arrays[i] for i in range(20)]).astype(np.uint8)

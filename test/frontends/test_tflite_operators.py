@@ -15,8 +15,7 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import variants_together
-from recurrent_models import table
-from tflite_graphs import Array, Given, Result, check_operator, one_operator
+from tflite_graphs import Array, Given, Result, check_operator, one_operator, options, options_of
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite, supported_operators
@@ -106,7 +105,7 @@ def result(shape: tuple[int, ...], dtype: Any) -> Result:
 
 
 def of(name: str, inputs: list[Given], shape: tuple[int, ...], dtype: Any, **fields: int) -> Node:
-    return name, inputs, [result(shape, dtype)], {int(slot[1:]): ("Bool", flag) for slot, flag in fields.items()}
+    return name, inputs, [result(shape, dtype)], {int(slot[1:]): flag for slot, flag in fields.items()}
 
 
 def node_of(name: str) -> tuple[int, int]:
@@ -119,7 +118,8 @@ def node_of(name: str) -> tuple[int, int]:
 def check(node: Node) -> Sequence[Array]:
     name, inputs, outputs, fields = node
     kind, option = node_of(name)
-    return check_operator(kind, inputs, outputs, (option, table(fields, 4)) if option else None)
+    entries = [fields.get(slot, 0) for slot in range(4)]
+    return check_operator(kind, inputs, outputs, (option, options(*entries)) if option else None)
 
 
 def largest(data: Array, count: int, quantization: Quantization | None = None) -> Node:
@@ -186,7 +186,7 @@ def indexed() -> Iterator[Node]:
         shape.insert(axis % 3, 7)
         where = Given(positions.astype(np.int64 if dtype is np.int32 else np.int32))
         inputs = [where, known(7), known(7 if dtype is np.int8 else 1, dtype), known(0, dtype)]
-        yield "OneHot", inputs, [Result(tuple(shape), dtype)], {0: ("Int32", axis)}
+        yield "OneHot", inputs, [Result(tuple(shape), dtype)], {0: axis}
     for dtype, exclusive, backwards in product(NUMBERS, (0, 1), (0, 1)):
         yield of("Cumsum", [Given(drawn(dtype, 3, 4, 5)), known([1])], (3, 4, 5), dtype, _0=exclusive, _1=backwards)
     # Drawn integers have equal ones among them, and zeros of both signs are equal.
@@ -232,7 +232,7 @@ def test_quantized_products(dtype: Any, axes: tuple[int, ...]) -> None:
         data = np.random.default_rng(2).integers(ends.min, ends.max + 1, (2, 3, 5)).astype(dtype)
         inputs = [Given(data, quantization=Quantization((scale,), (point,))), known(axes)]
         output = Result(shape, dtype, Quantization((result_scale,), (-point,)))
-        check_operator(KIND.REDUCE_PROD, inputs, [output], (OPTIONS.ReducerOptions, table({}, 1)))
+        check_operator(KIND.REDUCE_PROD, inputs, [output], options_of("Reducer"))
 
 
 @pytest.mark.parametrize(
@@ -321,6 +321,6 @@ REFUSED: list[tuple[str, list[Given], Result, str]] = [
 def test_what_is_refused(name: str, inputs: list[Given], output: Result, message: str) -> None:
     kind, option = node_of(name)
     outputs = [output, Result(output.shape, np.int32)] if name == "TopKV2" else [output]
-    content = one_operator(kind, inputs, outputs, (option, table({}, 1)) if option else None)
+    content = one_operator(kind, inputs, outputs, (option, options()) if option else None)
     with pytest.raises(ImportModelError, match=message):
         import_tflite(content)

@@ -12,7 +12,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import HALF, compiled, i32, options, reference
+from tflite_graphs import HALF, compiled, i32, options_of, reference
 
 import qdialect
 from qdialect.cli.import_model import main
@@ -105,12 +105,6 @@ def test_litert_runs_one_that_is_not_compiled(tmp_path: Path) -> None:
 OPTIONS = tflite.BuiltinOptions
 
 
-def relu(builder: Builder) -> int:
-    builder.StartObject(1)
-    builder.PrependInt8Slot(0, 1, 0)
-    return builder.EndObject()
-
-
 def reshaped(by: int = 7) -> bytes:
     """The rows of the shape that a graph computes from another tensor's: [extent 0, `by`, 2]."""
     writer = ModelWriter("shapes")
@@ -118,12 +112,10 @@ def reshaped(by: int = 7) -> bytes:
     shape, row = writer.tensor("shape", (2,), np.int32), writer.tensor("row", (), np.int32)
     packed, y = writer.tensor("packed", (3,), np.int32), writer.tensor("y", (3, by, 2), np.int8, HALF)
     begin, end = writer.constant("begin", i32([0])), writer.constant("end", i32([1]))
-    writer.operator(KIND.SHAPE, [x], shape, OPTIONS.ShapeOptions, options(2))
-    writer.operator(
-        KIND.STRIDED_SLICE, [shape, begin, end, end], row, OPTIONS.StridedSliceOptions, options(0, 0, 0, 0, 1)
-    )
+    writer.operator(KIND.SHAPE, [x], shape, *options_of("Shape", 2))
+    writer.operator(KIND.STRIDED_SLICE, [shape, begin, end, end], row, *options_of("StridedSlice", 0, 0, 0, 0, 1))
     parts = [row, writer.constant("by", i32(by)), writer.constant("two", i32(2))]
-    writer.operator(KIND.PACK, parts, packed, OPTIONS.PackOptions, options(3, 0))
+    writer.operator(KIND.PACK, parts, packed, *options_of("Pack", 3, 0))
     writer.operator(KIND.RESHAPE, [x, packed], y)
     return writer.finish([x], [y])
 
@@ -157,10 +149,10 @@ def arithmetic(kind: int, inputs: Sequence[NDArray[Any]], shape: Sequence[int], 
 
 A, C = i32([[7, -7], [3, 2]]), i32([2, -3])
 FOLDED: dict[str, tuple[int, Sequence[NDArray[Any]], Any, tuple[Any, ...]]] = {
-    "add": (KIND.ADD, (A, C), A + C, (OPTIONS.AddOptions, options(0))),
-    "sub": (KIND.SUB, (A, C), A - C, (OPTIONS.SubOptions, options(0))),
-    "mul": (KIND.MUL, (A, C), A * C, (OPTIONS.MulOptions, options(0))),
-    "div": (KIND.DIV, (A, C), [[3, 2], [1, 0]], (OPTIONS.DivOptions, options(0))),
+    "add": (KIND.ADD, (A, C), A + C, options_of("Add", 0)),
+    "sub": (KIND.SUB, (A, C), A - C, options_of("Sub", 0)),
+    "mul": (KIND.MUL, (A, C), A * C, options_of("Mul", 0)),
+    "div": (KIND.DIV, (A, C), [[3, 2], [1, 0]], options_of("Div", 0)),
     "floor_div": (KIND.FLOOR_DIV, (A, C), A // C, ()),
     "floor_mod": (KIND.FLOOR_MOD, (A, C), np.mod(A, C), ()),
     "abs": (KIND.ABS, (A,), np.abs(A), ()),
@@ -169,27 +161,22 @@ FOLDED: dict[str, tuple[int, Sequence[NDArray[Any]], Any, tuple[Any, ...]]] = {
     "slice": (KIND.SLICE, (A, i32([0, 1]), i32([-1, 1])), A[:, 1:], ()),
     "select": (KIND.SELECT, (A > 0, A, -A), np.abs(A), ()),
     "select_v2": (KIND.SELECT_V2, (A > 0, A, C), np.where(A > 0, A, C), ()),
-    "sum": (KIND.SUM, (A, i32([1])), A.sum(1), (OPTIONS.ReducerOptions, options(0))),
-    "reduce_max": (KIND.REDUCE_MAX, (A, i32([0])), A.max(0), (OPTIONS.ReducerOptions, options(0))),
-    "reduce_min": (KIND.REDUCE_MIN, (A, i32([0, 1])), A.min(), (OPTIONS.ReducerOptions, options(0))),
+    "sum": (KIND.SUM, (A, i32([1])), A.sum(1), options_of("Reducer", 0)),
+    "reduce_max": (KIND.REDUCE_MAX, (A, i32([0])), A.max(0), options_of("Reducer", 0)),
+    "reduce_min": (KIND.REDUCE_MIN, (A, i32([0, 1])), A.min(), options_of("Reducer", 0)),
     "maximum": (KIND.MAXIMUM, (A, C), np.maximum(A, C), ()),
     "minimum": (KIND.MINIMUM, (A, C), np.minimum(A, C), ()),
     "cast": (KIND.CAST, (A.astype(np.int64),), A, ()),
-    "concatenation": (
-        KIND.CONCATENATION,
-        (A, A),
-        np.concatenate([A, A], 1),
-        (OPTIONS.ConcatenationOptions, options(1)),
-    ),
-    "gather": (KIND.GATHER, (A, i32([1, 0, 1])), A[:, [1, 0, 1]], (OPTIONS.GatherOptions, options(1))),
-    "reduce_prod": (KIND.REDUCE_PROD, (A, i32([0])), A.prod(0), (OPTIONS.ReducerOptions, options(0))),
+    "concatenation": (KIND.CONCATENATION, (A, A), np.concatenate([A, A], 1), options_of("Concatenation", 1)),
+    "gather": (KIND.GATHER, (A, i32([1, 0, 1])), A[:, [1, 0, 1]], options_of("Gather", 1)),
+    "reduce_prod": (KIND.REDUCE_PROD, (A, i32([0])), A.prod(0), options_of("Reducer", 0)),
     "squeeze": (KIND.SQUEEZE, (A[None],), A, ()),
     "expand_dims": (KIND.EXPAND_DIMS, (C, i32(0)), C[None], ()),
     "strided_slice": (
         KIND.STRIDED_SLICE,
         (A, i32([1, 1]), i32([0, 5]), i32([-1, 1])),
         A[::-1, 1:],
-        (OPTIONS.StridedSliceOptions, options(0, 1)),
+        options_of("StridedSlice", 0, 1),
     ),
 }
 
@@ -206,18 +193,18 @@ def test_arithmetic_on_known_integers(case: str) -> None:
 
 
 LEFT: dict[str, bytes] = {
-    "division by zero": arithmetic(KIND.DIV, (A, i32([1, 0])), A.shape, OPTIONS.DivOptions, options(0)),
+    "division by zero": arithmetic(KIND.DIV, (A, i32([1, 0])), A.shape, *options_of("Div", 0)),
     "floor division by zero": arithmetic(KIND.FLOOR_DIV, (A, i32([1, 0])), A.shape),
     "a remainder by zero": arithmetic(KIND.FLOOR_MOD, (A, i32([1, 0])), A.shape),
     "a slice that ends outside": arithmetic(KIND.SLICE, (A, i32([0, 1]), i32([2, 2])), A.shape),
     "another shape": arithmetic(KIND.FLOOR_DIV, (A, C), (4,)),
     "shapes that do not broadcast": arithmetic(KIND.MAXIMUM, (A, i32([1, 2, 3])), A.shape),
     "an operand too few": arithmetic(KIND.MAXIMUM, (A,), A.shape),
-    "an index outside": arithmetic(KIND.GATHER, (C, i32([2])), (1,), OPTIONS.GatherOptions, options(0)),
-    "a negative index": arithmetic(KIND.GATHER, (C, i32([-1])), (1,), OPTIONS.GatherOptions, options(0)),
+    "an index outside": arithmetic(KIND.GATHER, (C, i32([2])), (1,), *options_of("Gather", 0)),
+    "a negative index": arithmetic(KIND.GATHER, (C, i32([-1])), (1,), *options_of("Gather", 0)),
     "floats": arithmetic(KIND.FLOOR_DIV, (np.ones(3, np.float32),) * 2, (3,)),
     "many entries": arithmetic(KIND.FLOOR_DIV, (np.ones(1025, np.int64),) * 2, (1025,)),
-    "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, OPTIONS.AddOptions, relu),
+    "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, *options_of("Add", 1)),
 }
 
 
@@ -229,7 +216,7 @@ def test_what_does_not_fit_stays_a_node(case: str) -> None:
 
 
 def test_a_condition_for_each_row_stays_a_node() -> None:
-    content = arithmetic(KIND.SELECT, (np.array([True, False]), A, -A), A.shape, OPTIONS.SelectOptions, options())
+    content = arithmetic(KIND.SELECT, (np.array([True, False]), A, -A), A.shape, *options_of("Select"))
     assert len(fold_constants(read_graph(content)).operators) == 2
 
 
@@ -241,11 +228,11 @@ def with_open_extents() -> bytes:
     rows = writer.tensor("rows", (1, 1), np.float32, signature=(-1, -1))
     square = writer.tensor("square", (1, 1), np.float32, signature=(-1, 6))
     y = writer.tensor("y", (1, 1), np.float32, signature=(-1, -1))
-    writer.operator(KIND.SHAPE, [x], shape, OPTIONS.ShapeOptions, options(2))
-    writer.operator(KIND.SUB, [shape, writer.constant("two", i32([2, 0]))], size, OPTIONS.SubOptions, options(0))
+    writer.operator(KIND.SHAPE, [x], shape, *options_of("Shape", 2))
+    writer.operator(KIND.SUB, [shape, writer.constant("two", i32([2, 0]))], size, *options_of("Sub", 0))
     writer.operator(KIND.SLICE, [x, writer.constant("begin", i32([1, 0])), size], rows)
     writer.operator(KIND.SQUARE, [rows], square)
-    writer.operator(KIND.CONCATENATION, [square, rows], y, OPTIONS.ConcatenationOptions, options(1))
+    writer.operator(KIND.CONCATENATION, [square, rows], y, *options_of("Concatenation", 1))
     return writer.finish([x], [y])
 
 
@@ -263,7 +250,7 @@ def test_an_extent_below_zero_is_told() -> None:
     y = writer.tensor("y", (1, 1, 1, 2), np.float32, signature=(1, -1, -1, 2))
     z = writer.tensor("z", (1, 1, 1, 2), np.float32, signature=(1, -1, -1, 2))
     bias = writer.constant("bias", np.zeros(2, np.float32))
-    writer.operator(KIND.CONV_2D, [x, weight, bias], y, OPTIONS.Conv2DOptions, options(1, 1, 1))
+    writer.operator(KIND.CONV_2D, [x, weight, bias], y, *options_of("Conv2D", 1, 1, 1))
     writer.operator(KIND.SQUARE, [y], z)
     with pytest.raises(ImportModelError):
         import_tflite(writer.finish([x], [z]))

@@ -139,6 +139,21 @@ def test_an_order_of_equal_numbers_that_pytorch_does_not_define() -> None:
         assert "must be stable where indices" in _refused(function, INTEGERS)
 
 
+def test_a_nan_of_either_sign_is_the_largest_in_order_and_the_extreme_of_both_ends() -> None:
+    x = drawn(7, 24, 9)
+    x[::2, 3], x[::3, 5], x[4, 1:], x[5] = float("nan"), -float("nan"), float("-inf"), -float("nan")
+    assert torch.signbit(x[3, 5])
+
+    def ordered(x: Tensor) -> list[Tensor]:
+        sorted_ = [*torch.sort(x, stable=True), *torch.sort(x, dim=0, descending=True, stable=True)]
+        parts = [torch.topk(x, 4)[0], torch.topk(x, 4, largest=False)[0], torch.kthvalue(x, 7)[0]]
+        middle = [*torch.median(x, 1), *torch.median(x[:, :8], 0), torch.median(x), torch.median(x[0])]
+        ends = [*torch.max(x, 1), *torch.min(x, 1), torch.argmax(x, 0), torch.argmin(x, 0), torch.argmin(x)]
+        return [*sorted_, *parts, *middle, *ends]
+
+    check(ordered, x)
+
+
 def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
     x = torch.tensor([[float("nan"), 1.0, float("inf"), -float("inf")]] * 2)
     scales, points = torch.tensor([0.5, 0.25]), torch.tensor([3, -5])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.utils._pytree as pytree
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 from torch.export import Dim
 
 import qdialect
+from qdialect.driver.batching import network
 from qdialect.frontends.building.checks import UnsupportedError
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.program.symbolic_shapes import evaluate, shown, symbols_of
-from qdialect.support.diagnostics import ImportModelError
+from qdialect.support.diagnostics import CompileError, ImportModelError
 
 
 class Encoder(nn.Module):
@@ -198,3 +202,127 @@ def test_expressions_are_shown_as_people_write_them() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedError):
         evaluate(text, {"s0": 12})
+
+
+# Networks made of PyTorch's own layers, whose attention has tokens first and merges them with the batch.
+
+
+def encoder(layers: int) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, activation="gelu")
+    return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+
+class Patches(nn.Module):
+    """As in ViT: patches, a class token before them, positions, and a head for this token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.encoder, self.head = nn.Conv2d(3, 8, 4, 4), encoder(2), nn.Linear(8, 5)
+        self.token, self.positions = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 5, 8))
+
+    def forward(self, images: Tensor) -> Tensor:
+        patches = self.patches(images).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.token.expand(images.shape[0], -1, -1), patches], 1)
+        return self.head(self.encoder(tokens + self.positions)[:, 0])
+
+
+class Masked(nn.Module):
+    """As in BERT: tokens, their types, and a mask of those that are no padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.types, self.positions = nn.Embedding(10, 8), nn.Embedding(2, 8), nn.Embedding(6, 8)
+        self.encoder, self.pool = encoder(1), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.tokens(ids) + self.types(types) + self.positions(torch.arange(ids.shape[1]))
+        hidden = self.encoder(hidden, src_key_padding_mask=mask == 0)
+        return hidden, torch.tanh(self.pool(hidden[:, 0]))
+
+
+def _flattened() -> nn.Module:
+    layers = nn.Conv2d(3, 4, 3, 2, 1), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 5)
+    return nn.Sequential(*layers)
+
+
+def images(batch: int) -> list[Tensor]:
+    return [torch.randn(batch, 3, 8, 8)]
+
+
+def texts(batch: int) -> list[Tensor]:
+    mask = torch.arange(6) <= torch.arange(batch)[:, None] % 5
+    return [ids(batch, 6), mask.long(), ids(batch, 6) % 2]
+
+
+STOCK: dict[str, tuple[Callable[[], nn.Module], Callable[[int], list[Tensor]]]] = {
+    "layer": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 12, batch_first=True),
+        lambda batch: [torch.randn(batch, 6, 8)],
+    ),
+    "patches": (Patches, images),
+    "masked": (Masked, texts),
+    "flattened": (_flattened, images),
+}
+
+
+def exported_stock(name: str, *, is_quantized: bool, is_dynamic: bool = False, batch: int = 0) -> Any:
+    """One of `STOCK` for batches of any size, or of one; in floats, or quantized by PT2E."""
+    import_module("torch").manual_seed(2)
+    create, draw = STOCK[name]
+    model, given = create().eval(), tuple(draw(batch or 3))
+    sizes = None if batch else tuple({0: Dim("batch", max=64)} for _ in given)
+    program = torch.export.export(model, given, dynamic_shapes=sizes)
+    if not is_quantized:
+        return program
+    x86: Any = import_module("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
+    config = x86.get_default_x86_inductor_quantization_config(is_dynamic=is_dynamic)
+    pt2e: Any = import_module("torchao.quantization.pt2e.quantize_pt2e")
+    prepared = pt2e.prepare_pt2e(program.module(), x86.X86InductorQuantizer().set_global(config))
+    prepared(*given)
+    return torch.export.export(pt2e.convert_pt2e(prepared), given, dynamic_shapes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_quantized", "batch"),
+    [
+        ("layer", True, 0),
+        ("patches", False, 0),
+        ("masked", False, 1),
+        ("flattened", True, 0),
+    ],
+)
+def test_stock_networks_take_any_batch(
+    name: str, is_quantized: bool, batch: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled once, whatever the batch was when the program was exported."""
+    monkeypatch.setattr(network, "_LARGEST_ARENA", 0)
+    caplog.set_level("INFO", logger="qdialect")
+    with torch.no_grad():
+        program = exported_stock(name, is_quantized=is_quantized, batch=batch)
+        open_program = exported_stock(name, is_quantized=is_quantized) if batch else program
+        executable = qdialect.compile(program, batch="dynamic")
+        for size in (1, 10):
+            given = STOCK[name][1](size)
+            found: Any = executable(*(one.numpy() for one in given))
+            wanted = open_program.module()(*given)
+            leaves: Callable[[Any], list[Any]] = pytree.tree_leaves
+            for one, other in zip(leaves(found), leaves(wanted), strict=True):
+                assert_floats_within(one, other.numpy(), "network")
+    assert not [record for record in caplog.records if "compiled for" in record.message]
+
+
+def test_ranges_of_a_whole_batch_are_told() -> None:
+    """A dynamically quantized network depends on the batch, but for one with a range for each row."""
+    wanted = "it is of the whole batch: dynamic quantization needs a range for each row"
+    with torch.no_grad():
+        program = exported_stock("layer", is_quantized=True, is_dynamic=True, batch=3)
+        with pytest.raises(CompileError, match=wanted):
+            qdialect.compile(program, batch="dynamic")
+        quantization: Any = import_module("torchao.quantization")
+        rows = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)).eval()
+        quantization.quantize_(rows, quantization.Int8DynamicActivationInt8WeightConfig())
+        executable = qdialect.compile(torch.export.export(rows, (torch.randn(3, 8),)), batch="dynamic")
+        for size in (1, 10):
+            given = torch.randn(size, 8)
+            found: Any = executable(given.numpy())
+            assert_floats_within(found, rows(given).numpy(), "network")

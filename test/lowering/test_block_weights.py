@@ -10,10 +10,20 @@ import numpy as np
 import pytest
 from compiled_ops import check_compiled, tensor
 from drawn_graphs import graph
+from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import pack
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, BroadcastOp, build
+from qdialect.dialect import (
+    BlockDenseOp,
+    BlockDynamicDenseOp,
+    BlockGatherOp,
+    BroadcastOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    ReshapeOp,
+    build,
+)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
@@ -23,6 +33,7 @@ from qdialect.targets import TARGETS, host, host_features, resolve
 
 HOST = host().name
 EXECUTED = [name for name, target in TARGETS.items() if target.features <= host_features()]
+PAIRS = "avx512bf16" if "avx512bf16" in EXECUTED else "avx512bf16,portable"
 PORTABLE = [f"{name},portable" for name in ("avx512vbmi", "avxvnni", "avx2") if name not in EXECUTED]
 I8: dict[str, Any] = {"activations": "i8_block", "order": "blocks"}
 Case = tuple[int, int, int, str, str, dict[str, Any]]
@@ -173,6 +184,66 @@ def test_compiled_rows_are_the_reference(target: str) -> None:
 
     module, indices = graph([tensor((2, 5), "i64")], body), rng.integers(-80, 80, (2, 5))
     check_compiled(module, target, [[indices]], [interpreter.run(module, [indices])])
+
+
+FLOATS = (
+    (5, 70, 97, 1.0),
+    (13, 1030, 100, 1e-9),
+    (9, 35, 80, 1.0),
+    (70, 36, 65, 1e-4),
+    (6, 64, 64, 1e-39),
+    (8, 40, 72, 1e-30),
+    (6, 32, 64, 0),
+)
+"""Rows, terms, channels, and the size of the weights; 0 where all are 1 to 2."""
+IMAGE = (1, 7, 10)
+
+
+def float_rows(rows: int, depth: int) -> list[NDArray[Any]]:
+    """Rows of bf16 numbers: as drawn; of zeros and infinities, too; so small that sums are subnormal; subnormal.
+
+    And of two numbers, just large enough for no sum of products with 1 to 2 to be subnormal, or just too small.
+    """
+    drawn, special = np.random.default_rng(7).normal(size=(2, rows, depth)).astype(np.float32)
+    special[:, ::3], special[1, 4], special[2, :2] = 0, np.inf, np.nan
+    small = drawn * np.where(np.arange(rows)[:, None] % 2, np.float32(1), np.float32(1e-36))
+    close, apart = (np.zeros_like(drawn) for _ in range(2))
+    close[:, :2] = np.array([1 + 2**-7, 1]) * 2.0**-113
+    apart[:, :2] = close[:, :2] * 2
+    return [array.astype(bfloat16) for array in (drawn, special, small, drawn * np.float32(2.0**-128), close, apart)]
+
+
+@cache
+def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Sequence[NDArray[Any]]]]:
+    """Products, rows and results."""
+
+    def body(*data: ir.Value) -> list[ir.Value]:
+        found: list[ir.Value] = []
+        for value, (rows, depth, channels, size) in zip(data, FLOATS, strict=True):
+            drawn = np.random.default_rng(8).normal(size=(depth, channels)) * size
+            drawn[3, 64:] *= size
+            if not size:
+                drawn = 1 + np.arange(depth * channels).reshape(depth, channels) % 128 / 128
+                drawn[:2] = [[1 + 2**-7], [-1 - 2**-6]]
+            weight = drawn.astype(bfloat16).astype(np.float32)
+            wide = arith.extf(ir.Type.parse(tensor((rows, depth), "f32")), value)
+            found.append(build(F32MatmulOp, wide, constant(weight), element="f32").output)
+            if rows == IMAGE[1] * IMAGE[2]:
+                image = build(ReshapeOp, wide, element="f32", shape=(*IMAGE, depth)).output
+                taps = constant(weight.T.reshape(channels, 1, 1, depth))
+                found.append(build(F32Conv2DOp, image, taps, element="f32", strides=(1, 2)).output)
+        return found
+
+    module = graph([tensor((rows, depth), "bf16") for rows, depth, *_ in FLOATS], body)
+    calls = [*zip(*(float_rows(rows, depth) for rows, depth, *_ in FLOATS), strict=True)]
+    return module, calls, [interpreter.run(module, call) for call in calls]
+
+
+@pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
+def test_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
+    if target not in (*EXECUTED, PAIRS):
+        pytest.skip("this CPU does not execute it")
+    check_compiled(float_products()[0], target, *float_products()[1:])
 
 
 def test_weights_stay_packed() -> None:

@@ -27,6 +27,10 @@ from qdialect.dialect import (
     AvgPool2DOp,
     BroadcastOp,
     ConcatOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ReduceOp,
+    F32SumOp,
     GatherOp,
     LutOp,
     MaxPool2DOp,
@@ -268,7 +272,7 @@ def test_a_slice_of_one_stretch_moves_nothing(
         first = build(LutOp, x, element="i8", **lut).output
         part = build(SliceOp, first, element="i8", begin=begin, size=size, strides=(1,) * len(size)).output
         flat = build(ReshapeOp, part, element="i8", shape=(size[-1], prod(size[:-1]))).output
-        return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output, first]
+        return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output]
 
     module = graph([tensor(shape, "i8")], body)
     labels = lower(module, targets.GENERIC, Phase.LINALG).labels
@@ -296,6 +300,52 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 @pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
 def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
     check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
+
+
+@variants_together
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_gathers_of_gathers(element: str, is_returned: bool) -> None:
+    """Mirrored, repeated and reversed; a gather that another op reads too is copied."""
+    steps = [(1, (2, 1, *range(5), 3, 2)), (2, (0, *range(7), 6)), (1, (8, 0, 3, 3)), (3, (*range(19), 17, 16, 3))]
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        found = [x]
+        for axis, indices in steps:
+            found.append(build(GatherOp, found[-1], element=element, axis=axis, indices=indices).output)
+        return [found[-1], *(found[2:3] if is_returned else [])]
+
+    check(graph([tensor((2, 5, 7, 19), element)], body))
+
+
+# Windows along a dimension: padded, far apart, repeated. Sums copy them where elements count twice or backwards, and
+# all do where they are not equally far apart, or read by another op too.
+WINDOWS = [
+    (((0, 0, 1), (1, 2, 3), (3, 4, 5), (5, 6, 5)), False, {F32SumOp}),
+    (((0, 1, 2), (0, 1, 2), (0, 2, 4), (1, 3, 5), (4, 5, 6)), False, set[object]()),
+    (((2, 1, 0), (4, 6, 4), (6, 6, 6)), False, {F32SumOp}),
+    (((0, 1, 3), (1, 2, 4)), False, {F32MaxOp, F32MinOp, F32SumOp}),
+    (((0, 0, 1), (1, 2, 3)), True, {F32MaxOp, F32MinOp, F32SumOp}),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp, F32SumOp])
+@pytest.mark.parametrize(("windows", "is_returned", "copying"), WINDOWS)
+def test_windows_are_read_where_they_are(
+    op: type[F32ReduceOp], windows: tuple[tuple[int, ...], ...], is_returned: bool, copying: set[object]
+) -> None:
+    shape, axis = (2, 7, 7, 19), 2 if op is F32MinOp else 1
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        beside = build(GatherOp, x, element="f32", axis=axis, indices=sum(windows, ())).output
+        own = (*shape[:axis], len(windows), len(windows[0]), *shape[axis + 1 :])
+        split = build(ReshapeOp, beside, element="f32", shape=own).output
+        return [build(op, split, element="f32", axes=(axis + 1,)).output, *([split] if is_returned else [])]
+
+    module = graph([tensor(shape, "f32")], body)
+    assert ("qnn.gather" in lower(module, targets.GENERIC, Phase.LINALG).labels) == (op in copying)
+    check(module)
 
 
 @variants_together

@@ -30,6 +30,7 @@ from qdialect.runtime.jit import MachineCode
 
 FAMILIES = (
     *(
+        dot_products.VDPBF16PS,
         dot_products.VPDPBSSD,
         dot_products.VPDPBUSD,
         dot_products.VPDPWSSD,
@@ -44,16 +45,18 @@ FAMILIES = (
 )
 INSTRUCTIONS = [instruction for family in FAMILIES for instruction in family.values()]
 DRAWS = 4
-ELEMENTS = {"int8": "i8", "uint8": "i8", "int16": "i16", "int32": "i32", "float32": "f32"}
+ELEMENTS = {"int8": "i8", "uint8": "i8", "int16": "i16", "int32": "i32", "float32": "f32", "bfloat16": "bf16"}
 
 
 def drawn(lanes: Lanes, random: np.random.Generator) -> NDArray[np.generic]:
     """Rows of lanes: of any value, and of the extreme ones alone."""
     shape = (DRAWS, lanes.count)
-    if lanes.dtype == "float32":
+    if lanes.dtype in ("float32", "bfloat16"):
         halves = random.integers(-9, 9, shape) / 2
         special = random.choice([np.inf, -np.inf, np.nan, 2.0**31, -(2.0**31), 2.0**31 - 128, 1e30], shape)
-        return np.where(random.random(shape) < 0.3, special, halves * random.choice([1, 1e4, 1e8], shape)).astype("f4")
+        return np.where(random.random(shape) < 0.3, special, halves * random.choice([1, 1e4, 1e8], shape)).astype(
+            lanes.dtype
+        )
     limits = np.iinfo(lanes.dtype)
     values = random.integers(limits.min, limits.max, shape, endpoint=True, dtype=np.int64)
     values[0] = random.choice([limits.min, limits.max], lanes.count)

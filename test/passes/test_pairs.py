@@ -1,4 +1,4 @@
-"""Functions of two tensors, whole networks, long chains and profiles through the passes."""
+"""Functions of two tensors, tables, whole networks, long chains and profiles through the passes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_graphs import failures, graph, op_names, ops_of, random_inputs, run_both
+from compiled_ops import EIGHT_BIT, TABLE, check, quantization
+from drawn_graphs import graph, op_names, ops_of, random_inputs, run_both
 from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
 import qdialect
-from qdialect.arithmetic import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.arithmetic import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic, Table
 from qdialect.arithmetic.profiles import ONNX_PROFILES, PROFILES, ActivationOrder, Profile
 from qdialect.dialect import (
     AddOp,
     DivOp,
+    LutOp,
     MaximumOp,
     MinimumOp,
     MulOp,
@@ -33,11 +35,13 @@ from qdialect.frontends.model_files import FORMATS
 from qdialect.frontends.tflite import import_tflite
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import verify
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.tabulate_unary import TabulateUnaryPass
 from qdialect.reference import interpreter
+from qdialect.targets import GENERIC, TARGETS
 
 EVERY = "tensor<16x20xui8>"
 PAIRS: list[tuple[Any, dict[str, Any]]] = [
@@ -82,43 +86,39 @@ def test_of_a_tensor_and_a_function_of_it(op: Any, how: dict[str, Any]) -> None:
     assert op_names(after) == ["qnn.lut"]
 
 
-def test_a_function_that_two_pairs_use_is_part_of_their_table() -> None:
-    """``(x * s) * s`` with s = sigmoid(x): no pair alone has all users of s."""
+# A table on its own: vector code on users' arrays as they are, whatever their size and the signs of both.
 
+IDENTITY = np.arange(256).astype(np.uint8)
+SIZES = (1, 3, 15, 16, 63, 64, 65, 127, 128, 200, 513)
+
+
+def table(size: int, source: str, target: str, entries: Table) -> ir.Module:
     def body(x: ir.Value) -> ir.Value:
-        gate = sigmoid(x)
-        how = {"rounding": Rounding.FIXED32_DOUBLE}
-        first = pair(MulOp, how, x, gate, output_scale=SCALE, output_zero_point=ZERO_POINT)
-        return pair(MulOp, how, first, gate)
+        return build(LutOp, x, element=target, table=entries, **quantization(source, target)).output
 
-    after = run_both(graph([EVERY], body), ComposeLutsPass())
-    assert op_names(after) == ["qnn.lut"]
+    return graph([f"tensor<{size}x{source}>"], body)
 
 
-def test_a_piece_that_others_look_into_stays() -> None:
-    def body(x: ir.Value) -> list[ir.Value]:
-        gate = sigmoid(x)
-        how = {"rounding": Rounding.FIXED32_DOUBLE}
-        first = pair(MulOp, how, x, gate, output_scale=SCALE, output_zero_point=ZERO_POINT)
-        return [pair(MulOp, how, first, gate), first]
-
-    module = graph([EVERY], body)
-    assert any("needs the result of 'qnn.mul' alone" in reason for reason in failures(module, ComposeLutsPass()))
+@pytest.mark.parametrize("target", EIGHT_BIT)
+@pytest.mark.parametrize("source", EIGHT_BIT)
+@pytest.mark.parametrize("size", [1, 17, 64, 130])
+def test_every_pair_of_signs(size: int, source: str, target: str) -> None:
+    check(table(size, source, target, TABLE))
 
 
-def test_hard_swish_written_out_is_one_table() -> None:
-    """Add 3, clamp to 0..6, times x, times 1/6: every step has quantized values of its own."""
-
-    def body(x: ir.Value) -> ir.Value:
-        three = constant(np.full((1,), 3, dtype=np.uint8))
-        how = {"rounding": Rounding.FIXED32_DOUBLE}
-        out = {"output_scale": 6 / 255, "output_zero_point": 0, "output_min": 0, "output_max": 255}
-        gate = pair(AddOp, {}, x, three, rhs_scale=1.0, **out)
-        product = pair(MulOp, how, x, gate, rhs_scale=6 / 255, output_scale=0.2)
-        sixth = constant(np.full((1,), 1, dtype=np.uint8))
-        return pair(MulOp, how, product, sixth, lhs_scale=0.2, lhs_zero_point=10, rhs_scale=1 / 6)
-
-    assert op_names(run_both(graph([EVERY], body), FuseQnnPass())) == ["qnn.lut"]
+@pytest.mark.parametrize("entries", [TABLE, IDENTITY], ids=["table", "identity"])
+@pytest.mark.parametrize("size", SIZES)
+def test_vector_code_for_every_size(size: int, entries: Table) -> None:
+    module = table(size, "ui8", "ui8", entries)
+    for target in (GENERIC, TARGETS["avx512vbmi"]):
+        lowered = lower(module, target, Phase.VECTOR)
+        text = str(lowered.module)
+        assert lowered.kernels == 1
+        assert ("vector.gather" if entries is TABLE else "vector.transfer_write") in text
+        assert "memref.copy" not in text
+        assert "memref.load" not in text
+    permuted = str(lower(module, TARGETS["avx512vbmi"], Phase.X86).module)
+    assert ("vpermi2var.qi.512" in permuted) == (entries is TABLE)
 
 
 # Real networks: fusion leaves one op for each kernel and the bits as they were, and fused ops come apart again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_graphs import graph, random_inputs
+from drawn_networks import Array, branched, interpreted, with_externs
 from drawn_vector import module_of
 from onnx_graphs import ModelBuilder
 from quantized_layers import add, conv, fused
@@ -28,6 +30,7 @@ from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
+from qdialect.externals.function import ExternalFunction
 from qdialect.ir.context import parse as parse
 from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.pipeline.phases import Phase, lower
@@ -67,6 +70,31 @@ def test_every_step_is_there_once(name: str) -> None:
     assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
     assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
     assert (found.model_error is not None) == (found.frequency is not None) == (found.bound is not None)
+
+
+def test_calls_of_other_libraries_are_measured_by_their_names(tmp_path: Path) -> None:
+    module = with_externs(branched())
+    slow, compute, inputs = 0.002, interpreted(module), random_inputs(module)
+
+    def waiting(function: ExternalFunction, *arrays: Array) -> Array:
+        end = time.perf_counter() + slow
+        while time.perf_counter() < end:
+            pass
+        return compute(function, *arrays)
+
+    externals = {"npu": waiting}
+    path = tmp_path / "model.mlir"
+    path.write_text(str(module))
+    executable = qdialect.compile(path, externals=externals)
+    known = [index for index, call in enumerate(executable.calls) if call.label == "npu_fused_conv2d"]
+    assert len(known) == 4
+    found = profile_ops(module, inputs, externals=externals, seconds=0.01)
+    spans = trace(module, inputs, externals=externals, seconds=0.01).spans
+    times = executable.profile()
+    for index in known:
+        assert min(found.calls[index].seconds, spans[index].seconds, times[index].seconds) > slow * 0.9
+        assert (found.calls[index].bound, found.calls[index].predicted) == (None, None)
+    assert profile_table(found).count("npu_fused_conv2d") == len(known)
 
 
 @pytest.mark.parametrize("min_cycles", [1, 10**9])

@@ -15,7 +15,7 @@ import tflite
 import torch
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder
-from tflite_graphs import options
+from tflite_graphs import options_of
 from torch_models import PROGRAM, graph_of, members_of, packed
 
 import qdialect
@@ -133,7 +133,7 @@ def differences(signature: tuple[int, ...] = (-1, -1)) -> bytes:
     x, y, total, result = (
         writer.tensor(name, (1, 3), np.float32, signature=signature) for name in ("x", "y", "total", "result")
     )
-    writer.operator(KIND.SUB, [x, y], total, tflite.BuiltinOptions.SubOptions, options(0))
+    writer.operator(KIND.SUB, [x, y], total, *options_of("Sub", 0))
     writer.operator(KIND.RELU, [total], result)
     return writer.finish([x, y], [result])
 

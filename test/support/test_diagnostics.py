@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn_networks import NETWORKS
@@ -47,6 +48,45 @@ def test_an_import_names_every_op_and_its_line() -> None:
     assert exponential.startswith("  -:3:8: tosa.exp %0: must have operands and results of")
     assert custom == "  -:4:8: tosa.custom %1: has no counterpart in qnn"
     assert "-:4:8: note: tosa.custom %1: has no counterpart in qnn" in caught.value.render()
+
+
+_LONG = "x" * 20_000
+_BATCH: dict[str, Any] = {"batch": list(range(9999))}
+_IDENTITY = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{body} return %x : tensor<4xf32>\n}}"
+
+
+_TOLD: list[tuple[Callable[[qdialect.Executable], object], str]] = [
+    (lambda _: qdialect.compile(_IDENTITY * 50), "got a text of 4500 characters; `qdialect.parse(text)` makes"),
+    (lambda _: qdialect.read_model(f"module {{ {_LONG} }}"), "`qdialect.parse(text)` makes"),
+    (lambda _: qdialect.compile(_LONG), "must be a model of kind .mlir"),
+    (lambda _: qdialect.compile(f"{_LONG}.onnx"), "cannot read"),
+    (lambda _: qdialect.load(_LONG), "no such file"),
+    (lambda _: qdialect.load(_IDENTITY), "no such file"),
+    (lambda _: qdialect.compile("a.mlir", profile=_LONG), "profile"),
+    (lambda _: qdialect.compile("a.mlir", dims={f"d{number}": 3 for number in range(9999)}), "dims"),
+    (lambda _: qdialect.compile("a.mlir", **_BATCH), "batch must be an integer"),
+    (lambda found: found({_LONG: 0}), "its inputs are arg0"),
+    (lambda found: found([[0.0] * 9999]), "arg0"),
+    (lambda found: found.inputs[_LONG], "its inputs are arg0"),
+    (lambda found: found.save(f"{_LONG}.so"), "File name too long"),
+    (lambda _: qdialect.parse(_IDENTITY.format(body=f'"{_LONG}.a"() : () -> ()\n')), "unregistered dialect"),
+]
+
+
+@pytest.mark.parametrize(("call", "way_out"), _TOLD)
+def test_what_a_user_gave_is_not_told_without_end(
+    call: Callable[[qdialect.Executable], object], way_out: str, identity: qdialect.Executable
+) -> None:
+    with pytest.raises(qdialect.QDialectError) as caught:
+        call(identity)
+    assert way_out in str(caught.value)
+    for text in (str(caught.value), caught.value.message, caught.value.render()):
+        assert len(text) < 3000
+
+
+@pytest.fixture(scope="module")
+def identity() -> qdialect.Executable:
+    return qdialect.compile(_IDENTITY.format(body="").encode())
 
 
 def test_a_pass_names_every_op_and_its_line() -> None:

@@ -187,7 +187,7 @@ def test_where_tiles_are_refused_the_next_kind_runs(files: tuple[str, str, str],
     compiled(other, tiled(), "--targets", "sapphirerapids")
     program = """
 from qdialect.targets import resolve
-assert resolve("host").kind.name == "avx512vbmi"
+assert resolve("host").kind.name == "avx512bf16"
 check(qdialect.load(sys.argv[4]))
 for use in (lambda: qdialect.load(sys.argv[5]), lambda: qdialect.compile(path, target="amxint8")):
     try:

@@ -26,10 +26,11 @@ from qdialect.targets.cpus import (
 from qdialect.targets.cpus import CPUS as KNOWN_CPUS
 from qdialect.targets.machine import MACHINES, machine_of
 
-AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx_vnni amx_tile amx_int8"
+AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx512_bf16 avx_vnni amx_tile amx_int8"
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
 CPUS = {
-    "everything": (f"{VNNI} avx512vbmi avx512_vbmi2", "avx512vbmi"),
+    "everything": (f"{VNNI} avx512vbmi avx512_vbmi2 avx512_bf16", "avx512bf16"),
+    "no-bf16": (f"{VNNI} avx512vbmi avx512_vbmi2", "avx512vbmi"),
     "no-vbmi": (VNNI, "avx512vnni"),
     # The second generation of VBMI has another name and does not stand for the first.
     "vbmi2-alone": (f"{VNNI} avx512_vbmi2", "avx512vnni"),
@@ -92,8 +93,9 @@ def test_targets_by_name() -> None:
 
 
 def test_what_targets_have() -> None:
-    assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", "avx512vbmi", "amxint8"]
-    assert [name for name, found in TARGETS.items() if found.has_vbmi] == ["avx512vbmi", "amxint8"]
+    with_vbmi = ["avx512vbmi", "avx512bf16", "amxint8"]
+    assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", *with_vbmi]
+    assert [name for name, found in TARGETS.items() if found.has_vbmi] == with_vbmi
     assert all(found.kind is found and found.features <= found.code_features for found in TARGETS.values())
     assert not Target("half", TARGETS["avx512vnni"].features - {"avx512vl"}).has_vnni
 
@@ -110,11 +112,11 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         ("core-avx2", "avx2"),
         ("x86-64-v3", "avx2"),
         ("znver3", "avx2"),
-        ("znver5", "avx512vbmi"),
+        ("znver5", "avx512bf16"),
         ("skylake-avx512", "avx512bw"),
         ("cascadelake", "avx512vnni"),
         ("sapphirerapids", "amxint8"),
-        ("graniterapids,-amx-int8", "avx512vbmi"),
+        ("graniterapids,-amx-int8", "avx512bf16"),
         ("lunarlake", "avxvnniint8"),
         ("gracemont", "avxvnni"),
         ("sandybridge", "sse4.1"),
@@ -122,10 +124,11 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         ("skylake_avx512", "avx512bw"),
         ("diamondrapids", "amxint8"),
         ("wildcatlake", "avxvnniint8"),
-        ("novalake", "avx512vbmi"),
+        ("novalake", "avx512bf16"),
         ("k8", "x86-64"),
         ("haswell,+avxvnni", "avxvnni"),
         ("haswell,-avx", "sse4.1"),
+        ("znver4,-avx512bf16", "avx512vbmi"),
         ("znver4,-avx512vbmi,-avx512vnni", "avx512bw"),
         ("avx512vnni,+avx512vbmi", "avx512vbmi"),
         ("x86-64,+avx512vbmi", "avx2"),
@@ -161,9 +164,9 @@ ZEN_5 = "vendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nstepping\t: 
 def test_the_host_has_the_tiles_of_its_own_core(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "x86_64", ZEN_5 + cpuinfo(CPUS["everything"][0]))
     found = host()
-    assert (found.name, found.kind, found.cpu) == ("avx512vbmi,tune=znver5", TARGETS["avx512vbmi"], "znver5")
+    assert (found.name, found.kind, found.cpu) == ("avx512bf16,tune=znver5", TARGETS["avx512bf16"], "znver5")
     assert found.machine == MACHINES["znver5"]
-    assert found.code_features == TARGETS["avx512vbmi"].code_features, "what code may use is that of the kind"
+    assert found.code_features == TARGETS["avx512bf16"].code_features, "what code may use is that of the kind"
     assert resolve(found.name) == found
 
 
@@ -176,8 +179,8 @@ def test_a_host_like_the_typical_cpu_of_its_kind_is_that_kind(monkeypatch: pytes
 def test_a_kind_of_code_does_not_rely_on_what_one_of_its_cores_has(monkeypatch: pytest.MonkeyPatch) -> None:
     zen_4 = ZEN_5.replace("26", "25").replace(": 2\n", ": 97\n")
     pretend(monkeypatch, "x86_64", zen_4 + cpuinfo(CPUS["everything"][0]))
-    found, kind = host(), TARGETS["avx512vbmi"]
-    assert (found.name, found.kind, found.machine) == ("avx512vbmi,tune=znver4", kind, MACHINES["znver4"])
+    found, kind = host(), TARGETS["avx512bf16"]
+    assert (found.name, found.kind, found.machine) == ("avx512bf16,tune=znver4", kind, MACHINES["znver4"])
     assert found.machine.scales_to_zero
     assert not kind.machine.scales_to_zero
 

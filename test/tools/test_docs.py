@@ -54,7 +54,16 @@ SETTING = re.compile(r"\"(QDIALECT_[A-Z]\w+)\"")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]*)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
 # What commands work on where a page brings no file of its own.
+
+
+def write_models(folder: Path) -> None:
+    (folder / "model.tflite").write_bytes(small_network())
+    builder = ModelBuilder()
+    relu = builder.node("Relu", builder.input("image", (1, 4)))
+    (folder / "model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,7 @@ def copy_project(folder: Path) -> None:
 def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingProcess) -> None:
     blocks = blocks_of(page)
     run: Run = forking.run
+    write_models(tmp_path)
     if any(block.is_of_project for block in blocks):
         copy_project(tmp_path)
         run = run_new
@@ -216,10 +226,7 @@ TOUR = {
 
 def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("model.tflite").write_bytes(small_network())
-    builder = ModelBuilder()
-    relu = builder.node("Relu", builder.input("image", (1, 4)))
-    Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
+    write_models(Path())
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
     assert len(lines) == 13
     for line in lines:

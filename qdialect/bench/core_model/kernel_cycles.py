@@ -65,7 +65,7 @@ from qdialect.targets.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
-_PRODUCT = re.compile(r"vpdp|pmadd")
+_PRODUCT = re.compile(r"vpdp|pmadd|dpbf16")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
 _PORTS = ("loads", "stores", "divisions")
@@ -76,7 +76,7 @@ _MULTIPLICATIONS = (
     *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
     *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.shli", "arith.shrsi", "arith.shrui"),
 )
-_MULTIPLICATION = re.compile(r"vpdp|pmadd|pmul|cvt|vfmadd")
+_MULTIPLICATION = re.compile(r"vpdp|pmadd|dpbf16|pmul|cvt|vfmadd")
 _PAIRS = re.compile(r"pmadd\.?ub")
 
 

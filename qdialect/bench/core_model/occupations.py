@@ -60,6 +60,7 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
 }
 _INTRINSICS: Mapping[str, tuple[Kind, ...]] = {
     "vpdp": (Kind.MULTIPLY,),
+    "dpbf16": (Kind.MULTIPLY,),
     "pmadd": (Kind.MULTIPLY,),
     "pmul": (Kind.MULTIPLY,),
     "cvt": (Kind.ADD,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.external_calls import External
 from qdialect.support.interface import KernelCall
 from qdialect.targets import Target
 from qdialect.targets.cpus import host_machine
@@ -146,14 +148,19 @@ class Profile:
 
 
 def profile_ops(
-    module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", seconds: float = 1.0
+    module: ir.Module,
+    inputs: Sequence[Array],
+    *,
+    target: str | Target = "host",
+    seconds: float = 1.0,
+    externals: Mapping[str, External] = MappingProxyType({}),
 ) -> Profile:
     """Compile `module` with a clock and call it on `inputs` for `seconds` seconds, in turns with the bare instruction.
 
-    The clock costs some 10 ns a kernel call, which it measures too. Raises what `compile_module` and `Executable.bind`
-    raise.
+    Calls of `externals`, which have the names of their C functions, have a time and no bound. The clock costs some
+    10 ns a kernel call, which it measures too. Raises what `compile_module` and `Executable.bind` raise.
     """
-    executable = compile_module(module, target=target, clocked=True)
+    executable = compile_module(module, target=target, clocked=True, externals=externals)
     outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
     call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
     for _ in range(_WARM_UP_CALLS):
@@ -200,6 +207,8 @@ class _Model:
     """Numbers of the kernels that multiply matrix tiles."""
     reuses: Sequence[CallReuse]
     """Of the calls in the code of the network."""
+    externals: Collection[str]
+    """The labels of calls of other libraries, whose code is not known."""
 
     def uses_of(self, calls: Sequence[KernelCall]) -> list[Sequence[Reuse]]:
         """How far back each call finds what it uses; nothing where the code does not have these calls."""
@@ -213,8 +222,10 @@ class _Model:
             return Dots.PAIRS
         return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
 
-    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float, float]:
-        """At least, and as predicted."""
+    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float | None, float | None]:
+        """At least, and as predicted; None for code that is not known."""
+        if call.label in self.externals:
+            return None, None
         found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
         return found.bound / self.frequency, found.in_a_network(call.bytes_moved, uses, self.machine) / self.frequency
 
@@ -234,7 +245,8 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     machine = core_of(target)
     if vector_rate is None or machine is None or phase_of(module).number > Phase.X86.number:
         return None
-    code = lower(module, target, Phase.X86).module
+    lowered = lower(module, target, Phase.X86)
+    code, externals = lowered.module, {function.symbol for function in lowered.external_functions()}
     rate = vector_rate / products_per_cycle(target, machine)
     of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
-    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code))
+    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code), externals)

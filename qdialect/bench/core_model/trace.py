@@ -6,8 +6,9 @@ It is written as JSON of Chrome's trace event format, which Perfetto and ``chrom
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from qdialect.driver.tuning import measured_calls
 from qdialect.ir._mlir import ir
 from qdialect.runtime import Executable
 from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.external_calls import External
 from qdialect.runtime.loaded import LoadedExecutable
 from qdialect.runtime.native import Binding
 from qdialect.support.diagnostics import InputError
@@ -70,12 +72,13 @@ def trace(
     target: str | Target = "host",
     threads: int = 1,
     seconds: float = 0.5,
+    externals: Mapping[str, External] = MappingProxyType({}),
 ) -> Trace:
     """Compile `module` with a clock for `threads` threads and call it on `inputs` for `seconds` seconds.
 
     Raises what `compile_module` and `Executable.bind` raise.
     """
-    executable = compile_module(module, target=target, threads=threads, clocked=True)
+    executable = compile_module(module, target=target, threads=threads, clocked=True, externals=externals)
     call = executable.bind(*_arrays(executable, inputs))
     return _traced(call, executable.ticks, executable.calls, seconds)
 

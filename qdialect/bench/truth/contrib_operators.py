@@ -5,11 +5,59 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
-from qdialect.bench.truth.quantization import Array, Quantizing, dequantized, quantized
+from qdialect.bench.truth.tracing import traced
 
+Array = NDArray[Any]
 Result = tuple[Array, ...]
+
+
+# Quantization of arrays in float64.
+
+
+def along(values: Array, data: Array, axis: int) -> Array:
+    """`values` of a quantization parameter, shaped to meet `data` along `axis`."""
+    if values.size == 1:
+        return values.reshape(())
+    return values.reshape([-1 if index == axis % data.ndim else 1 for index in range(data.ndim)])
+
+
+def dequantized(data: Array, scale: Array, zero_point: Array | None, axis: int = 1) -> Array:
+    """scale * (quantized value - zero point)."""
+    zero = np.zeros(()) if zero_point is None else along(zero_point.astype(np.float64), data, axis)
+    return (data.astype(np.float64) - zero) * along(np.asarray(scale, np.float64), data, axis)
+
+
+def positions(data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
+    """data / scale + zero point: where data lies among the quantized values."""
+    quotients = data / along(np.asarray(scale, np.float64), data, axis)
+    return quotients + along(zero_point.astype(np.float64), data, axis)
+
+
+def quantized(data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
+    """clamp(round half to even(data / scale) + zero point)."""
+    rounded = np.rint(data / along(np.asarray(scale, np.float64), data, axis))
+    bounds = np.iinfo(zero_point.dtype)
+    shifted = rounded + along(zero_point.astype(np.float64), data, axis)
+    return np.clip(shifted, bounds.min, bounds.max).astype(zero_point.dtype)
+
+
+class Quantizing(OpRun):
+    """An operator of ONNX whose result is quantized."""
+
+    def quantize(self, data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
+        """As `quantized`; the tensor is noted under the name of the node's first output."""
+        name: str = self.onnx_node.output[0]
+        return traced(name, positions(data, scale, zero_point, axis), quantized(data, scale, zero_point, axis))
+
+
+class _Contributed(OpRun):
+    op_domain = "com.microsoft"
+
+
+# The operators.
 
 
 def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | None, like: Array) -> Array:
@@ -17,32 +65,24 @@ def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | 
     return op.quantize(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
 
 
-class QLinearAdd(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearAdd(_Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearMul(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearMul(_Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearSigmoid(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearSigmoid(_Contributed, Quantizing):
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array) -> Result:
         return (self.quantize(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
 
 
-class QLinearLeakyRelu(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearLeakyRelu(_Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -56,9 +96,7 @@ class QLinearLeakyRelu(Quantizing):
         return (_requantized(self, np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
 
 
-class QLinearSoftmax(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearSoftmax(_Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -75,10 +113,8 @@ class QLinearSoftmax(Quantizing):
         return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
 
 
-class MatMulNBits(OpRun):
+class MatMulNBits(_Contributed):
     """Rows are taken as they are, at every level."""
-
-    op_domain = "com.microsoft"
 
     def _run(self, rows: Array, packed: Array, scales: Array, *rest: Array | None, **attributes: Any) -> Result:
         zeros, groups, bias = (*rest, None, None, None)[:3]
@@ -101,18 +137,14 @@ def _unpacked(packed: Array, bits: int) -> Array:
     return unpacked
 
 
-class QLinearWhere(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearWhere(_Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
         chosen = np.where(condition, dequantized(x, x_scale, x_zero), dequantized(y, y_scale, y_zero))
         return (self.quantize(chosen, z_scale, z_zero),)
 
 
-class QLinearAveragePool(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearAveragePool(_Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -135,26 +167,20 @@ class QLinearAveragePool(Quantizing):
         return (_requantized(self, np.moveaxis(found, 1, -1) if is_channels_last else found, y_scale, y_zero, x),)
 
 
-class QLinearGlobalAveragePool(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearGlobalAveragePool(_Contributed, Quantizing):
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array, **attributes: Any) -> Result:
         axes = tuple(range(1, x.ndim - 1)) if attributes.get("channels_last") else tuple(range(2, x.ndim))
         return (self.quantize(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
 
 
-class QLinearConcat(Quantizing):
-    op_domain = "com.microsoft"
-
+class QLinearConcat(_Contributed, Quantizing):
     def _run(self, y_scale: Array, y_zero: Array, *inputs: Array, **attributes: Any) -> Result:
         triples = (inputs[index : index + 3] for index in range(0, len(inputs), 3))
         parts = [dequantized(data, scale, zero_point) for data, scale, zero_point in triples]
         return (self.quantize(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
 
 
-class QGemm(Quantizing):
-    op_domain = "com.microsoft"
-
+class QGemm(_Contributed, Quantizing):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (9 - len(inputs)))
         a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = given
@@ -167,9 +193,7 @@ class QGemm(Quantizing):
         return (found if scale is None else self.quantize(found, scale, zero_point),)
 
 
-class MatMulIntegerToFloat(OpRun):
-    op_domain = "com.microsoft"
-
+class MatMulIntegerToFloat(_Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (7 - len(inputs)))
         a, b, a_scale, b_scale, a_zero, b_zero, bias = given
@@ -177,9 +201,7 @@ class MatMulIntegerToFloat(OpRun):
         return (product if bias is None else product + bias,)
 
 
-class DynamicQuantizeMatMul(OpRun):
-    op_domain = "com.microsoft"
-
+class DynamicQuantizeMatMul(_Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         a, b, b_scale, b_zero, bias = given
@@ -187,9 +209,7 @@ class DynamicQuantizeMatMul(OpRun):
         return (product if bias is None else product + bias,)
 
 
-class SkipLayerNormalization(OpRun):
-    op_domain = "com.microsoft"
-
+class SkipLayerNormalization(_Contributed):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         data, skip, gamma, beta, bias = given
@@ -200,10 +220,8 @@ class SkipLayerNormalization(OpRun):
         return normed, total.mean(-1, keepdims=True), 1 / np.sqrt(variance + attributes.get("epsilon", 1e-5)), total
 
 
-class DynamicQuantizeLSTM(OpRun):
+class DynamicQuantizeLSTM(_Contributed):
     """Data and hidden states are quantized dynamically: those of all time steps together, these for each one."""
-
-    op_domain = "com.microsoft"
 
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         x, w, r, bias, lengths, hidden, cell, _, w_scale, w_zero, r_scale, r_zero = inputs

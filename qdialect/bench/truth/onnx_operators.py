@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
-from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS
-from qdialect.bench.truth.quantization import Quantizing, dequantized, quantized
+from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS, Quantizing, dequantized, quantized
 from qdialect.bench.truth.windows import convolution, maximum, padding_of
 
 Array = NDArray[Any]

@@ -80,8 +80,10 @@ def explored(
     imported: dict[str, list[str]] = {}
     calls: dict[str, list[int]] = {}
     profiles: list[Profile] = []
+    producers: dict[str, int] = {}
     for number, module in enumerate(modules):
         if module is None:
+            found.ops.append(_foreign(len(found.ops), number, regions[number], producers))
             continue
         for name, ops in ops_by_name(module).items():
             imported.setdefault(name, []).extend(ops)
@@ -94,7 +96,7 @@ def explored(
         if is_measured:
             progress("measuring")
             profiles.append(profile_ops(module, random_inputs(network.graph.inputs, 0), target=target))
-        network.add_to(found, profiles[-1] if is_measured else None, number if regions else None)
+        network.add_to(found, profiles[-1] if is_measured else None, number if regions else None, producers)
     homes = {title: number for number, region in enumerate(regions) for title in region.nodes}
     for index, node in enumerate(nodes_report(format_of(path).nodes(path, options), imported, calls)):
         home = homes.get(node.node.title)
@@ -192,13 +194,20 @@ class _Network:
                     own = self._variants.setdefault(call.tunable.kernel, {})
                     own[wanted[call.tunable.kernel]] = cycles[call.kernel].predicted
 
-    def add_to(self, found: Explored, profile: Profile | None, region: int | None) -> None:
-        """Add ops, calls and kernels."""
+    def add_to(self, found: Explored, profile: Profile | None, region: int | None, producers: dict[str, int]) -> None:
+        """Add ops, calls and kernels; `producers` are the ops that give the tensors between regions, by name."""
         first = len(found.ops)
         locations = self._locations()
         numbers: dict[ir.Value, int] = {}
         main = main_function(self._fused)
-        for op, text in zip(main.regions[0].blocks[0].operations, _lines(main), strict=True):
+        block = main.regions[0].blocks[0]
+        for port, value in zip(self.graph.inputs, block.arguments, strict=True):
+            if port.name in producers:
+                numbers[value] = producers[port.name]
+        for op, text in zip(block.operations, _lines(main), strict=True):
+            if op.operation.name == "func.return":
+                given = zip(self.graph.outputs, op.operation.operands, strict=True)
+                producers.update({port.name: numbers[value] for port, value in given if value in numbers})
             if op.operation.name in (*CONSTANT_OPS, "func.return"):
                 continue
             own = [self._first + number for number, key in enumerate(locations) if key == key_of(op.operation.location)]
@@ -268,6 +277,15 @@ class _Network:
         except CompileError:
             # Without binutils the page has no assembly.
             return ""
+
+
+def _foreign(number: int, index: int, region: Region, producers: dict[str, int]) -> Json:
+    """What a framework runs, as one op."""
+    reads = list(dict.fromkeys(producers[name] for name in region.inputs if name in producers))
+    producers.update(dict.fromkeys(region.outputs, number))
+    nodes = list(region.nodes)
+    known = {"id": number, "name": region.runner, "stages": [], "nodes": nodes, "reads": reads, "calls": []}
+    return {**known, "type": f"{len(nodes)} node{'s' * (len(nodes) != 1)}", "text": "\n".join(nodes), "region": index}
 
 
 def _op(number: int, op: ir.OpView, numbers: Mapping[ir.Value, int]) -> Json:

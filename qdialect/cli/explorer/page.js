@@ -42,7 +42,7 @@ const isForeign = item => item.region !== null && regions[item.region] && !regio
 const graphs = {
   before: {
     items: nodes, reads: node => [...new Set(node.inputs.filter(name => producers.has(name)).map(name => producers.get(name)))],
-    label: node => node.kind, sub: tensor,
+    label: node => node.kind.replace(/\.default$/, "").replace(/^[a-z_]+\.(?=[a-z_])/, ""), sub: tensor,
   },
   after: { items: ops, reads: op => op.reads, label: op => op.name.replace("qnn.", ""), sub: op => op.stages.length ? "then " + op.stages.join(", ") : op.type.replace(/^tensor<|>$/g, "") },
 };
@@ -103,9 +103,12 @@ function draw(name) {
   svg.replaceChildren(world);
   const size = graph.graph(), view = { x: 0, y: 0, scale: 1 };
   const show = () => world.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.scale})`);
-  const fit = () => {
-    view.scale = Math.min(1.1, Math.max(0.05, (svg.clientWidth || 300) / size.width));
-    view.x = ((svg.clientWidth || 300) - size.width * view.scale) / 2; view.y = 0; show();
+  const fit = isAll => {
+    const width = svg.clientWidth || 300, most = width / size.width;
+    // Of a wide graph the beginning, in letters that can be read; a double click shows all of it.
+    view.scale = Math.min(1.1, isAll ? most : Math.max(0.75, most));
+    const middle = view.scale > most && items.length ? graph.node("n" + items[0].id).x : size.width / 2;
+    view.x = width / 2 - middle * view.scale; view.y = 0; show();
   };
   svg.onwheel = event => {
     event.preventDefault();
@@ -116,12 +119,14 @@ function draw(name) {
   svg.onpointerdown = event => { held = { x: event.clientX - view.x, y: event.clientY - view.y }; };
   svg.onpointermove = event => { if (held && event.buttons) { view.x = event.clientX - held.x; view.y = event.clientY - held.y; show(); } };
   svg.onpointerup = svg.onpointerleave = () => { held = null; };
-  svg.ondblclick = fit;
-  fit();
-  graphs[name].center = id => {
-    const node = graph.node("n" + id);
+  svg.ondblclick = () => fit(true);
+  fit(false);
+  graphs[name].center = ids => {
+    const found = ids.map(id => graph.node("n" + id)), xs = found.map(node => node.x), least = Math.min(...xs), most = Math.max(...xs);
     if (view.scale < 0.55) view.scale = 0.8;
-    view.x = svg.clientWidth / 2 - node.x * view.scale; view.y = svg.clientHeight / 2 - node.y * view.scale; show();
+    const fits = (most - least + WIDTH) * view.scale <= svg.clientWidth;
+    view.x = svg.clientWidth / 2 - (fits ? (least + most) / 2 : found[0].x) * view.scale;
+    view.y = svg.clientHeight / 2 - found[0].y * view.scale; show();
   };
 }
 
@@ -143,13 +148,13 @@ function select(next, from) {
   if (call !== null) showCall(call); else if (node !== null) showNode(nodes[node]); else if (op !== null) showOp(ops[op]); else showAll();
 }
 function mark(name, isOn, from) {
-  let first = null;
+  const found = [];
   at(name).querySelectorAll(".box").forEach(box => {
     const on = isOn(graphs[name].items[+box.dataset.id]);
     box.classList.toggle("on", on);
-    if (on && first === null) first = +box.dataset.id;
+    if (on) found.push(+box.dataset.id);
   });
-  if (first !== null && from !== name) graphs[name].center(first);
+  if (found.length && from !== name) graphs[name].center(found);
 }
 function hashOf(number) {
   const name = calls[number].kernel, first = calls.findIndex(call => call.kernel === name);
@@ -211,13 +216,15 @@ function showNode(node) {
   fill(make("h1", {}, node.title), make("p", {}, why), make("p", { class: "soft" }, "became " + (node.ops.join(", ") || "nothing of its own")));
 }
 function showOp(op) {
-  fill(make("h1", {}, op.name), make("p", { class: "soft" }, "no kernel: known while compiling, or a view of what is there"), make("pre", {}, op.text));
+  const why = isForeign(op) ? `run by the model's framework, region ${op.region}` : "no kernel: known while compiling, or a view of what is there";
+  fill(make("h1", {}, op.name), make("p", { class: "soft" }, why), make("pre", {}, op.text));
 }
 
 async function showCall(number) {
   const call = calls[number], kernel = kernels[call.kernel];
   const same = calls.filter(other => other.kernel === call.kernel && other.id !== number);
-  const own = nodes.filter(node => node.calls.includes(number)), op = ops.find(one => one.calls.includes(number));
+  const own = nodes.filter(node => node.calls.includes(number));
+  const fused = ops.filter(one => one.calls.includes(number)).map(one => one.text).join("\n");
   const rate = call.seconds ? (call.macs / call.seconds / 1e9).toFixed(1) + " GMAC/s" : null;
   const times = [["measured", call.seconds], ["predicted", call.predicted], ["bound", call.bound == null ? null : call.bound * call.seconds]].filter(([, value]) => value);
   const tile = kernel.tile && Object.entries(kernel.tile.cycles);
@@ -237,7 +244,7 @@ async function showCall(number) {
   const found = (await texts())[call.kernel];
   if (chosen.call !== number || !found) return;
   let before = null;
-  for (const [name, text] of [["fused", op ? op.text : ""], ["linalg", found.linalg], ["vector", found.vector], ["x86", found.x86], ["llvm", found.llvm], ["hot loop", found.loop], ["assembly", found.asm]]) {
+  for (const [name, text] of [["fused", fused], ["linalg", found.linalg], ["vector", found.vector], ["x86", found.x86], ["llvm", found.llvm], ["hot loop", found.loop], ["assembly", found.asm]]) {
     if (!text) continue;
     const isCode = name === "hot loop" || name === "assembly";
     columns.append(column(name, text, isCode ? "" : before, name === "llvm" || name === "assembly"));

@@ -109,11 +109,14 @@ class _Change:
         self._block = function.regions[0].blocks[0]
         self._axes: dict[ir.Value, int] = {}
         """The dimension of each value that has the batch."""
+        self._blocks: dict[ir.Value, int] = {}
+        """How often its entries follow each other there."""
 
     def apply(self, inputs: Sequence[bool]) -> None:
         """Change the whole network; `inputs` are the arguments that have the batch."""
         arguments = list(self._block.arguments)
         self._axes = {argument: 0 for argument, has in zip(arguments, inputs, strict=True) if has}
+        self._blocks = dict.fromkeys(self._axes, 1)
         *body, end = [op.operation for op in self._block.operations]
         with self._function.context, ir.Location.unknown():
             # All is decided before anything changes: rules read shapes.
@@ -137,13 +140,16 @@ class _Change:
         axes = [self._axes.get(value) for value in op.operands]
         if all(axis is None for axis in axes):
             return None
-        site = Site(op, axes, self._batch, self._wanted)
+        blocks = {self._blocks[value] for value in op.operands if value in self._blocks}
+        site = Site(op, axes, self._batch, self._wanted, min(blocks))
         rule = RULES.get(op.name)
         if rule is None or len(op.results) != 1:
             site.refuse("nothing shows that it does")
+        if len(blocks) > 1:
+            site.refuse("its operands have the batch in different places of a dimension")
         axis = rule(site)
         assert site.result[axis] % self._batch == 0, "a rule keeps the batch whole"
-        self._axes[op.results[0]] = axis
+        self._axes[op.results[0]], self._blocks[op.results[0]] = axis, site.blocks
         return site
 
     def _check_results(self, end: ir.Operation) -> None:
@@ -152,13 +158,15 @@ class _Change:
             if axis:
                 what = f"result {index} of a dynamic batch must have it first, but has it in dimension {axis}"
                 raise error_at(end.location, what)
+            if self._blocks.get(value, 1) > 1:
+                raise error_at(end.location, f"result {index} of a dynamic batch must have its entries together")
 
     def _change_operands(self, site: Site) -> None:
         for index, axis in site.grown.items():
             value = site.op.operands[index]
-            if shape_of(value.type)[axis] % self._batch:
+            if shape_of(value.type)[axis] % (self._batch * site.blocks):
                 site.refuse(f"operand {index} lacks the batch and has {shape_of(value.type)[axis]} elements for it")
-            site.op.operands[index] = grown(value, axis, self._batch, self._wanted, site.op)
+            site.op.operands[index] = _Growth(site, axis).of(value)
 
     def _type(self, value: ir.Value, axis: int) -> ir.Type:
         type_ = ir.RankedTensorType(value.type)
@@ -177,61 +185,62 @@ Array = NDArray[Any]
 _RULES = (rules.broadcasting, rules.of_one_shape)
 
 
-def grown(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operation) -> ir.Value:
-    """`value` for `wanted` entries in place of `batch` ones in dimension `axis`, which are all alike, before `user`.
+@dataclass(frozen=True)
+class _Growth:
+    """An operand of an op repeated for the batch, which is in dimension `axis` of it."""
 
-    Raises `CompileError` where nothing shows that they are.
-    """
-    owner = value.owner
-    shape = resized(shape_of(value.type), axis, batch, wanted)
-    if not isinstance(owner, ir.Block) and owner.name in CONSTANT_OPS:
-        return _constant(value, axis, batch, wanted, user)
-    if shape_of(value.type)[axis] == 1:
+    site: Site
+    axis: int
+
+    def of(self, value: ir.Value) -> ir.Value:
+        """`value` for another batch, before the op.
+
+        Raises `CompileError` where nothing shows that entries are alike.
+        """
+        axis, owner, user = self.axis, value.owner, self.site.op
+        shape = resized(shape_of(value.type), axis, self.site.batch, self.site.wanted)
+        if not isinstance(owner, ir.Block) and owner.name in CONSTANT_OPS:
+            return self._constant(value, shape)
+        if shape_of(value.type)[axis] == 1:
+            with ir.InsertionPoint(user):
+                element = ir.RankedTensorType(value.type).element_type
+                return build(BroadcastOp, value, element=element, loc=user.location, shape=shape).output
+        if isinstance(owner, ir.Block):
+            self.site.refuse("an input of the network that lacks the batch has its extent")
+        operands = list(owner.operands)
+        if owner.name != BroadcastOp.OPERATION_NAME and RULES.get(owner.name) not in _RULES:
+            self.site.refuse(f"'{owner.name}' op gives it a tensor that lacks the batch and has its extent")
+        for index, operand in enumerate(operands):
+            at = axis - len(shape) + len(shape_of(operand.type))
+            if at >= 0 and shape_of(operand.type)[at] > 1:
+                operands[index] = replace(self, axis=at).of(operand)
+        attributes = dict(owner.attributes.items())
+        if owner.name == BroadcastOp.OPERATION_NAME:
+            attributes["shape"] = INTEGERS.to_attribute(shape)
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
         with ir.InsertionPoint(user):
-            element = ir.RankedTensorType(value.type).element_type
-            return build(BroadcastOp, value, element=element, loc=user.location, shape=shape).output
-    if isinstance(owner, ir.Block):
-        raise _error(user, "an input of the network that lacks the batch has its extent")
-    operands = list(owner.operands)
-    if owner.name != BroadcastOp.OPERATION_NAME and RULES.get(owner.name) not in _RULES:
-        raise _error(user, f"'{owner.name}' op gives it a tensor that lacks the batch and has its extent")
-    for index, operand in enumerate(operands):
-        at = axis - len(shape) + len(shape_of(operand.type))
-        if at >= 0 and shape_of(operand.type)[at] > 1:
-            operands[index] = grown(operand, at, batch, wanted, user)
-    attributes = dict(owner.attributes.items())
-    if owner.name == BroadcastOp.OPERATION_NAME:
-        attributes["shape"] = INTEGERS.to_attribute(shape)
-    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
-    with ir.InsertionPoint(user):
-        created = ir.Operation.create(owner.name, [type_], operands, attributes, loc=owner.location)
-    return created.results[0]
+            created = ir.Operation.create(owner.name, [type_], operands, attributes, loc=owner.location)
+        return created.results[0]
 
-
-def _constant(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operation) -> ir.Value:
-    array = constant_value(value)
-    if array is None:
-        raise _error(user, "a constant that lacks the batch and has its extent cannot be read")
-    shape = resized(array.shape, axis, batch, wanted)
-    entry = array[(slice(None),) * axis + (slice(array.shape[axis] // batch),)]
-    if not np.array_equal(_bits(_repeated(entry, axis, batch)), _bits(array)):
-        raise _error(user, "a constant differs between the entries of the batch")
-    is_splat = not any(array.strides)
-    elements = np.broadcast_to(array[(0,) * array.ndim], shape) if is_splat else _repeated(entry, axis, wanted)
-    with ir.InsertionPoint(user):
-        return constant(elements, user.location)
-
-
-def _repeated(entry: Array, axis: int, count: int) -> Array:
-    return np.concatenate([entry] * count, axis=axis)
+    def _constant(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        array = constant_value(value)
+        if array is None:
+            self.site.refuse("a constant that lacks the batch and has its extent cannot be read")
+        if not any(array.strides):
+            elements = np.broadcast_to(array[(0,) * array.ndim], shape)
+        else:
+            before, after, batch = array.shape[: self.axis], array.shape[self.axis + 1 :], self.site.batch
+            entries = array.reshape(*before, self.site.blocks, batch, -1, *after)
+            first = entries.take([0], self.axis + 1)
+            if not np.array_equal(_bits(np.broadcast_to(first, entries.shape)), _bits(entries)):
+                self.site.refuse("a constant differs between the entries of the batch")
+            elements = first.repeat(self.site.wanted, self.axis + 1).reshape(shape)
+        with ir.InsertionPoint(self.site.op):
+            return constant(elements, self.site.op.location)
 
 
 def _bits(array: Array) -> Array:
     return np.ascontiguousarray(array).view(np.uint8)
-
-
-def _error(user: ir.Operation, reason: str) -> Exception:
-    return op_error(user, f"must compute each entry of a dynamic batch alone, but {reason}")
 
 
 # The sizes of batches that a network is compiled for, from which batches of all sizes are made up.

@@ -23,7 +23,8 @@ from qdialect.support.registry import Registry
 # An op of a network, and in which dimension of its operands the batch is.
 #
 # A value has the batch in one dimension, or not at all. The extent of the dimension is a multiple of the batch
-# has entries: those of the first entry come first, then those of the second.
+# has entries: those of the first entry come first, then those of the second. Where other dimensions were merged before
+# the batch, as the tokens of attention with the tokens first, that many such blocks follow each other.
 
 Rule = Callable[["Site"], int]
 """The dimension of the result that has the batch; raises `CompileError` where the op mixes entries."""
@@ -42,6 +43,8 @@ class Site:
     """Entries of the batch that the network was written for."""
     wanted: int
     """Entries of the batch that it is to have."""
+    blocks: int = 1
+    """How often the entries follow each other in the dimension of operands that have the batch; then of the result."""
     grown: dict[int, int] = field(default_factory=dict[int, int])
     """Operands without batch that must be repeated for it: the dimension, by number."""
     attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
@@ -263,14 +266,22 @@ def _with_residual(site: Site, axis: int) -> int:
 
 @RULES.register("qnn.reshape")
 def reshape(site: Site) -> int:
-    """Elements keep their order: the batch stays outermost, after the same number of elements."""
+    """Elements keep their order: an entry is after the same number of elements, in dimensions or in blocks of one."""
     axis, shape = site.first(), site.shapes[0]
-    before = math.prod(shape[:axis])
-    for index, extent in enumerate(site.result):
-        if math.prod(site.result[:index]) == before and extent % site.batch == 0:
-            site.attributes["shape"] = _with_batch(site, "shape", index)
-            return index
-    return site.refuse(f"its result {list(site.result)} has the batch of {list(shape)} inside of a dimension")
+    before = math.prod(shape[:axis]) * site.blocks
+    outer = [math.prod(site.result[:index]) for index in range(len(site.result))]
+    is_same_rank = len(site.result) == len(shape)
+    found = [
+        (is_same_rank and index != axis, extent // (before // count) > site.batch, before // count, index)
+        for index, (extent, count) in enumerate(zip(site.result, outer, strict=True))
+        if count and before % count == 0 and extent % (before // count * site.batch) == 0
+    ]
+    if not found:
+        site.refuse(f"its result {list(site.result)} has parts of entries of {list(shape)} in a dimension")
+    # There are several for a batch of 1, [T, 1, D]: [T, H, D / H] has it before heads, and [T, D] after tokens.
+    *_, site.blocks, index = min(found)
+    site.attributes["shape"] = _with_batch(site, "shape", index)
+    return index
 
 
 @RULES.register("qnn.transpose")
@@ -388,10 +399,15 @@ _OVER_AXES = (
 )
 
 
+_RANGES = ("qnn.f32_min", "qnn.f32_max")
+
+
 @RULES.register(*(f"qnn.{name}" for name in _OVER_AXES))
 def over_axes(site: Site) -> int:
     """Reduced dimensions stay as extents of 1, or go."""
     axis, view = site.first(), site.view
+    if site.op.name in _RANGES and len(view.axes) == len(site.shapes[0]):
+        site.refuse("it is of the whole batch: dynamic quantization needs a range for each row, as per-token has it")
     for reduced in view.axes:
         site.refuse_axis(axis, reduced, "it reduces")
     return axis if view.keep_dims else axis - sum(reduced < axis for reduced in view.axes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdialect.frontends.onnx.inlining import graphs_of
+from qdialect.support.diagnostics import ImportModelError
 
 if TYPE_CHECKING:
     import onnx
@@ -23,13 +24,15 @@ _F32, _SMALL = 1, (10, 16)
 """The numbers of float32, and of float16 and bfloat16, in the schema."""
 _TYPES = ("to", "dtype", "output_dtype", "output_datatype", "precision")
 """Attributes that are the number of a type."""
-_OF_F32, _OF_CAST, _OF_ROUNDED = "/f32", "/cast", "/rounded"
+_OF_F32, _OF_CAST, _OF_ROUNDED, _OF_READ = "/f32", "/cast", "/rounded", "/read"
 """Ends of names that are new."""
 _IS_ROUNDED = (
     *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
 )
 """What reads a small float as it is."""
+_OF_FLOATS = "Softmax"
+"""What ONNX Runtime's kernel of quantized values, which has other results for rows of one element, is not used for."""
 
 
 def in_f32(model: onnx.ModelProto) -> None:
@@ -37,12 +40,34 @@ def in_f32(model: onnx.ModelProto) -> None:
     graph = model.graph
     if any(map(_is_made_here, graph.node)) or not any(map(_is_small_graph, _graphs(graph))):
         return
+    _tell_types(model)
     names = _Names({value.name for value in graph.input} | {tensor.name for tensor in graph.initializer})
     computed = [value for value in graph.output if _is_small(value) and value.name not in names.given]
     names.now.update((value.name, _wide(value.name)) for value in computed)
     _widen(graph, names, is_main=True)
     for value in computed:
         graph.node.append(_cast(_wide(value.name), value.name, value.type.tensor_type.elem_type))
+
+
+def _tell_types(model: onnx.ModelProto) -> None:
+    """Add the types of outputs that state none; raises `ImportModelError` for one that is not known."""
+    untyped = [value for value in model.graph.output if not value.type.tensor_type.elem_type]
+    if not untyped:
+        return
+    from onnx import shape_inference
+
+    outputs = list(model.graph.output)
+    del model.graph.output[:]
+    inferred: dict[str, onnx.TypeProto] = {}
+    # Types are inferred of what is no output.
+    with suppress(shape_inference.InferenceError):
+        inferred = {value.name: value.type for value in shape_inference.infer_shapes(model).graph.value_info}
+    for value in outputs:
+        if value in untyped:
+            if value.name not in inferred:
+                raise ImportModelError(f"output '{value.name}' must state its type, which may be a small float")
+            value.type.CopyFrom(inferred[value.name])
+    model.graph.output.extend(outputs)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -94,11 +119,14 @@ class _Names:
     """By the results of casts to small floats: the float32 tensors that are cast."""
     floats: set[str] = field(default_factory=set[str])
     """Those known to be float32."""
+    small: dict[str, int] = field(default_factory=dict[str, int])
+    """Constants of small floats, and what is dequantized by them and moved: the number of the type."""
 
 
 def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
     held = {tensor.name for tensor in graph.initializer}
     values = (*graph.input, *graph.value_info)
+    names.small.update((tensor.name, tensor.data_type) for tensor in graph.initializer if tensor.data_type in _SMALL)
     names.floats |= {value.name for value in values if value.type.tensor_type.elem_type == _F32}
     nodes = [_cast(tensor.name, _wide(tensor.name), _F32) for tensor in graph.initializer if tensor.data_type in _SMALL]
     for value in graph.input if is_main else ():
@@ -119,8 +147,14 @@ def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
 def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
     """What takes the place of a node."""
     reads = {} if node.op_type in _IS_ROUNDED else names.unrounded
+    small = _type_of(node, names)
     for index, name in enumerate(node.input):
         node.input[index] = names.now.get(reads.get(name, name), reads.get(name, name))
+    found: list[onnx.NodeProto] = []
+    if small and node.op_type == _OF_FLOATS:
+        read = f"{node.output[0]}{_OF_READ}"
+        found = _rounding(node.input[0], read, small, names)
+        node.input[0] = read
     rounds = next((one.i for one in node.attribute if one.name in ("to", "output_dtype")), 0)
     # The reader tells of nodes that lack one.
     is_whole = bool(node.input) and bool(node.output)
@@ -142,7 +176,16 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
         _widen_attribute(attribute)
     for inner in graphs_of(node):
         _widen(inner, _Names(names.given, dict(names.now), dict(names.unrounded), set(names.floats)), is_main=False)
-    return [node]
+    return [*found, node]
+
+
+def _type_of(node: onnx.NodeProto, names: _Names) -> int:
+    """The number of the small type of what a node dequantizes, or of what it reads; 0 for another one or none."""
+    at = 1 if node.op_type == "DequantizeLinear" else 0
+    found = names.small.get(node.input[at], 0) if len(node.input) > at and node.output else 0
+    if found and (at or (node.op_type in _IS_ROUNDED and "Cast" not in node.op_type)):
+        names.small.update(dict.fromkeys(node.output, found))
+    return found
 
 
 def _rounding(source: str, result: str, number: int, names: _Names) -> list[onnx.NodeProto]:

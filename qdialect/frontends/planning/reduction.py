@@ -167,16 +167,25 @@ def group_normalized(
 # Zeros are equal whatever their sign, and a NaN is larger than every number.
 
 _ALL_BUT_SIGN = 2**31 - 1
+_NAN = 2**31 - 1
+"""The key of a NaN, which no number has."""
 
 
-def keys_of(site: Site, source: Tensor, is_largest: bool) -> Value:
-    """Integers in the order of the numbers of `source`; in the opposite order unless `is_largest`."""
+def keys_of(site: Site, source: Tensor, is_largest: bool, nan_is_extreme: bool = False) -> Value:
+    """Integers in the order of the numbers of `source`; in the opposite order unless `is_largest`.
+
+    With `nan_is_extreme` the key of a NaN is the largest one in either order.
+    """
     value = _ordered_value(site, source)
     element = "i64" if value.element == "i64" else "i32"
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         key = order_key(s, x, element)
-        return key if is_largest else s.op("arith.xori", key, -1)
+        if is_largest:
+            return key
+        opposite = s.op("arith.xori", key, -1)
+        has_nan = nan_is_extreme and value.element == "f32"
+        return s.select(s.compare("ne", x, x), _NAN, opposite) if has_nan else opposite
 
     return unary(site, value, element, build)
 
@@ -191,12 +200,13 @@ def _ordered_value(site: Site, source: Tensor) -> Value:
 def order_key(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
     """Integers of type `element` in the order of `x`; plus zero makes minus zero plus zero.
 
-    Of floats the bits, those of negative ones inverted.
+    Of floats the bits, those of negative ones inverted; NaNs are equal, whatever their sign and payload.
     """
     if element_of(x.type) != "f32":
         return s.resize(x, element)
     bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
-    return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+    key = s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+    return s.select(s.compare("ne", x, x), _NAN, key)
 
 
 def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
@@ -210,9 +220,21 @@ def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest
     return site.plan.ordered(site.name, shape, "i64", [keys], top_k)
 
 
-def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, last: bool, is_largest: bool) -> Value:
-    """The index along `axis` of the extreme number of `source`, the first or the last of equal ones."""
-    keys = keys_of(site, source, is_largest)
+def extreme_index(
+    site: Site,
+    source: Tensor,
+    axis: int,
+    *,
+    keep_dims: bool,
+    last: bool,
+    is_largest: bool,
+    nan_is_extreme: bool = False,
+) -> Value:
+    """The index along `axis` of the extreme number of `source`, the first or the last of equal ones.
+
+    A NaN is larger than every number; with `nan_is_extreme` it is the smallest one, too, as in PyTorch.
+    """
+    keys = keys_of(site, source, is_largest, nan_is_extreme)
     shape = keys.shape
     extreme = reduced_value(site, keys, "max", (axis,), keep_dims=True)
     along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.convolution import conv2d_accumulate
-from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, options
 from qdialect.frontends.tflite.operators.checks import WindowOptions
 
 # Output channels and stride of each pair of a depthwise and a pointwise convolution, at width 0.25.
@@ -72,33 +71,18 @@ class _Network:
 
     def _convolution(self, name: str, channels: int, kernel: int, stride: int, output: Quantization) -> None:
         weight = self._weight((channels, kernel, kernel, self._image.shape[3]))
-
-        def options(builder: Builder) -> int:
-            tflite.Conv2DOptionsStart(builder)
-            tflite.Conv2DOptionsAddStrideH(builder, stride)
-            tflite.Conv2DOptionsAddStrideW(builder, stride)
-            return tflite.Conv2DOptionsEnd(builder)
-
         inputs = self._contraction(name, weight, weight, stride, 1, output)
         self._produce(name, output)
-        builtin, kind = tflite.BuiltinOperator.CONV_2D, tflite.BuiltinOptions.Conv2DOptions
-        self._writer.operator(builtin, inputs, self._tensor, kind, options)
+        option = options("Conv2DOptions", StrideH=stride, StrideW=stride)
+        self._writer.operator(tflite.BuiltinOperator.CONV_2D, inputs, self._tensor, *option)
 
     def _depthwise(self, name: str, stride: int) -> None:
         channels = self._image.shape[3]
         weight = self._weight((1, 3, 3, channels))
-
-        def options(builder: Builder) -> int:
-            tflite.DepthwiseConv2DOptionsStart(builder)
-            tflite.DepthwiseConv2DOptionsAddStrideH(builder, stride)
-            tflite.DepthwiseConv2DOptionsAddStrideW(builder, stride)
-            tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
-            return tflite.DepthwiseConv2DOptionsEnd(builder)
-
         inputs = self._contraction(name, weight, weight.transpose(3, 1, 2, 0), stride, channels, _ACTIVATION)
         self._produce(name, _ACTIVATION)
-        builtin, kind = tflite.BuiltinOperator.DEPTHWISE_CONV_2D, tflite.BuiltinOptions.DepthwiseConv2DOptions
-        self._writer.operator(builtin, inputs, self._tensor, kind, options)
+        option = options("DepthwiseConv2DOptions", StrideH=stride, StrideW=stride, DepthMultiplier=1)
+        self._writer.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, inputs, self._tensor, *option)
 
     def _weight(self, shape: tuple[int, ...]) -> NDArray[np.uint8]:
         return _quantize(self._random.normal(_WEIGHT_ZERO_POINT, 36, shape))
@@ -142,32 +126,18 @@ class _Network:
 
     def _average_pool(self) -> None:
         source, height, width = self._tensor, self._image.shape[1], self._image.shape[2]
-
-        def options(builder: Builder) -> int:
-            tflite.Pool2DOptionsStart(builder)
-            tflite.Pool2DOptionsAddPadding(builder, tflite.Padding.VALID)
-            tflite.Pool2DOptionsAddStrideH(builder, 1)
-            tflite.Pool2DOptionsAddStrideW(builder, 1)
-            tflite.Pool2DOptionsAddFilterHeight(builder, height)
-            tflite.Pool2DOptionsAddFilterWidth(builder, width)
-            return tflite.Pool2DOptionsEnd(builder)
-
+        window = {"Padding": tflite.Padding.VALID, "StrideH": 1, "StrideW": 1}
+        option = options("Pool2DOptions", **window, FilterHeight=height, FilterWidth=width)
         self._image = _quantize(self._image.mean(axis=(1, 2), keepdims=True))
         self._produce("AvgPool", self._quantization)
-        builtin, kind = tflite.BuiltinOperator.AVERAGE_POOL_2D, tflite.BuiltinOptions.Pool2DOptions
-        self._writer.operator(builtin, [source], self._tensor, kind, options)
+        self._writer.operator(tflite.BuiltinOperator.AVERAGE_POOL_2D, [source], self._tensor, *option)
 
     def _reshape_and_softmax(self) -> None:
-        def options(builder: Builder) -> int:
-            tflite.SoftmaxOptionsStart(builder)
-            tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-            return tflite.SoftmaxOptionsEnd(builder)
-
         source, self._image = self._tensor, self._image.reshape(1, _CLASSES)
         self._produce("SpatialSqueeze", self._quantization)
         shape = self._writer.constant("SpatialSqueeze/shape", np.array([1, _CLASSES], dtype=np.int32))
         self._writer.operator(tflite.BuiltinOperator.RESHAPE, [source, shape], self._tensor)
         source = self._tensor
         self._produce("Softmax", _PROBABILITIES)
-        kind = tflite.BuiltinOptions.SoftmaxOptions
-        self._writer.operator(tflite.BuiltinOperator.SOFTMAX, [source], self._tensor, kind, options)
+        option = options("SoftmaxOptions", Beta=1.0)
+        self._writer.operator(tflite.BuiltinOperator.SOFTMAX, [source], self._tensor, *option)

@@ -116,6 +116,8 @@ class Strategy:
     and pairs (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
+    multiplies_pairs: bool = False
+    """Products: whether the target multiplies pairs of bf16 numbers."""
     gathers_bytes: bool = False
     """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
     adds_in_f32: bool = False
@@ -324,6 +326,7 @@ def strategy_of(target: Target) -> Strategy:
         ),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
+        multiplies_pairs=bool(instructions.bf16_dots),
         adds_in_f32=instructions.rounds_to_integers,
         requantizer_forms=RequantizerForms("fma" in target.cpu_features, instructions.adds_words),
         converts_halves="f16c" in target.code_features,

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from qdialect.ir._mlir import arith, ir
+from qdialect.arithmetic.machine import multiply_add
+from qdialect.ir._mlir import arith, ir, math
 from qdialect.lowering.instructions.instruction import Array, Instruction, Lanes, every
 from qdialect.lowering.ir import building as b
 
@@ -173,3 +174,39 @@ def byte_dot(lanes: int) -> EmitDot:
         return arith.addi(arith.addi(acc, first), second)
 
     return emit
+
+
+UPPER_HALF, HALF = -1 << 16, 16
+"""The bits of a word that are a bf16 number as f32, and where they begin."""
+
+
+def _bf16_dot(acc: Array, x: Array, w: Array) -> Array:
+    x, w = x.astype(np.float32), w.astype(np.float32)
+    with np.errstate(all="ignore"):
+        return multiply_add(x[::2], w[::2], multiply_add(x[1::2], w[1::2], acc))
+
+
+def _halves(pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The upper and the lower number of each pair, as f32."""
+    words = b.vector_type(b.shape_of(pairs)[0] // 2, 32)
+    pairs, floats = b.bitcast(words, pairs), ir.VectorType.get(words.shape, ir.F32Type.get())
+    upper, lower = arith.andi(pairs, b.splat(words, UPPER_HALF)), arith.shli(pairs, b.splat(words, HALF))
+    return b.bitcast(floats, upper), b.bitcast(floats, lower)
+
+
+def _portable_bf16(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+    for own, other in zip(_halves(x), _halves(w), strict=True):
+        acc = math.fma(own, other, acc)
+    return acc
+
+
+def _bf16_pairs(lanes: int) -> Instruction:
+    sums, factors = Lanes(lanes, "float32"), Lanes(2 * lanes, "bfloat16")
+    name, needed = f"vdpbf16ps.{lanes * 32}", (frozenset({"avx512bf16"}),)
+    intrinsic, operands = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}", (sums, factors, factors)
+    return Instruction(name, intrinsic, needed, operands, sums, _bf16_dot, _portable_bf16)
+
+
+VDPBF16PS: Mapping[int, Instruction] = {16: _bf16_pairs(16)}
+"""By 32-bit lanes: (accumulators, pairs of bf16, pairs of bf16). The product of the upper numbers is added first, each
+sum is rounded once. It takes subnormal numbers, in sums too, for zeros: meant is what has none."""

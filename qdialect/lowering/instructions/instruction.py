@@ -25,7 +25,7 @@ _IS_PORTABLE: ContextVar[bool] = ContextVar("_IS_PORTABLE", default=False)
 
 @dataclass(frozen=True)
 class Lanes:
-    """An operand or a result: a vector of integers or of f32 numbers."""
+    """An operand or a result: a vector of integers, or of f32 or bf16 numbers."""
 
     count: int
     dtype: str
@@ -35,7 +35,8 @@ class Lanes:
     def type(self) -> ir.VectorType:
         """The type in the IR."""
         bits = np.dtype(self.dtype).itemsize * 8
-        element = ir.F32Type.get() if self.dtype == "float32" else ir.IntegerType.get_signless(bits)
+        floats = {"float32": ir.F32Type, "bfloat16": ir.BF16Type}
+        element = floats[self.dtype].get() if self.dtype in floats else ir.IntegerType.get_signless(bits)
         return ir.VectorType.get([self.count], element)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from qdialect.lowering.instructions.dot_products import (
+    VDPBF16PS,
     VPDPBSSD,
     VPDPBUSD,
     VPDPWSSD,
@@ -43,6 +44,8 @@ class InstructionSet:
     """Whether `vpshufb` does."""
     signed_dots: Mapping[int, EmitDot]
     """By lanes: four products of signed bytes, added to each; empty where no instruction does that."""
+    bf16_dots: Mapping[int, EmitDot]
+    """By lanes: two products of bf16 numbers, added to each; empty where no instruction does that."""
     machine: Machine
     """The core that code is made for."""
     has_tiles: bool = False
@@ -126,6 +129,7 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         kind.has_vbmi,
         kind.name != "x86-64",
         {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
+        {lanes: one.emit for lanes, one in VDPBF16PS.items() if one.runs_on(kind.code_features)},
         target.machine,
         TDPBUSD.runs_on(kind.code_features),
         kind.name != "x86-64",

@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from qdialect.ir._mlir import arith, ir, vector
-from qdialect.lowering.instructions.dot_products import EmitDot, widened
+from qdialect.lowering.instructions.dot_products import HALF, UPPER_HALF, EmitDot, widened
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, argument_attribute
 from qdialect.lowering.ir.functions import at
 from qdialect.lowering.ir.views import start_of
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.integer_products import (
     BYTES,
@@ -329,3 +329,62 @@ def _data(op: ir.Operation, match: _Widened) -> dict[tuple[int, ...], ir.Value]:
             for odd, words in enumerate(widened(broadcast_taps(flat, indices, match.lanes, _TAPS))):
                 found[*position, odd] = words
     return found
+
+
+# `math.fma` of the lower halves of words, added to that of the upper ones -> `vdpbf16ps`.
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Words of two bf16 numbers each, and the accumulators."""
+
+    words: tuple[ir.Value, ir.Value]
+    start: ir.Value
+
+
+class PairDot(InstructionPattern[_Pairs]):
+    """Two products of bf16 numbers, which are halves of the same words, added one after the other to normal sums."""
+
+    name: ClassVar[str] = "pair-dot"
+    roots = ("math.fma",)
+
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._dots = instructions.bf16_dots
+
+    def check(self, op: ir.Operation) -> _Pairs | MatchFailure | None:
+        if NORMAL_SUMS not in op.attributes:
+            return None
+        *lower, start = op.operands
+        first = b.defining(start, "math.fma")
+        *upper, start = first.operands if first else op.operands
+        lanes = b.lanes_of(start)
+        if lanes not in self._dots:
+            return MatchFailure(f"lanes must be one of {', '.join(map(str, self._dots))}, but got {lanes}")
+        words = [_word(value, "arith.shli", HALF) for value in lower]
+        others = [_word(value, "arith.andi", UPPER_HALF) for value in upper]
+        if words[0] is None or words[1] is None or words != others:
+            return MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
+        return _Pairs((words[0], words[1]), start)
+
+    def emit(self, op: ir.Operation, match: _Pairs) -> ir.Value:
+        result, shape = match.start, b.shape_of(match.start)
+        emit, pairs = self._dots[shape[-1]], ir.VectorType.get([2 * shape[-1]], ir.BF16Type.get())
+        words = [_spread(word, shape) for word in match.words]
+        for position in np.ndindex(*shape[:-1]):
+            start, *own = (b.extract(value, position) if position else value for value in (match.start, *words))
+            sums = emit(start, *(b.bitcast(pairs, word) for word in own))
+            result = b.insert(sums, result, position) if position else sums
+        return result
+
+
+def _word(value: ir.Value, name: str, constant: int) -> ir.Value | None:
+    """What f32 numbers' bits are taken from by an op with a constant; perhaps one for all lanes."""
+    cast = b.defining(b.looked_through(value, "vector.broadcast"), "arith.bitcast")
+    op = b.defining(cast.operands[0], name) if cast else None
+    return op.operands[0] if op and b.splat_value(op.operands[1]) == constant else None
+
+
+def _spread(word: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Words of all lanes."""
+    type_ = ir.VectorType.get(shape, ir.IntegerType.get_signless(32))
+    return word if word.type == type_ else vector.broadcast(type_, word)

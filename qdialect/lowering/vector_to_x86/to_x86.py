@@ -19,7 +19,7 @@ from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_k
 from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
 from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
-from qdialect.lowering.vector_to_x86.dot_product import DotProduct, WidenedDot
+from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
 from qdialect.lowering.vector_to_x86.float_rounding import (
     ExactMultiplyAdd,
     RoundConvert,
@@ -134,7 +134,8 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
     if instructions is None:
         return [UnitContraction()]
     dots = [DotProduct(instructions), WidenedDot(instructions), InterleavedDot(instructions)]
-    return [UnitContraction(), *dots, TransposedGather(), TransposePair()]
+    pairs = [PairDot(instructions)] if instructions.bf16_dots else []
+    return [UnitContraction(), *dots, *pairs, TransposedGather(), TransposePair()]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:

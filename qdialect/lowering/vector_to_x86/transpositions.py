@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, integer_read, transfer_problem
+from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, read_of, transfer_problem
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
@@ -244,37 +244,44 @@ def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
     return b.shuffle(first, second, lanes)
 
 
-# Bytes that lie apart in two vectors -> two loads and a permute.
+# Bytes, or numbers of 32 bits, that lie apart in two vectors -> two loads and a permute.
 #
-# A `vector.transfer_read` of n bytes that are s apart spans (n - 1) s + 1 bytes.  Where these are at most two vectors,
-# the first and the last one of them hold all, and nothing outside of them is read; LLVM would load byte by byte.
+# A `vector.transfer_read` of n elements that are s apart spans (n - 1) s + 1 of them.  Where these are at most two
+# vectors, the first and the last one of them hold all, and nothing outside of them is read; LLVM would load one by one.
 
 _SIZES = (64, 32, 16, 8)
 """Bytes of a load."""
 
 
 class StridedRead(InstructionPattern[Read]):
-    """A read of one row of bytes that are a constant distance apart."""
+    """A read of one row of bytes, or of numbers of 32 bits, that are a constant distance apart."""
 
     name: ClassVar[str] = "strided-read"
     roots = ("vector.transfer_read",)
 
     def check(self, op: ir.Operation) -> Read | MatchFailure | None:
-        if not b.is_vector_of(op.results[0], 8) or not _is_row_apart(op):
+        type_ = op.results[0].type
+        bits = b.element_bits(type_.element_type) if isinstance(type_, ir.VectorType) else 0
+        if bits not in (8, 32) or not _is_row_apart(op):
             return None
-        read = integer_read(op.results[0], "bytes", 8)
-        if isinstance(read, MatchFailure):
-            return read
+        buffer = ir.MemRefType(op.operands[0].type)
+        if buffer.memory_space is not None:
+            return MatchFailure(f"elements must be in the default memory space, but got {buffer}")
+        problem = transfer_problem(op, op.operands[0], others=2)
+        if problem:
+            return MatchFailure(f"elements {problem}")
+        read = read_of(op)
         if min(read.strides) < 0:
-            return MatchFailure(f"bytes must lie at strides that are not negative, but got {list(read.strides)}")
-        span = _span(read)
+            return MatchFailure(f"elements must lie at strides that are not negative, but got {list(read.strides)}")
+        span = _span(read) * bits // 8
         if not _SIZES[-1] <= span <= 2 * _SIZES[0]:
-            return MatchFailure(f"bytes must span {_SIZES[-1]} to {2 * _SIZES[0]}, but got {span}")
+            return MatchFailure(f"elements must span {_SIZES[-1]} to {2 * _SIZES[0]} bytes, but got {span}")
         return read
 
     def emit(self, op: ir.Operation, match: Read) -> ir.Value:
         span, step = _span(match), match.strides[-1]
-        size = next(size for size in _SIZES if size <= span)
+        size_of = b.element_bits(ir.VectorType(op.results[0].type).element_type) // 8
+        size = next(size // size_of for size in _SIZES if size <= span * size_of)
         first, last = match.flat(), match.flat().further(span - size)
         order = [i * step if i * step < size else size + i * step - (span - size) for i in range(match.shape[-1])]
         bytes_ = vector.shuffle(first.load(size), last.load(size), order)

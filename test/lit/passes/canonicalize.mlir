@@ -132,3 +132,16 @@ func.func @rounded(%arg0: tensor<2x3xf16>) -> tensor<2x3xf32> {
   %4 = arith.extf %3 : tensor<2x3xf16> to tensor<2x3xf32>
   return %4 : tensor<2x3xf32>
 }
+
+// So are numbers between those of an image.
+// CHECK-LABEL: func.func @interpolated(
+// CHECK: arith.truncf
+// CHECK: arith.extf
+func.func @interpolated(%arg0: tensor<1x2x2x1xbf16>) -> tensor<1x3x3x1xf32> {
+  %0 = arith.extf %arg0 : tensor<1x2x2x1xbf16> to tensor<1x2x2x1xf32>
+  %1 = "qnn.resize_bilinear"(%0) {size = array<i64: 3, 3>, arithmetic = "onnx_float", coordinates = "half_pixel"}
+    : (tensor<1x2x2x1xf32>) -> tensor<1x3x3x1xf32>
+  %2 = arith.truncf %1 : tensor<1x3x3x1xf32> to tensor<1x3x3x1xbf16>
+  %3 = arith.extf %2 : tensor<1x3x3x1xbf16> to tensor<1x3x3x1xf32>
+  return %3 : tensor<1x3x3x1xf32>
+}

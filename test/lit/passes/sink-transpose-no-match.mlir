@@ -83,3 +83,27 @@ func.func @channels(%arg0: tensor<4x2xi8>) -> tensor<8xf32> {
   %1 = "qnn.reshape"(%0) {shape = array<i64: 8>} : (tensor<4x2xf32>) -> tensor<8xf32>
   return %1 : tensor<8xf32>
 }
+
+// CHECK-LABEL: func.func @larger(
+// CHECK: qnn.transpose
+// CHECK: qnn.pad
+func.func @larger(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x5x6x5xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
+  // expected-remark @+1 {{[sink-through-unary] 'qnn.pad' a larger result must be read by what the transpose moves past, or by a transpose}}
+  %1 = "qnn.pad"(%0) {
+    high = array<i64: 0, 0, 0, 0>, low = array<i64: 0, 1, 2, 3>, value = 9 : i64
+  } : (tensor<1x4x4x2xui8>) -> tensor<1x5x6x5xui8>
+  return %1 : tensor<1x5x6x5xui8>
+}
+
+// CHECK-LABEL: func.func @heads(
+// CHECK: qnn.transpose
+// CHECK: qnn.reshape
+// CHECK: qnn.transpose
+func.func @heads(%arg0: tensor<1x4x2x6xf32>) -> tensor<1x24x2xf32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x4x2x6xf32>) -> tensor<1x2x4x6xf32>
+  // expected-remark @+1 {{[sink-through-reshape] 'qnn.reshape' must join dimensions that lie side by side before the transpose}}
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 1, 2, 24>} : (tensor<1x2x4x6xf32>) -> tensor<1x2x24xf32>
+  %2 = "qnn.transpose"(%1) {permutation = array<i64: 0, 2, 1>} : (tensor<1x2x24xf32>) -> tensor<1x24x2xf32>
+  return %2 : tensor<1x24x2xf32>
+}

@@ -81,14 +81,16 @@ func.func @constant_operand(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8> {
 
 // CHECK-LABEL: func.func @pad(
 // CHECK: "qnn.pad"(%arg0) {{.*}}low = array<i64: 0, 3, 1, 2>
-// CHECK: "qnn.transpose"
+// CHECK: qnn.clip
+// CHECK-NEXT: "qnn.transpose"
 // CHECK-NEXT: return
 func.func @pad(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x5x6x5xui8> {
   %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
   %1 = "qnn.pad"(%0) {
     high = array<i64: 0, 0, 0, 0>, low = array<i64: 0, 1, 2, 3>, value = 9 : i64
   } : (tensor<1x4x4x2xui8>) -> tensor<1x5x6x5xui8>
-  return %1 : tensor<1x5x6x5xui8>
+  %2 = "qnn.clip"(%1) {max = 200 : i64, min = 9 : i64} : (tensor<1x5x6x5xui8>) -> tensor<1x5x6x5xui8>
+  return %2 : tensor<1x5x6x5xui8>
 }
 
 // CHECK-LABEL: func.func @between_quantized_and_f32_values(
@@ -117,4 +119,27 @@ func.func @reshape_of_f32_values(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x2x1x1xf
     : (tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xf32>
   %1 = "qnn.reshape"(%0) {shape = array<i64: 1, 2, 1, 1>} : (tensor<1x1x1x2xf32>) -> tensor<1x2x1x1xf32>
   return %1 : tensor<1x2x1x1xf32>
+}
+
+// Rows and columns become tokens: no element moves.
+// CHECK-LABEL: func.func @tokens(
+// CHECK-NEXT: [[TOKENS:%.*]] = "qnn.reshape"(%arg0){{.*}}-> tensor<1x8x6xf32>
+// CHECK-NEXT: return [[TOKENS]]
+func.func @tokens(%arg0: tensor<1x4x2x6xf32>) -> tensor<1x8x6xf32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x2x6xf32>) -> tensor<1x6x4x2xf32>
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 1, 6, 8>} : (tensor<1x6x4x2xf32>) -> tensor<1x6x8xf32>
+  %2 = "qnn.transpose"(%1) {permutation = array<i64: 0, 2, 1>} : (tensor<1x6x8xf32>) -> tensor<1x8x6xf32>
+  return %2 : tensor<1x8x6xf32>
+}
+
+// And an image again, of which another order is left.
+// CHECK-LABEL: func.func @image(
+// CHECK: "qnn.reshape"(%arg0){{.*}}-> tensor<3x4x2x6xf32>
+// CHECK-NEXT: "qnn.transpose"{{.*}}permutation = array<i64: 2, 0, 1, 3>{{.*}}-> tensor<2x3x4x6xf32>
+// CHECK-NEXT: return
+func.func @image(%arg0: tensor<3x8x6xf32>) -> tensor<2x3x4x6xf32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 2, 0, 1>} : (tensor<3x8x6xf32>) -> tensor<6x3x8xf32>
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 6, 3, 4, 2>} : (tensor<6x3x8xf32>) -> tensor<6x3x4x2xf32>
+  %2 = "qnn.transpose"(%1) {permutation = array<i64: 3, 1, 2, 0>} : (tensor<6x3x4x2xf32>) -> tensor<2x3x4x6xf32>
+  return %2 : tensor<2x3x4x6xf32>
 }

@@ -13,7 +13,7 @@
 // LIST: graniterapids amxint8
 // LIST: alderlake avxvnni{{$}}
 // LIST: arrowlake avxvnniint8
-// LIST: znver4 avx512vbmi
+// LIST: znver4 avx512bf16
 // LIST: host is
 
 // VNNI: haswell,+avxvnni,-fma: code for avxvnni

@@ -1,7 +1,7 @@
 // RUN: not %qopt %s --compile-to=llvm --target=avx10 2>&1 | filecheck %s
 
-// CHECK: error: target must be one of host, generic, avx512vnni, avx512vbmi, amxint8, avx512bw, avxvnniint8, avxvnni,
-// CHECK-SAME: avx2, sse4.1, x86-64
+// CHECK: error: target must be one of host, generic, avx512vnni, avx512vbmi, avx512bf16, amxint8, avx512bw, avxvnniint8,
+// CHECK-SAME: avxvnni, avx2, sse4.1, x86-64
 // CHECK-SAME: or a CPU that --print-targets lists, but got 'avx10', did you mean 'avx2'?
 // CHECK-NOT: Traceback
 func.func @main(%x: tensor<1x1x4x8xui8>) -> tensor<1x1x4x64xui8> {

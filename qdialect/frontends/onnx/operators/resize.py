@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -276,7 +277,7 @@ def _matrix(call: Call, dimension: Dimension, coordinates: Coordinates) -> Array
 
 # GridSample: an image read at positions that are computed, between its elements too.
 #
-# It is made of arithmetic on the positions and one GatherElements for each neighbour of a position.
+# It is made of arithmetic on the positions and one Gather of pixels for each neighbour of a position.
 
 _INT64 = 7
 _MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest"}
@@ -299,7 +300,8 @@ def _grid_sample(call: Call) -> Tensor:
     require(padding in _PADDINGS, f"padding_mode must be {' or '.join(_PADDINGS)}, but got {padding}")
     sampling = _Sampling(call, image, grid, padding == "zeros")
     found = sampling.nearest() if _MODES[mode] == "nearest" else sampling.linear()
-    return sampling.part("Reshape", found, _integers(image[0], image[1], *grid[1:3]))
+    pixels = sampling.part("Reshape", found, _integers(*grid[:3], image[1]))
+    return sampling.part("Transpose", pixels, perm=[0, 3, 1, 2])
 
 
 def _integers(*entries: int) -> Constant:
@@ -308,7 +310,7 @@ def _integers(*entries: int) -> Constant:
 
 @dataclass(frozen=True)
 class _Sampling:
-    """The parts of a node; a position is [N, 1, P * Q] along each dimension of the image."""
+    """The parts of a node; a position is [N * P * Q, 1] along each dimension of the image."""
 
     call: Call
     image: Shape
@@ -322,11 +324,11 @@ class _Sampling:
         return part_of(self.call, kind, tensors, **attributes)
 
     def nearest(self) -> Tensor:
-        """[N, C, P * Q]: the element next to each position."""
+        """[N * P * Q, C]: the pixel next to each position."""
         return self._elements([self.part("Round", self._position(axis)) for axis in range(2)])
 
     def linear(self) -> Tensor:
-        """[N, C, P * Q]: the four elements around each position, each by the distance of the other ones."""
+        """[N * P * Q, C]: the four pixels around each position, each by the distance of the other ones."""
         positions = [self._position(axis) for axis in range(2)]
         lows = [self.part("Floor", position) for position in positions]
         ends = [(low, self.part("Add", low, 1)) for low in lows]
@@ -347,24 +349,27 @@ class _Sampling:
         """From [-1, 1] to elements; x, of the last dimension of the image, is the first entry of the grid."""
         extent, rank = self.image[3 - axis], len(self.grid)
         own = self.part("Slice", self.call.tensor(1), _integers(axis), _integers(axis + 1), _integers(rank - 1))
-        flat = self.part("Reshape", own, _integers(self.grid[0], 1, self.grid[1] * self.grid[2]))
+        flat = self.part("Reshape", own, _integers(-1, 1))
         moved = self.part("Add", flat, 1)
         if self.call.flag("align_corners", 0):
             return self.part("Mul", self.part("Div", moved, 2), extent - 1)
         return self.part("Div", self.part("Sub", self.part("Mul", moved, extent), 1), 2)
 
     def _elements(self, at: Sequence[Tensor]) -> Tensor:
-        """[N, C, P * Q]: those at whole numbers x and y."""
-        batch, channels, height, width = self.image
+        """[N * P * Q, C]: the pixels at whole numbers x and y."""
+        batch, _, height, width = self.image
         inside = [self.part("Clip", one, 0, extent - 1) for one, extent in zip(at, (width, height), strict=True)]
         numbers = self.part("Cast", self.part("Add", self.part("Mul", inside[1], width), inside[0]), to=_INT64)
-        shape = _integers(batch, channels, self.grid[1] * self.grid[2])
-        flat = self.part("Reshape", self._plain_image(), _integers(batch, channels, height * width))
-        found = self.part("GatherElements", flat, self.part("Expand", numbers, shape), axis=2)
+        firsts = np.repeat(np.arange(batch) * height * width, self.grid[1] * self.grid[2])
+        places = self.part("Add", self.part("Reshape", numbers, _integers(-1)), Constant(firsts))
+        found = self.part("Gather", self._pixels, places, axis=0)
         if not self.has_zeros:
             return found
         x, y = (self.part("Equal", one, own) for one, own in zip(at, inside, strict=True))
         return self.part("Where", self.part("And", x, y), found, 0)
 
-    def _plain_image(self) -> Tensor:
-        return Computed(self.image, self.call.f32(0).f32(self.call.plan, self.call.name))
+    @cached_property
+    def _pixels(self) -> Tensor:
+        """[N * H * W, C]."""
+        image = Computed(self.image, self.call.f32(0).f32(self.call.plan, self.call.name))
+        return self.part("Reshape", self.part("Transpose", image, perm=[0, 2, 3, 1]), _integers(-1, self.image[1]))

@@ -145,17 +145,10 @@ class ModelWriter:
         for tensor in self._tensors:
             buffer += tensor.data is not None
             offsets.append(_write_tensor(builder, tensor, buffer if tensor.data is not None else 0))
-        tensors = _table_vector(builder, offsets)
-        operators = _table_vector(builder, [_write_operator(builder, o, operator_codes) for o in self._operators])
-        input_vector, output_vector = _indices(builder, inputs), _indices(builder, outputs)
-        name = builder.CreateString("main")
-        tflite.SubGraphStart(builder)
-        tflite.SubGraphAddTensors(builder, tensors)
-        tflite.SubGraphAddInputs(builder, input_vector)
-        tflite.SubGraphAddOutputs(builder, output_vector)
-        tflite.SubGraphAddOperators(builder, operators)
-        tflite.SubGraphAddName(builder, name)
-        return tflite.SubGraphEnd(builder)
+        tensors = table_vector(builder, offsets)
+        operators = table_vector(builder, [_write_operator(builder, o, operator_codes) for o in self._operators])
+        fields = {"Tensors": tensors, "Inputs": _indices(builder, inputs), "Outputs": _indices(builder, outputs)}
+        return table(builder, "SubGraph", **fields, Operators=operators, Name=builder.CreateString("main"))
 
 
 @dataclass(frozen=True)
@@ -186,52 +179,60 @@ def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] =
     for one in subgraphs:
         firsts.append(len(contents))
         contents += one.writer.contents
-    buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
+    buffers = table_vector(builder, [_write_buffer(builder, content) for content in contents])
     written = [
         one.writer.write(builder, operator_codes, one.inputs, one.outputs, first)
         for one, first in zip(subgraphs, firsts, strict=True)
     ]
-    subgraph_vector = _table_vector(builder, written)
-    code_vector = _table_vector(builder, [_write_code(builder, code) for code in operator_codes])
+    subgraph_vector = table_vector(builder, written)
+    code_vector = table_vector(builder, [_write_code(builder, code) for code in operator_codes])
     written_signatures = [_write_signature(builder, signature) for signature in signatures]
     # An empty vector would take bytes of the file too.
-    signature_vector = _table_vector(builder, written_signatures) if written_signatures else None
-    description = builder.CreateString(subgraphs[0].writer.description)
-    tflite.ModelStart(builder)
-    tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
-    tflite.ModelAddOperatorCodes(builder, code_vector)
-    tflite.ModelAddSubgraphs(builder, subgraph_vector)
-    tflite.ModelAddDescription(builder, description)
-    tflite.ModelAddBuffers(builder, buffers)
-    if signature_vector is not None:
-        tflite.ModelAddSignatureDefs(builder, signature_vector)
-    builder.Finish(tflite.ModelEnd(builder), _IDENTIFIER)
+    signature_vector = table_vector(builder, written_signatures) if written_signatures else None
+    model = table(
+        builder,
+        "Model",
+        Version=_SCHEMA_VERSION,
+        OperatorCodes=code_vector,
+        Subgraphs=subgraph_vector,
+        Description=builder.CreateString(subgraphs[0].writer.description),
+        Buffers=buffers,
+        SignatureDefs=signature_vector,
+    )
+    builder.Finish(model, _IDENTIFIER)
     return bytes(builder.Output())
+
+
+def options(name: str, **fields: float) -> tuple[int, Callable[[Builder], int]]:
+    """The options table `name` of the schema with these fields, as `ModelWriter.operator` takes it."""
+    return getattr(tflite.BuiltinOptions, name), lambda builder: table(builder, name, **fields)
+
+
+def table(builder: Builder, name: str, **fields: float | None) -> int:
+    """The table `name` of the schema with these fields, written in their order; None is left out."""
+    getattr(tflite, f"{name}Start")(builder)
+    for field, value in fields.items():
+        if value is not None:
+            getattr(tflite, f"{name}Add{field}")(builder, value)
+    return getattr(tflite, f"{name}End")(builder)
 
 
 def _write_signature(builder: Builder, signature: Signature) -> int:
     inputs, outputs = (
-        _table_vector(builder, [_write_name(builder, name, index) for name, index in tensors.items()])
+        table_vector(builder, [_write_name(builder, name, index) for name, index in tensors.items()])
         for tensors in (signature.inputs, signature.outputs)
     )
     key = builder.CreateString(signature.key)
-    tflite.SignatureDefStart(builder)
-    tflite.SignatureDefAddInputs(builder, inputs)
-    tflite.SignatureDefAddOutputs(builder, outputs)
-    tflite.SignatureDefAddSignatureKey(builder, key)
-    tflite.SignatureDefAddSubgraphIndex(builder, signature.subgraph)
-    return tflite.SignatureDefEnd(builder)
+    fields = {"Inputs": inputs, "Outputs": outputs, "SignatureKey": key, "SubgraphIndex": signature.subgraph}
+    return table(builder, "SignatureDef", **fields)
 
 
 def _write_name(builder: Builder, name: str, index: int) -> int:
-    text = builder.CreateString(name)
-    tflite.TensorMapStart(builder)
-    tflite.TensorMapAddName(builder, text)
-    tflite.TensorMapAddTensorIndex(builder, index)
-    return tflite.TensorMapEnd(builder)
+    return table(builder, "TensorMap", Name=builder.CreateString(name), TensorIndex=index)
 
 
-def _table_vector(builder: Builder, offsets: Sequence[int]) -> int:
+def table_vector(builder: Builder, offsets: Sequence[int]) -> int:
+    """A vector of tables."""
     builder.StartVector(4, len(offsets), 4)
     for offset in reversed(offsets):
         builder.PrependUOffsetTRelative(offset)
@@ -243,11 +244,7 @@ def _indices(builder: Builder, values: Sequence[int]) -> int:
 
 
 def _write_buffer(builder: Builder, content: bytes) -> int:
-    data = _aligned_bytes(builder, content) if content else None
-    tflite.BufferStart(builder)
-    if data is not None:
-        tflite.BufferAddData(builder, data)
-    return tflite.BufferEnd(builder)
+    return table(builder, "Buffer", Data=_aligned_bytes(builder, content) if content else None)
 
 
 def _aligned_bytes(builder: Builder, content: bytes) -> int:
@@ -259,52 +256,45 @@ def _aligned_bytes(builder: Builder, content: bytes) -> int:
 
 
 def _write_code(builder: Builder, code: int) -> int:
-    tflite.OperatorCodeStart(builder)
-    tflite.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, _LARGEST_OLD_CODE))
-    tflite.OperatorCodeAddVersion(builder, _VERSIONS.get(code, 1))
-    tflite.OperatorCodeAddBuiltinCode(builder, code)
-    return tflite.OperatorCodeEnd(builder)
+    fields = {"DeprecatedBuiltinCode": min(code, _LARGEST_OLD_CODE), "Version": _VERSIONS.get(code, 1)}
+    return table(builder, "OperatorCode", **fields, BuiltinCode=code)
 
 
 def _write_tensor(builder: Builder, tensor: _Tensor, buffer: int) -> int:
     name, shape = builder.CreateString(tensor.name), _indices(builder, tensor.shape)
     quantization = None if tensor.quantization is None else _write_quantization(builder, tensor.quantization)
     signature = _indices(builder, tensor.signature) if tensor.signature else None
-    tflite.TensorStart(builder)
-    tflite.TensorAddShape(builder, shape)
-    tflite.TensorAddType(builder, tensor.type)
-    tflite.TensorAddBuffer(builder, buffer)
-    tflite.TensorAddName(builder, name)
-    if quantization is not None:
-        tflite.TensorAddQuantization(builder, quantization)
-    if signature is not None:
-        tflite.TensorAddShapeSignature(builder, signature)
-    if tensor.is_variable:
-        tflite.TensorAddIsVariable(builder, True)
-    return tflite.TensorEnd(builder)
+    return table(
+        builder,
+        "Tensor",
+        Shape=shape,
+        Type=tensor.type,
+        Buffer=buffer,
+        Name=name,
+        Quantization=quantization,
+        ShapeSignature=signature,
+        IsVariable=tensor.is_variable or None,
+    )
 
 
 def _write_quantization(builder: Builder, quantization: Quantization) -> int:
     scales = builder.CreateNumpyVector(np.array(quantization.scales, dtype=np.float32))
     zero_points = builder.CreateNumpyVector(np.array(quantization.zero_points, dtype=np.int64))
-    tflite.QuantizationParametersStart(builder)
-    tflite.QuantizationParametersAddScale(builder, scales)
-    tflite.QuantizationParametersAddZeroPoint(builder, zero_points)
-    tflite.QuantizationParametersAddQuantizedDimension(builder, quantization.axis)
-    return tflite.QuantizationParametersEnd(builder)
+    fields = {"Scale": scales, "ZeroPoint": zero_points, "QuantizedDimension": quantization.axis}
+    return table(builder, "QuantizationParameters", **fields)
 
 
 def _write_operator(builder: Builder, operator: _Operator, operator_codes: Sequence[int]) -> int:
     inputs, outputs = _indices(builder, operator.inputs), _indices(builder, operator.outputs)
     between = _indices(builder, operator.intermediates) if operator.intermediates else None
-    options = None if operator.write_options is None else operator.write_options(builder)
-    tflite.OperatorStart(builder)
-    tflite.OperatorAddOpcodeIndex(builder, operator_codes.index(operator.code))
-    tflite.OperatorAddInputs(builder, inputs)
-    tflite.OperatorAddOutputs(builder, outputs)
-    if options is not None:
-        tflite.OperatorAddBuiltinOptionsType(builder, operator.options_type)
-        tflite.OperatorAddBuiltinOptions(builder, options)
-    if between is not None:
-        tflite.OperatorAddIntermediates(builder, between)
-    return tflite.OperatorEnd(builder)
+    held = None if operator.write_options is None else operator.write_options(builder)
+    return table(
+        builder,
+        "Operator",
+        OpcodeIndex=operator_codes.index(operator.code),
+        Inputs=inputs,
+        Outputs=outputs,
+        BuiltinOptionsType=None if held is None else operator.options_type,
+        BuiltinOptions=held,
+        Intermediates=between,
+    )

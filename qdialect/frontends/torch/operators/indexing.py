@@ -13,8 +13,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.slices import Slice, gather
-from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, value_of_tensor
-from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, ternary, value_of_tensor
+from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, strides_of, sum_of
 from qdialect.frontends.planning.movement import Padding, Reshaping, Slicing, concatenation, joined, joined_shape, move
 from qdialect.frontends.planning.movement import gathered as gathered_at
@@ -120,10 +120,17 @@ def _argmax(call: Call) -> Result:
     source, is_largest = call.tensor("self"), "argmax" in call.node.kind
     if call.argument("dim") is not None:
         axis, keeps = axis_of(call, len(source.shape)), bool(call.argument("keepdim"))
-        return extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
+        return _first_extreme(call, source, axis, keeps, is_largest)
     flat = moved(call, source, Reshaping((math.prod(source.shape),)))
-    index = extreme_index(call, flat, 0, keep_dims=False, last=False, is_largest=is_largest)
+    index = _first_extreme(call, flat, 0, False, is_largest)
     return moved(call, index, Reshaping(call.node.outputs[0].shape))
+
+
+def _first_extreme(call: Call, source: Tensor, axis: int, keep_dims: bool, is_largest: bool) -> Value:
+    """Where the first NaN stands, else the first of the extreme elements."""
+    return extreme_index(
+        call, source, axis, keep_dims=keep_dims, last=False, is_largest=is_largest, nan_is_extreme=True
+    )
 
 
 @imports("max.dim", "min.dim")
@@ -131,7 +138,7 @@ def _extreme_and_index(call: Call) -> Result:
     """The extreme element along a dimension, and where the first of them stands."""
     source, is_largest = call.tensor("self"), "max" in call.node.kind
     axis, keeps = axis_of(call, len(source.shape)), bool(call.argument("keepdim"))
-    index = extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
+    index = _first_extreme(call, source, axis, keeps, is_largest)
     return reduce_over(call, source, (axis,), keeps, "amax" if is_largest else "amin"), index
 
 
@@ -190,13 +197,15 @@ def _sort(call: Call) -> Result:
 
 @imports("kthvalue.default", "median.dim")
 def _kth(call: Call) -> Result:
-    """The number of a rank; the median is the lower one of two."""
+    """The number of a rank, or the median."""
     source = call.tensor("self")
     axis = axis_of(call, len(source.shape))
-    if is_kth := call.node.kind.startswith("aten.kthvalue"):
+    if call.node.kind.startswith("aten.kthvalue"):
         _check_ties(call, source)
-    count = call.integers("k", 1)[0] if is_kth else (source.shape[axis] + 1) // 2
-    found = _part_of_order(call, source, axis, (count - 1, count), is_largest=False)
+        (count,) = call.integers("k", 1)
+        found = _part_of_order(call, source, axis, (count - 1, count), is_largest=False)
+    else:
+        found = _middle(call, source, axis)
     if call.argument("keepdim"):
         return found
     shape = (*source.shape[:axis], *source.shape[axis + 1 :])
@@ -206,8 +215,24 @@ def _kth(call: Call) -> Result:
 @imports("median.default")
 def _median(call: Call) -> Result:
     flat = moved(call, call.tensor("self"), Reshaping((math.prod(call.tensor("self").shape),)))
-    middle = (flat.shape[0] + 1) // 2
-    return moved(call, _part_of_order(call, flat, 0, (middle - 1, middle), is_largest=False)[0], Reshaping(()))
+    return moved(call, _middle(call, flat, 0)[0], Reshaping(()))
+
+
+def _middle(call: Call, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The median along `axis`, the lower one of two, and where it stood: the first NaN where there is one."""
+    middle = (source.shape[axis] + 1) // 2
+    value, index = _part_of_order(call, source, axis, (middle - 1, middle), is_largest=False)
+    if not isinstance(source, F32Tensor):
+        return value, index
+    last = _first_extreme(call, source, axis, True, True)
+    largest = value_of_tensor(call, elements_along(call, source, last, axis))
+    at = ternary(
+        call,
+        [largest, last, value_of_tensor(call, index)],
+        "i64",
+        lambda s, x, of_nan, of_middle: s.select(s.compare("ne", x, x), of_nan, of_middle),
+    )
+    return elements_along(call, source, at, axis), at
 
 
 def _check_ties(call: Call, source: Tensor) -> None:

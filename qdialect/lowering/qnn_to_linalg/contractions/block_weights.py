@@ -5,7 +5,8 @@ and a mask make four bytes of the word that a dot product multiplies, or one int
 side by side, as many as a panel has, then those of the next terms. Terms beyond the last are 0.
 
 Scales and zero points lie in panels too, one row for each block, in the narrowest form that holds all of them. Floats
-of 16 bits are packed alike, two to a word, and have neither.
+of 16 bits are packed alike, two to a word, and have neither. The first one is the upper half of a word, whose product
+`vdpbf16ps` adds first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _VECTORS = 4
 """Of a panel: their sums are independent chains."""
 _CHUNK = 1 << 16
 """Words that are packed at once, which stay near."""
-_HALF, _LOWER_HALF = 16, 0xFFFF
+HALF, UPPER_HALF, _LOWER_HALF = 16, -1 << 16, 0xFFFF
 _FRACTION, _SIGNIFICANT = 23, 24
 _SMALLEST, _LARGEST = 64, 192
 """Exponents of scales whose products with integers of 24 bits are normal numbers."""
@@ -55,7 +56,7 @@ class Numbers:
         if np.isfinite(half).all() and (half.astype(np.float32).view(np.int32) == bits).all():
             return cls("f16", half.view(np.int16))
         if not (bits & 0xFFFF).any():
-            return cls("bf16", (bits >> _HALF).astype(np.int16))
+            return cls("bf16", (bits >> HALF).astype(np.int16))
         return cls("f32", numbers)
 
     def widened(self, body: Body, stored: Value, strategy: Strategy) -> Value:
@@ -122,7 +123,7 @@ class PackedBlocks:
     def places(self, term: int) -> int:
         """The lowest bit of a term of a word."""
         if self.bits > 8:
-            return self.bits * term
+            return self.bits * (self.terms - 1 - term)
         return 8 * (term % BYTES) + self.bits * (term // BYTES)
 
     @property
@@ -139,14 +140,14 @@ class PackedBlocks:
     def number(self, body: Body, places: Value | int, strategy: Strategy) -> Value:
         """The number of 16 bits that begins at bit `places` of the word that is the first input."""
         word = body.inputs[0]
-        if places == _HALF and self.form == "bf16":
+        if places == HALF and self.form == "bf16":
             # The upper half of an f32 number.
-            return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(-1 << _HALF, "i32")), "f32")
+            return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(UPPER_HALF, "i32")), "f32")
         if places != 0:
             amount = places if isinstance(places, Value) else body.constant(places, "i32")
             word = body.binary("arith.shrui", word, amount)
         if self.form == "bf16":
-            return body.cast("arith.bitcast", body.binary("arith.shli", word, body.constant(_HALF, "i32")), "f32")
+            return body.cast("arith.bitcast", body.binary("arith.shli", word, body.constant(HALF, "i32")), "f32")
         return Numbers(self.form, np.empty(0)).widened(body, body.cast("arith.trunci", word, "i16"), strategy)
 
     def is_exact(self, base: int) -> bool:
@@ -240,7 +241,9 @@ def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[Ch
 
 def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     """Words of terms one after the other with each term in its place."""
-    if bits >= 8:
+    if bits > 8:
+        return words << np.uint32(HALF) | words >> np.uint32(HALF)
+    if bits == 8:
         return words
     found, mask = np.zeros_like(words), np.uint32((1 << bits) - 1)
     for term in range(8 * BYTES // bits):

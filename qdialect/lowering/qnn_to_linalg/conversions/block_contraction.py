@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import prod
 
@@ -12,27 +11,32 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32MatmulOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.strategy import rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
-    COLUMNS,
     BlockProducts,
     F32Products,
     IntegerProducts,
-    Panel,
-    columns_of,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
+    HALF,
     Blocks,
     Numbers,
     PackedBlocks,
     block_totals,
     pack_blocks,
+)
+from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
+    MANY_ROWS,
+    PAIR,
+    PAIRED_CHANNELS,
+    PAIRED_ROWS,
+    PairedProducts,
+    WidenedProducts,
 )
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -47,16 +51,19 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     emit_reduction,
     folded,
 )
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.passes.matching import is_exact
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
 """Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
+F32Product = BlockDenseOp | F32MatmulOp | F32Conv2DOp
+"""A convolution is one of 1x1."""
 
 
 @lowers(BlockDenseOp)
@@ -76,13 +83,17 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
 
 
-def emit_f32_products(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp, weights: PackedBlocks, order: SumOrder
-) -> None:
+def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
-    source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
     finish = _finish(lowering.epilogue(op))
+    if weights.form == "bf16" and multiplies_pairs(lowering, op):
+        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
+        kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
+        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
+        program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
+        return
+    source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
     active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
     products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
     kernel, has_fma = Kernel(program), program.strategy.requantizer_forms.multiply_adds
@@ -91,14 +102,16 @@ def emit_f32_products(
     program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
 
 
-def _operands(
-    lowering: GraphLowering, op: BlockDenseOp | F32MatmulOp
-) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
+def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...], MapOperand, MapOperand]:
     """The extents of the rows of the data, these, and the result."""
     shape, slot, output = shape_of(op.data.type), lowering.slot(op.data), lowering.product(op)
     steps = dim_strides(shape_of(op.output.type), output.storage)[:-1]
-    data = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-    return shape[:-1], data, MapOperand(output, steps, output.storage.origin)
+    strides = dim_strides(shape, slot.storage)
+    if isinstance(op, F32Conv2DOp):
+        image, row, column, channel = strides
+        strides = image, row * op.strides[0], column * op.strides[1], channel
+    data = MapOperand(slot, strides, slot.storage.origin)
+    return shape_of(op.output.type)[:-1], data, MapOperand(output, steps, output.storage.origin)
 
 
 @lowers(BlockDynamicDenseOp)
@@ -435,130 +448,48 @@ class BlockRows:
         return body.multiply(value, weights.scales.widened(body, scale, strategy))
 
 
-# Products of many f32 rows with weights in blocks: terms of a panel are widened to memory, then all rows meet them.
-
-MANY_ROWS = 32
-"""From so many on, widening to memory pays."""
-_STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
-_VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
-"""Vectors of less than 512 bits have half as many registers."""
+# Products of rows of bf16 numbers with such weights, two terms at a time.
 
 
-class WidenedProducts(F32Products):
-    """Such products, one step of terms after the other."""
+def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
+    """Whether rows are of bf16 numbers that the target multiplies two at a time, and packing these pays."""
+    if not lowering.program.strategy.multiplies_pairs or op.rounded_products:
+        return False
+    depth, (*rows, channels) = shape_of(op.data.type)[-1], shape_of(op.output.type)
+    pays = depth % PAIR == 0 and prod(rows) >= PAIRED_ROWS and channels >= PAIRED_CHANNELS
+    return pays and is_exact(op.data, "bf16")
 
-    least_rows = _BLOCK_ROWS
 
-    def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
-        super().__init__(kernel, op, SumOrder.TERMS)
-        depth, size = self.weights.blocks.depth, self.weights.blocks.size
-        own = size if self.weights.blocks.count > 1 else min(size, _STEP)
-        self._blocks, self._in_step = Blocks(depth, own), max(1, _STEP // own)
-        self._width = _VECTORS * self.strategy.lanes
-        terms, rows = own * self._in_step + own, self.near_rows(prod(op.rows))
-        self._widened, self._sums = (
-            kernel.scratch(name, Storage((1, 1, 1, length), "f32", length))
-            for name, length in (("widened", terms * self._width), ("sums", rows * self._width))
-        )
+def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:
+    """Append the kernel call that packs rows of bf16 numbers: words of two, and the bits of the least of each row.
 
-    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
-        (axis, *inner), kernel = axes, self.kernel
-        if inner or axis.size < MANY_ROWS:
-            super().over(axes, starts, panel)
-            return
-        with kernel.loop(axis.size) as row:
-            target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
-            kernel.store(kernel.fill(target, 0), where)
-        with self._unless_zeros(axis, starts, 0, axis.size):
-            self._steps(axis, starts, panel)
-        with kernel.loop(axis.size) as row:
-            self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
+    The least but zero, less 1: so zeros are the largest of unsigned numbers.
+    """
+    words, kernel = depth // PAIR, Kernel(program)
+    pitch = words + (0 if BYTES * words % _SETS else _LINE // BYTES)
+    slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "i32", prod(rows) * pitch))
+    target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
+    *outer, step = data.strides
+    halves = [replace(data, strides=(*outer, 2 * step), offset=data.offset + half * step) for half in range(2)]
+    emit_map(kernel, (*rows, words), halves, target, _pair, _LANES, step=PAIR)
+    least = _by_block(program, rows, Blocks(depth, depth), "i32")
+    least = replace(least, strides=least.strides[:-1])
+    source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
+    emit_reduction(kernel, Reduction(rows, (depth,), [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
+    program.call(kernel, "pairs")
+    return replace(target, strides=target.strides[:-1]), least
 
-    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
-        kernel = self.kernel
-        whole, rest = divmod(self._blocks.depth, self._blocks.size)
-        steps, left = divmod(whole, self._in_step)
-        with kernel.loop(steps) as step:
-            self._step(axis, starts, panel, kernel.multiple(step, self._in_step), self._in_step, 0)
-        if left or rest:
-            self._step(axis, starts, panel, kernel.constant(steps * self._in_step, "index"), left, rest)
 
-    def _unless_zeros(
-        self, axis: Axis, starts: Sequence[Value], first: Value | int, rows: int
-    ) -> AbstractContextManager[object]:
-        """A loop around the code inside the `with`: of one iteration, of none if `rows` from `first` on are zeros."""
-        if self.active is None:
-            return nullcontext()
-        kernel, start = self.kernel, self.further(starts[-1], first, axis.strides[-1])
-        with kernel.walk(rows, kernel.constant(0, "i32")) as walk:
-            entry = kernel.entry(self.active, self.further(start, walk.index, axis.strides[-1]))
-            walk.values = [kernel.binary("arith.ori", walk.values[0], entry)]
-        return kernel.loop(self.is_set(walk.values[0]))
+def _pair(body: Body, values: Sequence[Value]) -> Value:
+    first, second = (body.cast("arith.bitcast", value, "i32") for value in values)
+    return body.binary("arith.ori", first, body.binary("arith.shrui", second, body.constant(HALF, "i32")))
 
-    def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int, rest: int) -> None:
-        """All rows meet `count` blocks from the `first` on, and `rest` terms behind them."""
-        kernel, size = self.kernel, self._blocks.size
-        for done, blocks, length in ((0, count, size), (count, 1, rest)):
-            if blocks and length:
-                with kernel.loop(blocks) as block:
-                    at = self.further(done, block)
-                    self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
-        start = self.further(starts[0], first, size)
-        most = _VECTOR_ROWS if self.strategy.lanes == _WIDE else _NARROW_VECTOR_ROWS
-        for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
-            with kernel.loop(extent // rows) as index:
-                places = [self.further(head + row, index, rows) for row in range(rows)]
-                data = [self.further(start, place, axis.strides[0]) for place in places]
-                with self._unless_zeros(axis, starts, places[0], rows):
-                    self._multiply(panel, data, places, count * size + rest)
 
-    def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
-        """Write the weights of a block."""
-        kernel, terms = self.kernel, self.weights.terms
-        numbers = self.numbers(panel, index if self.weights.blocks.count > 1 else kernel.constant(0, "index"))
-        words = self.further(panel.words, index, self._blocks.size // terms * panel.width)
-        for done, count, part in ((0, length // terms, terms), (length // terms, 1, length % terms)):
-            if not count or not part:
-                continue
-            with kernel.loop(count) as group:
-                at = self.further(done, group)
-                word = self.word(panel, self.further(words, at, panel.width))
-                start = self.further(target, at, terms * self._width)
-                for term in range(part):
-                    destination, where = kernel.write(
-                        self._widened, columns_of(panel), self.further(start, term * self._width)
-                    )
-                    inputs = [word, *numbers]
-                    body = kernel.body(inputs)
-                    value = self.weight(body, self.weights.places(term))
-                    found = kernel.generic(Loops(COLUMNS), inputs, Operand(destination, COLUMNS), body, value)
-                    kernel.store(found, where)
+def _smaller(body: Body, least: Value, values: Sequence[Value]) -> Value:
+    bits = body.cast("arith.bitcast", values[0], "i32")
+    size = body.binary("arith.andi", bits, body.constant(2**31 - 1, "i32"))
+    return body.binary("arith.minui", least, body.subtract(size, body.constant(1, "i32")))
 
-    def _multiply(self, panel: Panel, data: Sequence[Value], places: Sequence[Value], terms: int) -> None:
-        """Add the products of a tile of rows to their sums."""
-        kernel = self.kernel
-        targets = [kernel.write(self._sums, columns_of(panel), kernel.multiple(place, self._width)) for place in places]
-        with kernel.walk(terms, *(target for target, _ in targets)) as walk:
-            weights = self.columns(panel, self._widened, kernel.multiple(walk.index, self._width))
-            walk.values = [
-                self.added(
-                    panel,
-                    total,
-                    [self.number(0, kernel.sum(start, walk.index)), weights],
-                    self.add_product,
-                )
-                for total, start in zip(walk.values, data, strict=True)
-            ]
-        for total, (_, where) in zip(walk.values, targets, strict=True):
-            kernel.store(total, where)
 
-    def _finish(self, panel: Panel, sums: Value, output: Value) -> None:
-        """Write the results of a row."""
-        kernel = self.kernel
-        total = Operand(kernel.read(self._sums, View(panel.sizes, (panel.block.lanes, 1)), sums), COLUMNS)
-        target, where = kernel.write(self.buffers[1], columns_of(panel), kernel.sum(output, panel.channel))
-        inputs = [total, *self.extras(panel)]
-        body = kernel.body(inputs)
-        value = self.op.finish(body, body.inputs[0], body.inputs[1:])
-        tag = Tag(kernel.next_micro_kernel(), "root", (1, 0))
-        kernel.store(kernel.generic(Loops(COLUMNS), inputs, Operand(target, COLUMNS), body, value, tag), where)
+_LEAST_LANES = 256
+_LEAST_BITS = Fold("i32", -1, _smaller, lambda body, a, b: body.binary("arith.minui", a, b))

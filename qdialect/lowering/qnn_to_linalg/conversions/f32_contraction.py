@@ -21,7 +21,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
-from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products, multiplies_pairs
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -111,7 +111,11 @@ class ReducedProducts:
         kernel, (extras, finish) = Kernel(lowering.program), self.epilogue(channels)
         strides = dim_strides(shape_of(op.output.type), output.storage)
         target = MapOperand(output, strides, output.storage.origin + (channels.start or 0))
-        reduction = Reduction(kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows)
+        # Windows overlap: of one tile of channels what the next row reads again stays in L1.
+        is_depthwise = len(reduced) > 1 and inputs[1].source.strides[-1] == 1
+        reduction = Reduction(
+            kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows, lanes_first=is_depthwise
+        )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, op.operation.name, math.prod((*kept, *reduced)))
 
@@ -131,7 +135,8 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.
     is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
-    if weight is not None and is_far and (form := small_form(weight)):
+    form = small_form(weight) if weight is not None and (is_far or multiplies_pairs(lowering, op)) else ""
+    if weight is not None and form and (is_far or form == "bf16"):
         packed = pack_floats(weight.T, form, lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
@@ -152,6 +157,11 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
+    is_product = weight is not None and weight.shape[1:3] == (1, 1) and op.groups == 1
+    if weight is not None and is_product and multiplies_pairs(lowering, op) and small_form(weight) == "bf16":
+        packed = pack_floats(weight[:, 0, 0], "bf16", lowering.program.strategy)
+        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
+        return
     # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
     if weight is not None and (op.groups == 1 or weight.shape[0] // op.groups % _WHOLE == 0):
         (images, height, width, _), (_, *size, _) = shape_of(op.output.type), weight.shape

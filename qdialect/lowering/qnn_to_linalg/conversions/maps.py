@@ -14,7 +14,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, on_stored
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -89,25 +89,14 @@ def map_stored(
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
-    emit = _on_stored_values(declare(kernel), target, sources)
+    signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
+    emit = on_stored(declare(kernel), signed, is_signed=target.slot.signed)
     operands = [_operand_of(source, shape, lanes) for source in sources]
     # Shorter rows are part of longer vectors, which are not the same for each row.
     if max(TILE_LANES, shape[-1] + 1) <= lanes and any(_has_spare_lanes(source, shape[-1]) for source in sources):
         emit, operands = _on_zeroed_lanes(emit, sources, shape[-1]), [*operands, _mask(shape, lanes)]
     emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width, vectors=vectors)
     lowering.program.call(kernel, label)
-
-
-def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
-    """`emit` where some quantized values are those of users' arrays."""
-    signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
-
-    def emit_flipped(body: Body, values: Sequence[Value]) -> Value:
-        stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
-        quantized = emit(body, stored)
-        return flipped(body, quantized) if target.slot.signed else quantized
-
-    return emit_flipped
 
 
 def _has_spare_lanes(source: Source, count: int) -> bool:

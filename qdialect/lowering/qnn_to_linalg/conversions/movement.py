@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +19,9 @@ from qdialect.dialect import (
     ConcatOp,
     DynamicGatherOp,
     DynamicScatterOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ReduceOp,
     GatherOp,
     PadOp,
     ReshapeOp,
@@ -28,11 +31,19 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, byte_literal, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
+    Emit,
+    MapOperand,
+    as_stored,
+    byte_literal,
+    emit_map,
+    on_stored,
+)
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import (
     Listed,
     Reduce,
@@ -59,9 +70,9 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
 Shape = tuple[int, ...]
 
 
-@lowers(ReshapeOp)
+@lowers(ReshapeOp, takes_arrays=True)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
-    if lowering.is_stored(op.output):
+    if lowering.is_stored(op.output) or _is_read_in_windows(lowering, op.output):
         return
     source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     # Kernels may read all lanes of a buffer of the arena, and a little past its end.
@@ -82,7 +93,7 @@ def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     kernel = Kernel(lowering.program)
     operand = MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
     output = MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
-    emit_map(kernel, common, [operand], output, lambda _, values: values[0])
+    emit_map(kernel, common, [operand], output, as_stored(operand, output))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -94,7 +105,7 @@ def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None
     fits = is_dense or before[-1:] == after[-1:]
     if storage.pads != NO_PADS or not fits:
         return None
-    return BufferSlot(slot.kind, slot.index, Storage(image, storage.element, pitch), slot.offset)
+    return replace(slot, storage=Storage(image, storage.element, pitch))
 
 
 def _dense(slot: BufferSlot, shape: Shape) -> Storage:
@@ -157,7 +168,7 @@ def store_transposed(lowering: GraphLowering, op: TransposeOp) -> None:
 # Slices: the same bytes where they lie in one stretch, else a strided copy.
 
 
-@lowers(SliceOp)
+@lowers(SliceOp, takes_arrays=True)
 def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     data, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     strides = dim_strides(before, data.storage) if before else ()
@@ -176,7 +187,7 @@ def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     kernel = Kernel(lowering.program)
     source = MapOperand(data, steps, data.storage.origin + start)
     target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    emit_map(kernel, (*after[:-1], lanes), [source], target, lambda _, values: values[0])
+    emit_map(kernel, (*after[:-1], lanes), [source], target, as_stored(source, target))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -199,7 +210,7 @@ def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp)
 # `tensor.concat` does the same without changing elements.
 
 
-@lowers(ConcatOp)
+@lowers(ConcatOp, takes_arrays=True)
 def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
     values = list(op.inputs)
     _write_parts(lowering, op.operation, op.axis, lambda kernel, i: _emit(kernel, _table(op, i, values[i])))
@@ -207,14 +218,16 @@ def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
 
 def _tensor_concat(lowering: GraphLowering, op: ir.OpView) -> None:
     axis = ir.IntegerAttr(op.operation.attributes["dim"]).value
-    _write_parts(lowering, op.operation, axis, lambda _, __: lambda ___, values: values[0])
+    _write_parts(lowering, op.operation, axis, lambda _, __: None)
 
 
-lowers_each(("tensor.concat",), _tensor_concat)
+lowers_each(("tensor.concat",), _tensor_concat, takes_arrays=True)
 
 
-def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
-    """Write every operand into its slice along `axis`; `emit_of` gives the conversion of operand i's elements."""
+def _write_parts(
+    lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit | None]
+) -> None:
+    """Write every operand into its slice along `axis`; `emit_of` gives what is done with its elements, if anything."""
     values, result = list(op.operands), op.results[0]
     slots = [lowering.slot(value) for value in values]
     output = lowering.result(result)
@@ -227,7 +240,9 @@ def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: 
         source = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
         target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
-        emit_map(kernel, (*shape[:-1], lanes), [source], target, emit_of(kernel, index))
+        emit = emit_of(kernel, index)
+        converted = on_stored(emit, [slot.signed], is_signed=output.signed) if emit else as_stored(source, target)
+        emit_map(kernel, (*shape[:-1], lanes), [source], target, converted)
         lowering.program.call(kernel, op.name)
         start += shape[axis]
 
@@ -243,10 +258,8 @@ def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
     return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
 
 
-def _emit(kernel: Kernel, table: Table) -> Emit:
-    if np.array_equal(table, identity_table()):
-        return lambda _, values: values[0]
-    return table_read(table)(kernel)
+def _emit(kernel: Kernel, table: Table) -> Emit | None:
+    return None if np.array_equal(table, identity_table()) else table_read(table)(kernel)
 
 
 # Padding with a quantized value: the data in the middle, then one fill for each side of each dimension.
@@ -254,7 +267,7 @@ def _emit(kernel: Kernel, table: Table) -> Emit:
 # A producer that nothing else reads has written its result there already.
 
 
-@lowers(PadOp)
+@lowers(PadOp, takes_arrays=True)
 def _pad(lowering: GraphLowering, op: PadOp) -> None:
     data = lowering.slot(op.input)
     # A producer that wrote into the middle has defined the result.
@@ -269,9 +282,13 @@ def _pad(lowering: GraphLowering, op: PadOp) -> None:
     if not is_inside:
         kernel = Kernel(lowering.program)
         source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
-        emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
+        target = MapOperand(output, strides, start)
+        emit_map(kernel, inner, [source], target, as_stored(source, target))
         lowering.program.call(kernel, op.operation.name)
-    element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
+    element, quantized = (
+        STORAGE_ELEMENTS[element_of(op.input.type)],
+        op.value + (not output.signed) * signed_shift(op.input.type),
+    )
     if element_of(op.input.type) in SMALL_FLOATS:
         quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
@@ -300,18 +317,87 @@ def _border(
 
 
 # Gathers by constant indices: a strided copy for each arithmetic progression, or a loop over a table.
+#
+# Gathers of one another's results are one, and windows that a reduction reads are copied nowhere.
 
 
-@lowers(GatherOp)
+@lowers(GatherOp, takes_arrays=True)
 def _gather(lowering: GraphLowering, op: GatherOp) -> None:
-    data, output = lowering.slot(op.input), lowering.result(op.output)
-    before, after = shape_of(op.input.type), shape_of(op.output.type)
-    is_channels_last = op.axis == len(before) - 1
+    if isinstance(_only_reader(op.output), GatherOp) or _is_read_in_windows(lowering, op.output):
+        return
+    first, indices = op, {op.axis: op.indices}
+    while isinstance(before := _producer(first.input), GatherOp) and _only_reader(before.output):
+        first, later = before, indices.get(before.axis)
+        indices[first.axis] = tuple(first.indices[i] for i in later) if later else first.indices
+    data, output = lowering.slot(first.input), lowering.result(op.output)
+    before, after = shape_of(first.input.type), shape_of(op.output.type)
+    is_channels_last = len(before) - 1 in indices
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
     source = MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
     target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     shape = (*after[:-1], lanes)
-    emit_gather(lowering.program, shape, source, target, op.axis, op.indices, op.operation.name)
+    emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
+
+
+def _producer(value: ir.Value) -> ir.OpView | None:
+    owner = owner_of(value)
+    return owner.opview if owner else None
+
+
+def _only_reader(value: ir.Value) -> ir.OpView | None:
+    readers = [use.owner for use in value.uses]
+    return readers[0].operation.opview if len(readers) == 1 else None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """`count` windows of the `taps` elements first, first + step, ... of a dimension, each `stride` after the last."""
+
+    at: int
+    count: int
+    first: int
+    stride: int
+    taps: int
+    step: int
+
+
+_MOST_WINDOWS = 16
+"""Groups of windows alike, of which each is code of its own."""
+
+
+def windows_of(lowering: GraphLowering, op: F32ReduceOp) -> tuple[GatherOp, list[Windows]] | None:
+    """The gather whose windows along a dimension `op` reduces, if they can be read where they are."""
+    split = _producer(op.input)
+    gathered = _producer(split.input) if isinstance(split, ReshapeOp) else None
+    if not isinstance(split, ReshapeOp) or not isinstance(gathered, GatherOp):
+        return None
+    axis, shape, whole = gathered.axis, shape_of(split.output.type), shape_of(gathered.output.type)
+    values = [gathered.output, split.output]
+    is_split = shape[:axis] + shape[axis + 2 :] == whole[:axis] + whole[axis + 1 :] and axis < len(whole) - 1
+    is_alone = all(map(_only_reader, values)) and not lowering.is_of_rows([*values, op.output])
+    if not is_split or not is_alone or tuple(op.axes) != (axis + 1,) or op.keep_dims:
+        return None
+    found: list[Windows] = []
+    for at in range(shape[axis]):
+        taps = list(gathered.indices[at * shape[axis + 1] : (at + 1) * shape[axis + 1]])
+        # An extreme does not notice that an element counts twice.
+        taps = sorted({*taps}) if isinstance(op, F32MaxOp | F32MinOp) else taps
+        step = max(taps[1] - taps[0], 1) if len(taps) > 1 else 1
+        if taps != [*range(taps[0], taps[-1] + 1, step)]:
+            return None
+        last = found[-1] if found and (found[-1].taps, found[-1].step) == (len(taps), step) else None
+        stride = taps[0] - last.first - last.stride * (last.count - 1) if last else 0
+        if last and stride >= 0 and last.stride == (stride if last.count > 1 else 0):
+            found[-1] = replace(last, count=last.count + 1, stride=stride)
+        else:
+            found.append(Windows(at, 1, taps[0], 0, len(taps), step))
+    return (gathered, found) if len(found) <= _MOST_WINDOWS else None
+
+
+def _is_read_in_windows(lowering: GraphLowering, value: ir.Value) -> bool:
+    reader = _only_reader(value)
+    reader = _only_reader(reader.output) if isinstance(reader, ReshapeOp) else reader
+    return isinstance(reader, F32ReduceOp) and windows_of(lowering, reader) is not None
 
 
 # Gathers and scatters by indices that are known only at run time: a copy of a row for each index.

@@ -23,6 +23,7 @@ from qdialect.dialect import (
     F32ProdOp,
     F32ReduceOp,
     F32SumOp,
+    GatherOp,
     IntegerReduceOp,
     IntMaxOp,
     IntMinOp,
@@ -40,6 +41,7 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.conversions.movement import Windows, windows_of
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -383,8 +385,36 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], as_folded)
     if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
         fold = _without_nan(op, fold)
+    if windows := windows_of(lowering, op):
+        _reduce_windows(lowering, op, *windows, fold, finish)
+        return
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))
     over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
+
+
+def _reduce_windows(
+    lowering: GraphLowering,
+    op: F32ReduceOp,
+    gathered: GatherOp,
+    windows: Sequence[Windows],
+    fold: Fold,
+    finish: Finish,
+) -> None:
+    data, output = lowering.slot(gathered.input), lowering.result(op.output)
+    axis, kernel = gathered.axis, Kernel(lowering.program)
+    before, after = (
+        dim_strides(shape_of(one.type), s.storage) for one, s in ((gathered.input, data), (op.output, output))
+    )
+    lanes = min(data.storage.pitch, output.storage.pitch)
+    for one in windows:
+        kept = [*shape_of(op.output.type)[:-1], lanes]
+        steps = list(before)
+        kept[axis], steps[axis] = one.count, before[axis] * one.stride
+        source = MapOperand(data, tuple(steps), data.storage.origin + one.first * before[axis])
+        target = MapOperand(output, after, output.storage.origin + one.at * after[axis])
+        taps = Reduced(source, (one.step * before[axis],))
+        emit_reduction(kernel, Reduction(tuple(kept), (one.taps,), [taps], [], target, fold, finish, 4 * TILE_LANES, 1))
+    lowering.program.call(kernel, op.operation.name)
 
 
 def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
@@ -418,7 +448,7 @@ def _lanes_of_extreme(lowering: GraphLowering, op: F32ReduceOp) -> int:
 
 
 for _op_class in _FOLDS:
-    lowers(_op_class)(_reduce_f32)
+    lowers(_op_class, takes_arrays=True)(_reduce_f32)
 
 
 # Running sums, one element after another, and the largest elements of rows.

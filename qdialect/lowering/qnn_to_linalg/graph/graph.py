@@ -36,15 +36,14 @@ from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, 
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     MapOperand,
+    as_stored,
     byte_literal,
     emit_map,
     emit_padding,
-    flipped,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import (
     NO_PADS,
     STORAGE_ELEMENTS,
@@ -199,6 +198,8 @@ class GraphLowering:
         pad = padding_reader(value)
         if pad is None or self.is_padded(value) or not {value, pad.output}.isdisjoint(self._returned):
             return None
+        if self._reshaped_result(pad.output) is not None:
+            return None
         whole = self._storage(pad.output)
         middle = middle_of(pad, whole)
         if middle is None or self.is_of_rows([value]) or whole.pitch != self._storage(value).pitch:
@@ -260,13 +261,9 @@ class GraphLowering:
         """Copy the quantized values of `shape`."""
         kernel = Kernel(self.program)
         shape = shape or (1,)
-        operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
+        operand = MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)
         output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
-
-        def emit(body: Body, values: Sequence[Value]) -> Value:
-            return flipped(body, values[0]) if source.signed != target.signed else values[0]
-
-        emit_map(kernel, shape, operands, output, emit)
+        emit_map(kernel, shape, [operand], output, as_stored(operand, output))
         self.program.call(kernel, label)
 
     def _fill_padding(self, slot: BufferSlot, fill: int) -> None:

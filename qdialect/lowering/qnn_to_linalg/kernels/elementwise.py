@@ -174,6 +174,23 @@ def flipped(body: Body, quantized: Value) -> Value:
     return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
 
 
+def on_stored(emit: Emit, signed: Sequence[bool], *, is_signed: bool) -> Emit:
+    """`emit` where some quantized values, or the result, are those of users' arrays."""
+
+    def emit_flipped(body: Body, values: Sequence[Value]) -> Value:
+        stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
+        quantized = emit(body, stored)
+        return flipped(body, quantized) if is_signed else quantized
+
+    return emit_flipped
+
+
+def as_stored(source: MapOperand, target: MapOperand) -> Emit:
+    """An element of the source as the target stores it: bytes of `i8` are signed in a user's array."""
+    signed = {side.source.signed for side in (source, target) if isinstance(side.source, BufferSlot)}
+    return lambda body, values: flipped(body, values[0]) if len(signed) > 1 else values[0]
+
+
 def together(body: Body, values: Sequence[Value]) -> Value:
     """Up to four bytes as a 32-bit number, the first one lowest; those that there are not are zero."""
     first, *more = [body.cast("arith.extui", value, "i32") for value in values]

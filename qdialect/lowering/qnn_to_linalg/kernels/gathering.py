@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
-from qdialect.lowering.cost.strategy import split
-from qdialect.lowering.ir.views import Axis, View, collapse
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.ir.views import Axis, collapse
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, as_stored, declare_operand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
-# Copies of the elements at constant indices along one dimension.
+# Copies of the elements at constant indices along some dimensions.
 
 _MAX_PROGRESSIONS, _LONG = 4, 8
 
@@ -35,31 +34,25 @@ def emit_gather(
     shape: Sequence[int],
     source: MapOperand,
     target: MapOperand,
-    axis: int,
-    indices: Sequence[int],
+    indices: Mapping[int, Sequence[int]],
     label: str,
 ) -> None:
-    """Append calls that copy to position i along `axis` of the target the source's elements at ``indices[i]``.
+    """Append calls that copy to position i along an axis of the target the source's elements at ``indices[axis][i]``.
 
     `shape` is the extents of the target.
     """
+    for parts in product(*map(_parts, indices.values())):
+        kernel = Kernel(program)
+        _emit_part(kernel, shape, source, target, dict(zip(indices, parts, strict=True)))
+        program.call(kernel, label)
+
+
+def _parts(indices: Sequence[int]) -> list[list[_Progression]]:
+    """What is long is copied by itself; a loop takes what is left."""
     progressions = sorted(_progressions(indices), key=lambda one: one.count, reverse=True)
-    apart = progressions[_MAX_PROGRESSIONS:]
-    if apart:
-        # What is long is copied by itself; the loop takes what is left.
-        apart += [one for one in progressions[:_MAX_PROGRESSIONS] if one.count < _LONG]
-        kernel = Kernel(program)
-        _emit_loop(kernel, shape, source, target, axis, sorted(apart, key=lambda one: one.at))
-        program.call(kernel, label)
-    for progression in sorted(set(progressions) - set(apart), key=lambda one: one.at):
-        steps = list(source.strides)
-        steps[axis] *= progression.step
-        part = MapOperand(source.source, tuple(steps), source.offset + progression.first * source.strides[axis])
-        target_at = replace(target, offset=target.offset + progression.at * target.strides[axis])
-        extents = [*shape[:axis], progression.count, *shape[axis + 1 :]]
-        kernel = Kernel(program)
-        emit_map(kernel, extents, [part], target_at, lambda _, values: values[0])
-        program.call(kernel, label)
+    long = [[one] for one in progressions[:_MAX_PROGRESSIONS] if one.count >= _LONG or len(progressions) == 1]
+    apart = sorted(progressions[len(long) :], key=lambda one: one.at)
+    return [apart, *long] if apart else long
 
 
 def _progressions(indices: Sequence[int]) -> list[_Progression]:
@@ -71,47 +64,51 @@ def _progressions(indices: Sequence[int]) -> list[_Progression]:
             progressions[-1] = replace(last, step=index - last.first, count=2)
         elif last and last.count > 1 and index == last.first + last.step * last.count:
             progressions[-1] = replace(last, count=last.count + 1)
+        elif last and last.count == 2 and index == last.first + last.step + 1:
+            # The second goes with what comes after it, as where an edge is repeated.
+            progressions[-1:] = [replace(last, step=0, count=1), _Progression(at - 1, index - 1, 1, 2)]
         else:
             progressions.append(_Progression(at, index, 0, 1))
     return progressions
 
 
-def _emit_loop(
+def _emit_part(
     kernel: Kernel,
     shape: Sequence[int],
     source: MapOperand,
     target: MapOperand,
-    axis: int,
-    progressions: Sequence[_Progression],
+    parts: Mapping[int, Sequence[_Progression]],
 ) -> None:
-    """One iteration for each index: a copy of everything at that index."""
-    pairs = [(one.first + one.step * i, one.at + i) for one in progressions for i in range(one.count)]
-    indices, places = zip(*pairs, strict=True)
-    data = declare_operand(kernel, "source", source).buffer
-    output = declare_operand(kernel, "target", target).buffer
-    offsets = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
-    table = kernel.data("offsets", offsets)
-    is_whole = places == tuple(range(len(places)))
-    positions = None if is_whole else kernel.data("positions", np.array(places, dtype=np.int64))
-    others = [i for i in range(len(shape)) if i != axis]
-    axes = collapse([Axis(shape[i], (source.strides[i], target.strides[i])) for i in others])
-    if not axes or axes[-1].strides != (1, 1):
-        axes.append(Axis(1, (1, 1)))
-    *outer, inner = axes
-    loops = tuple(f"d{i}" for i in range(len(axes)))
-    with kernel.loop(len(indices)) as index:
-        start = kernel.position(table, index)
-        place = kernel.position(positions, index) if positions else index
-        target_at = kernel.sum(kernel.multiple(place, target.strides[axis]), kernel.constant(target.offset, "index"))
-        for first, extent, tile in split(inner.size, min(VECTOR, inner.size)):
-            sizes = (*(axis.size for axis in outer), extent)
-            froms, tos = (tuple(axis.strides[i] for axis in axes) for i in range(2))
-            shift = kernel.constant(first, "index")
-            operand = Operand(kernel.read(data, View(sizes, froms), kernel.sum(start, shift)), loops)
-            destination, where = kernel.write(output, View(sizes, tos), kernel.sum(target_at, shift))
-            tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
-            done = kernel.copy(Loops(loops), operand, Operand(destination, loops), tag)
-            kernel.store(done, where)
+    """A copy of one progression along each axis, in loops over the indices of several: inside of rows, if last."""
+    sizes, steps, offsets = list(shape), list(source.strides), [source.offset, target.offset]
+    sides = [declare_operand(kernel, name, side).buffer for name, side in (("source", source), ("target", target))]
+    listed: dict[int, list[tuple[int, int]]] = {}
+    for axis, (first, *more) in parts.items():
+        if more:
+            sizes[axis] = 1
+            listed[axis] = [(one.first + one.step * i, one.at + i) for one in (first, *more) for i in range(one.count)]
+            continue
+        sizes[axis], steps[axis] = first.count, source.strides[axis] * first.step
+        offsets[0] += first.first * source.strides[axis]
+        offsets[1] += first.at * target.strides[axis]
+    with ExitStack() as loops:
+        starts: list[Value | None] = [None, None]
+        if len(shape) - 1 in listed:
+            rows = collapse([Axis(*row) for row in zip(sizes, zip(steps, target.strides, strict=True), strict=True)])
+            starts, sizes = [*loops.enter_context(index_loops(kernel, rows))], [1] * len(shape)
+        for axis, pairs in listed.items():
+            index = loops.enter_context(kernel.loop(len(pairs)))
+            for side, places in enumerate(zip(*pairs, strict=True)):
+                stride = (source, target)[side].strides[axis]
+                is_whole = places == tuple(range(len(places)))
+                table = None if is_whole else kernel.data("places", np.array(places, np.int64) * stride)
+                found = kernel.position(table, index) if table else kernel.multiple(index, stride)
+                before = starts[side]
+                starts[side] = found if before is None else kernel.sum(before, found)
+        operand, output = (
+            MapOperand(*side) for side in zip(sides, (tuple(steps), target.strides), offsets, starts, strict=True)
+        )
+        emit_map(kernel, sizes, [operand], output, as_stored(source, target))
 
 
 # Rows at positions that a tensor of integers gives at run time: copied from there, or to there.

@@ -71,6 +71,8 @@ class Reduction:
     finish: Finish
     width: int
     rows: int
+    lanes_first: bool = False
+    """Whether all rows are computed for one vector of the last kept axis before the next."""
 
 
 def emit_reduction(kernel: Kernel, op: Reduction) -> None:
@@ -114,11 +116,12 @@ class _Emitter:
         if not self.is_vertical:
             return [_part(outer, [(last, start, size, tile)]) for start, size, tile in self._row_parts(last)]
         *outer, rows = outer
-        return [
-            _part(outer, [(rows, *row), (last, *lanes)])
-            for lanes in lane_parts(last.size, self.op.width, self.kernel.program.strategy.lanes)
-            for row in self._row_parts(rows)
-        ]
+        parts: list[_Part] = []
+        for start, size, tile in lane_parts(last.size, self.op.width, self.kernel.program.strategy.lanes):
+            tiles = [Axis(size // tile, tuple(tile * s for s in last.strides))] if self.op.lanes_first else []
+            lanes = (last, start, tile if tiles else size, tile)
+            parts += [_part([*tiles, *outer], [(rows, *row), lanes]) for row in self._row_parts(rows)]
+        return parts
 
     def _row_parts(self, axis: Axis) -> list[tuple[int, int, int]]:
         return split(axis.size, rows_for(axis.size, self.op.rows))

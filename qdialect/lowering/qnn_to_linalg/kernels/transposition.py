@@ -11,9 +11,9 @@ from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     Emit,
     MapOperand,
+    as_stored,
     declare_operand,
     emit_map,
-    flipped,
     together,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
@@ -32,13 +32,15 @@ SQUARE = 16
 """Elements along either side."""
 _WIDE = 64
 """Elements of a plane of bytes that one permute makes pixels of, and bytes of a row that are transposed together."""
+_PAGE = 4096 // 4
+"""Numbers of 32 bits that are as far apart as the lines of a set of L1."""
 _PIXEL = 4
 """Bytes of a pixel."""
 
 
 def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand) -> None:
     """Copy every element of `shape`, the target's order of dimensions; each side has a dimension of stride 1."""
-    stored = _stored_as(source, target)
+    stored = as_stored(source, target)
     axes = collapse([Axis(n, (source.strides[i], target.strides[i])) for i, n in enumerate(shape)])
     contiguous = [axis for axis in axes if axis.strides[0] == 1]
     if len(axes) < 2 or not contiguous or axes[-1].strides[1] != 1 or contiguous[0] is axes[-1]:
@@ -55,11 +57,13 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
     # A line of bytes along the side whose rows are further apart: of the other side what is left of lines stays in L1.
     is_of_lines = _is_of_bytes(source) and min(rows, columns) >= SQUARE
     is_read_in_lines = columns < _WIDE or axes[-1].strides[0] >= axes[along].strides[1]
+    # Rows a page apart are lines of one set of L1, which has 8 ways or more; each is written twice unless aligned.
+    fits_half = not axes[along].strides[1] % _PAGE and axes[-1].strides[0] % _PAGE != 0
     if _are_permuted(kernel, source, axes):
         parts = split(rows, min(_WIDE, rows)), split(columns, columns)
     else:
         parts = (
-            _tiles(rows, is_of_lines and is_read_in_lines),
+            _tiles(rows, is_of_lines and is_read_in_lines, SQUARE // 2 if fits_half else SQUARE),
             _tiles(columns, is_of_lines and not is_read_in_lines),
         )
     for row in parts[0]:
@@ -67,26 +71,15 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
             _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset), stored)
 
 
-def _tiles(size: int, are_lines: bool) -> list[tuple[int, int, int]]:
+def _tiles(size: int, are_lines: bool, square: int = SQUARE) -> list[tuple[int, int, int]]:
     """The parts of an axis: of whole lines, and of squares."""
     whole = size // _WIDE * _WIDE if are_lines else 0
-    rest = split(size - whole, min(SQUARE, size - whole)) if whole < size else []
+    rest = split(size - whole, min(square, size - whole)) if whole < size else []
     return [*(split(whole, _WIDE) if whole else []), *((whole + start, extent, tile) for start, extent, tile in rest)]
 
 
 def _is_of_bytes(source: MapOperand) -> bool:
     return isinstance(source.source, BufferSlot) and source.source.storage.element == "i8"
-
-
-def _stored_as(source: MapOperand, target: MapOperand) -> Emit:
-    """An element of the source as the target stores it."""
-    sides = [side.source for side in (source, target)]
-    signed = {slot.signed for slot in sides if isinstance(slot, BufferSlot)}
-
-    def emit(body: Body, values: Sequence[Value]) -> Value:
-        return flipped(body, values[0]) if len(signed) > 1 else values[0]
-
-    return emit
 
 
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:

@@ -24,6 +24,8 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
 """Argument attributes. `qnn.scratch`: memory private to one iteration. `qnn.pair_sums_fit`: weights of which any two
 consecutive bytes satisfy the bound of `qdialect.lowering.cost.pair_sums`. `qnn.bits`: the width of the values."""
+NORMAL_SUMS = "qnn.normal_sums"
+"""An attribute of a `math.fma` whose addend is another one: no number that they read or give is subnormal."""
 
 
 @dataclass(frozen=True)

@@ -120,10 +120,10 @@ class Body:
         """``lhs * rhs``; integers wrap around."""
         return self.binary("arith.mulf" if lhs.is_float else "arith.muli", lhs, rhs)
 
-    def multiply_add(self, lhs: Value, rhs: Value, addend: Value) -> Value:
-        """``lhs * rhs + addend`` of floating-point numbers, rounded once."""
+    def multiply_add(self, lhs: Value, rhs: Value, addend: Value, *, attribute: str = "") -> Value:
+        """``lhs * rhs + addend`` of floating-point numbers, rounded once; with the unit `attribute`, if any."""
         type_ = _common_type("math.fma", lhs, rhs, addend)
-        return self.op(f"math.fma {lhs}, {rhs}, {addend} : {type_}", type_)
+        return self.op(f"math.fma {lhs}, {rhs}, {addend}{_braced(attribute)} : {type_}", type_)
 
     def divide(self, lhs: Value, rhs: Value) -> Value:
         """``lhs / rhs`` of floating-point numbers."""

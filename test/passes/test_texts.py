@@ -1,0 +1,158 @@
+"""Covers R1, R2, R3, R4, R5, R8, R11, R12, R14, R16: each function in the lit tests of passes keeps its bits.
+
+The reference runs it before and after its passes: as it is, with other weights, and with each choice of arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_graphs import copied, graph, op_names, run_both, same_bits
+from quantized_layers import WEIGHT_SCALES, conv, unary
+
+from qdialect.arithmetic import Activation, Multiplier, Scaling
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.dialect import UNARY_OPS, ConstantOp, DequantizeOp, FusedConv2DOp, QnnOp, QuantizeOp, build
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse, verify
+from qdialect.passes.float_chains import build_activation
+from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
+from qdialect.passes.pipeline import PassManager
+from qdialect.passes.tabulate_unary import TabulateUnaryPass
+
+LIT = Path(__file__).parents[1] / "lit" / "passes"
+# What these make is no longer of ops that the reference runs, or was not before; or they change nothing.
+OTHERS = re.compile(r"(to|from|import)-|outline|inline|-no-match")
+OPTION = re.compile(r"--(?:qnn-[\w-]+|fuse-qnn)(?:=\S+)?")
+FILES = {path.stem: path for path in sorted(LIT.glob("*.mlir")) if not OTHERS.search(path.stem)}
+
+
+def pipelines(text: str) -> set[str]:
+    """The passes of each RUN line."""
+    lines = (OPTION.findall(line) for line in text.splitlines() if line.startswith("// RUN: %qopt %s --"))
+    texts = {",".join(re.sub("=(.*)", r"{\1}", one[2:]) for one in names) for names in lines}
+    return texts - {""}
+
+
+def functions(text: str) -> Iterator[tuple[str, ir.Module]]:
+    """Each function as the main one of a module of its own."""
+    for op in parse(text).body.operations:
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        module = ir.Module.parse(str(op).replace(f"@{name}(", "@main(", 1), op.context)
+        yield name, module
+
+
+def with_drawn_weights(module: ir.Module) -> ir.Module:
+    """The module with other numbers in constants of integers that are all the same."""
+    drawn, rng = copied(module), np.random.default_rng(0)
+    for op in ops_of(drawn):
+        array = constant_value(op.results[0]) if isinstance(op, ConstantOp) else None
+        if array is None or array.dtype.kind not in "iu" or array.size == 1 or (array != array.flat[0]).any():
+            continue
+        ends, all_bits = np.iinfo(np.int16 if array.itemsize > 2 else array.dtype), np.iinfo(array.dtype)
+        values = rng.integers(ends.min, ends.max, array.shape).astype(array.dtype)
+        # Some sums wrap around.
+        values.flat[::5] = rng.choice([all_bits.min, all_bits.max], values.flat[::5].shape)
+        with ir.InsertionPoint(op), op.location:
+            op.operation.results[0].replace_all_uses_with(constant(values))
+    return drawn
+
+
+def ops_of(module: ir.Module) -> list[ir.OpView]:
+    return list(module.body.operations[0].regions[0].blocks[0].operations)
+
+
+def with_choices(module: ir.Module) -> Iterator[ir.Module]:
+    """The module with each value of each attribute that is a choice, in all ops that have the attribute."""
+    fields = {
+        (n, f.kind.description)
+        for op in ops_of(module)
+        if isinstance(op, QnnOp)
+        for n, f in op.attribute_fields.items()
+    }
+    for name, description in sorted(fields):
+        for value in re.findall(r'"(\w+)"', description) if description.startswith("one of ") else ():
+            changed = copied(module)
+            with changed.context:
+                for op in ops_of(changed):
+                    if (
+                        isinstance(op, QnnOp)
+                        and name in op.attribute_fields
+                        and value in op.attribute_fields[name].kind.description
+                    ):
+                        op.operation.attributes[name] = ir.StringAttr.get(value)
+            if changed.operation.verify():
+                yield changed
+
+
+def after_passes(module: ir.Module, pipeline: str, name: str) -> ir.Module:
+    """The module after the passes, which keep its bits."""
+    after = copied(module)
+    PassManager.parse(pipeline).run(after)
+    verify(after)
+    same_bits(module, after, name)
+    return after
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bits_stay(name: str) -> None:
+    text = FILES[name].read_text()
+    first, *others = sorted(pipelines(text))
+    for function, module in functions(text):
+        drawn = with_drawn_weights(module)
+        for pipeline in others:
+            after_passes(drawn, pipeline, function)
+        changed = [one for one in (module, drawn) if str(after_passes(one, first, function)) != str(one)]
+        if len(changed) == 2 and not name.startswith("pipeline"):
+            for variant in with_choices(drawn):
+                after_passes(variant, first, function)
+
+
+@pytest.mark.parametrize("name", ["fuse-float-epilogue", "fuse-requantize"])
+def test_what_is_fused_and_decomposed_fuses_again(name: str) -> None:
+    text = FILES[name].read_text()
+    (pipeline,) = pipelines(text)
+    for function, module in functions(text):
+        fused = after_passes(module, pipeline, function)
+        apart = after_passes(fused, "qnn-decompose-fused", function)
+        assert "qnn.fused" not in str(apart)
+        assert str(after_passes(apart, f"{pipeline},qnn-fuse-clamp", function)) == str(fused), function
+
+
+def test_weight_scales_are_derived_where_those_of_the_contraction_do_not_give_the_multipliers() -> None:
+    text = FILES["raise-requantize"].read_text()
+    _, module = next(functions(text.replace("[0.25, 0.125]", "[0.25, 0.2]")))
+    found = re.findall(r"weight_scales = (array<.*?>)", str(after_passes(module, "qnn-raise-requantize", "")))
+    assert found[0] == found[1] != "array<f64: 5.000000e-01, 2.500000e-01>"
+
+
+@pytest.mark.parametrize("op_class", UNARY_OPS)
+@pytest.mark.parametrize(("source", "element"), [("ui8", "i8"), ("i8", "ui8"), ("i8", "i8")])
+def test_every_unary_op_is_its_table_on_every_value(op_class: Any, source: str, element: str) -> None:
+    module = graph([f"tensor<16x20x{source}>"], lambda x: unary(op_class, x, element))
+    assert op_names(run_both(module, TabulateUnaryPass())) == ["qnn.lut"]
+
+
+@pytest.mark.parametrize("activation", STAGE_ACTIVATIONS)
+@pytest.mark.parametrize("scaling", Scaling)
+def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> None:
+    alpha = 0.1 if activation.has_alpha else 0.0
+    scales = tuple(float(np.float32(0.02) * np.float32(scale)) for scale in WEIGHT_SCALES)
+    how: dict[str, Any] = {"scales": (0.05,), "zero_points": (7,), "scaling": scaling}
+
+    def body(x: ir.Value) -> ir.Value:
+        values = build(DequantizeOp, conv(x), element="f32", scales=scales, zero_points=(0,), axis=3).output
+        return build(QuantizeOp, build_activation(activation, values, alpha), element="ui8", **how).output
+
+    after = run_both(graph(["tensor<1x6x7x4xui8>"], body), FuseFloatEpiloguePass())
+    (op,) = ops_of(after)[2:-1]
+    assert isinstance(op, FusedConv2DOp)
+    activated = ActivationStage(function=activation, alpha=float(np.float32(alpha)))
+    assert op.epilogue == (DequantizeStage(multiplier=Multiplier.F32), activated, QuantizeStage(scaling=scaling))
