@@ -291,8 +291,9 @@ _OTHER_SUFFIXES = {".mlirbc": ".mlir"}
 
 
 def format_of(path: Path) -> Format:
-    """The format of a model file, by its suffix; raises `ImportModelError` for another suffix."""
-    suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
+    """The format of a model file, by its suffix in any case; raises `ImportModelError` for another suffix."""
+    suffix = path.suffix.lower()
+    suffix = _OTHER_SUFFIXES.get(suffix, suffix)
     if suffix not in FORMATS and _IS_TEXT.search(str(path)):
         way_out = "`qdialect.parse(text)` makes a module of MLIR's text, and `bytes` are the content of a file"
         raise ImportModelError(f"model must be a path, but got a text of {len(str(path))} characters; {way_out}")
