@@ -372,6 +372,8 @@ def path_or_module(model: Any) -> Path | ir.Module:
         return Path(os.fspath(cast("str | os.PathLike[str]", model)))
     if isinstance(model, bytes | bytearray | memoryview):
         content = bytes(cast("bytes", model))
+        if not content:
+            raise ImportModelError("model must be the content of a file, but got 0 bytes")
         return _owned(content, _suffix_of(content))
     onnx: Any = sys.modules.get("onnx")
     torch: Any = sys.modules.get("torch")

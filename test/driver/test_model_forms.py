@@ -76,6 +76,16 @@ def test_names_of_files_may_be_odd(folder: Path) -> None:
             assert path.read_bytes() == before
 
 
+def test_what_is_no_model_is_told() -> None:
+    with pytest.raises(ImportModelError, match="model must be the content of a file, but got 0 bytes"):
+        qdialect.compile(b"")
+    text: Any = TEXT
+    with pytest.raises(
+        qdialect.PipelineError, match=r"a module, which qdialect.parse makes .*, but got an object of str"
+    ):
+        qdialect.PassManager.parse("fuse-qnn").run(text)
+
+
 def test_a_model_in_every_form(folder: Path) -> None:
     model = onnx_model("Relu")
     content = model.SerializeToString()
