@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 from qdialect.cli.plugins import add_plugin_argument
 from qdialect.cli.terminal import be_quiet, render_table
-from qdialect.support.diagnostics import CompileError, bounded
+from qdialect.support.diagnostics import CompileError, InputError, bounded
+from qdialect.support.files import is_regular, is_same_file
 from qdialect.support.limits import checked, checked_jobs
 from qdialect.targets import TARGETS, host, resolve
 from qdialect.targets.cpus import CPUS
@@ -35,6 +37,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: error: {bounded(message)}\n")
+
+
+def check_not_model(option: str, output: str | None, model: str) -> None:
+    """Raise `InputError` where what an option writes would take the place of the model's file."""
+    if output and is_same_file(Path(output), Path(model)) and is_regular(Path(model)):
+        raise InputError(f"{option} must not name the model, but got '{output}'")
 
 
 # The option ``--quiet`` of all commands.

@@ -17,7 +17,13 @@ from qdialect.aot.network import checked_name, name_of_file
 from qdialect.aot.object_file import disassembly
 from qdialect.cache.store import open_store
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import CommandParser, add_features_argument, add_jobs_argument, add_threads_argument
+from qdialect.cli.arguments import (
+    CommandParser,
+    add_features_argument,
+    add_jobs_argument,
+    add_threads_argument,
+    check_not_model,
+)
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
 from qdialect.driver.tuning import tuned
@@ -27,7 +33,7 @@ from qdialect.lowering.ir.lowered import Lowered, target_name_of
 from qdialect.lowering.pipeline.phases import lower, lower_with_lines, threads_of
 from qdialect.passes.observers import progress_of
 from qdialect.support.diagnostics import InputError
-from qdialect.support.files import is_device, is_regular, is_same_file, write_files
+from qdialect.support.files import is_device, is_same_file, write_files
 from qdialect.support.limits import using_jobs
 from qdialect.support.log import tell, tell_float32
 from qdialect.support.options import DYNAMIC
@@ -192,8 +198,7 @@ def _check_output(options: Arguments, path: Path) -> None:
     is_binary = options.emit in ("so", "obj")
     if not path.name:
         raise InputError(f"--output must name a file, but got '{options.output}'")
-    if is_same_file(path, Path(options.model)) and is_regular(path):
-        raise InputError(f"--output must not name the model, but got '{path}'")
+    check_not_model("--output", options.output, options.model)
     if options.debug_info and not is_binary:
         raise InputError(f"--debug-info must be given with --emit so or obj, but got --emit {options.emit}")
     if is_binary and (options.output == "-" or is_device(path)):

@@ -25,7 +25,7 @@ def compare_layers(path: Path, executable: Executable, inputs: Sequence[NDArray[
 
     Raises `InputError` where the framework is not installed or does not run the model.
     """
-    framework = _TITLES[frameworks.OWN[path.suffix]]
+    framework = _TITLES[frameworks.OWN[path.suffix.lower()]]
     try:
         found = compared_units(path, tuple(inputs), target)
     except ImportError as error:

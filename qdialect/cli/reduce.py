@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser
+from qdialect.cli.arguments import CommandParser, check_not_model
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import read_bytes
 
@@ -57,14 +57,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reduce(options: argparse.Namespace) -> int:
     path = Path(options.model)
-    if path.suffix not in _GRAPHS:
+    check_not_model("--output", options.output, options.model)
+    if path.suffix.lower() not in _GRAPHS:
         raise InputError(f"'{path}' must be a {' or '.join(_GRAPHS)} file")
     content = read_bytes(path)
     with TemporaryDirectory() as folder:
         test = _Test(shlex.split(options.test), Path(folder) / f"candidate{path.suffix}", options.seconds)
         if not test.passes(content):
             raise InputError(f"'{options.test}' must exit with 0 for '{path}'; it is given the path of a copy")
-        smallest = reduced(_GRAPHS[path.suffix], content, test)
+        smallest = reduced(_GRAPHS[path.suffix.lower()], content, test)
     terminal.write_output(options.output, smallest)
     return 0
 

@@ -14,6 +14,7 @@ from qdialect.cli.arguments import (
     add_json_argument,
     add_target_arguments,
     add_threads_argument,
+    check_not_model,
 )
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
@@ -188,6 +189,7 @@ def check(options: Arguments) -> None:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
     if options.compare_layers:
         _check_layers(options)
+    check_not_model("--trace", options.trace, options.model)
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")
@@ -197,11 +199,11 @@ def check(options: Arguments) -> None:
 
 
 def _check_layers(options: Arguments) -> None:
-    if Path(options.model).suffix not in frameworks.OWN:
+    if Path(options.model).suffix.lower() not in frameworks.OWN:
         raise InputError(
             f"--compare-layers must be given a file of {', '.join(frameworks.OWN)}, but got '{options.model}'"
         )
-    if Path(options.model).suffix == ".pt2" and not options.trust_pt2:
+    if Path(options.model).suffix.lower() == ".pt2" and not options.trust_pt2:
         raise InputError("--compare-layers runs a .pt2 file in PyTorch, and must be given with --trust-pt2")
     given = {"--batch": options.batch != 1, "--dim": options.dim, "--signature": options.signature}
     given |= {"--branch": options.branch}

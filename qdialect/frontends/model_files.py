@@ -291,8 +291,9 @@ _OTHER_SUFFIXES = {".mlirbc": ".mlir"}
 
 
 def format_of(path: Path) -> Format:
-    """The format of a model file, by its suffix; raises `ImportModelError` for another suffix."""
-    suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
+    """The format of a model file, by its suffix in any case; raises `ImportModelError` for another suffix."""
+    suffix = path.suffix.lower()
+    suffix = _OTHER_SUFFIXES.get(suffix, suffix)
     if suffix not in FORMATS and _IS_TEXT.search(str(path)):
         way_out = "`qdialect.parse(text)` makes a module of MLIR's text, and `bytes` are the content of a file"
         raise ImportModelError(f"model must be a path, but got a text of {len(str(path))} characters; {way_out}")
@@ -371,6 +372,8 @@ def path_or_module(model: Any) -> Path | ir.Module:
         return Path(os.fspath(cast("str | os.PathLike[str]", model)))
     if isinstance(model, bytes | bytearray | memoryview):
         content = bytes(cast("bytes", model))
+        if not content:
+            raise ImportModelError("model must be the content of a file, but got 0 bytes")
         return _owned(content, _suffix_of(content))
     onnx: Any = sys.modules.get("onnx")
     torch: Any = sys.modules.get("torch")

@@ -193,6 +193,11 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
     return Diagnostic(_SEVERITIES[info.severity], message, text_name if file == "-" else file, line, column, notes)
 
 
+def file_location(name: str, line: int = 0, column: int = 0, context: ir.Context | None = None) -> ir.Location:
+    """A place in a file, whose name may have bytes that are no UTF-8: they stand there as escapes."""
+    return ir.Location.file(name.encode(errors="backslashreplace").decode(), line, column, context)
+
+
 def location_of(location: ir.Location) -> tuple[str, int, int]:
     """File, line and column that a location starts with; empty and zeros where it names none."""
     # Those of diagnostics come without their class.

@@ -91,6 +91,9 @@ class PassManager:
         Raises `PassError`, whose message starts with the name of the pass, when a pass fails or leaves an invalid
         module; its diagnostics are located, and `__cause__` is the exception that the pass raised.
         """
+        if not hasattr(module, "context"):
+            wanted = "a module, which qdialect.parse makes of a text"
+            raise PipelineError(f"passes must run on {wanted}, but got an object of {type(module).__name__}")
         timer = observers.Timer()
         with module.context, observers.observing(*self._printers, *([timer] if self._is_timed else [])):
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from onnx import ModelProto, TensorProto, helper
 from tflite_graphs import small_network
 
 import qdialect
+from qdialect.cli import import_model, run
 from qdialect.support.diagnostics import ImportModelError
 
 X = np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)
@@ -47,6 +49,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(found))
     return found
+
+
+def test_names_of_files_may_be_odd(folder: Path) -> None:
+    """Names that are no UTF-8, as of old archives, spaces, and suffixes of other systems."""
+    program = torch.export.export(torch.nn.ReLU(), (torch.zeros(2, 4),))
+    torch.export.save(program, folder / "relu.pt2")
+    contents = {
+        ".tflite": small_network(),
+        ".onnx": onnx_model("Relu").SerializeToString(),
+        ".mlir": TEXT.encode(),
+        ".pt2": (folder / "relu.pt2").read_bytes(),
+    }
+    for suffix, content in contents.items():
+        for path in (
+            Path(os.fsdecode(os.fsencode(folder) + b"/a \xe8" + suffix.encode())),
+            folder / f"a{suffix.upper()}",
+        ):
+            path.write_bytes(content)
+            executable = qdialect.compile(path)
+            executable.save(path.with_suffix(".so"))
+            assert qdialect.load(path.with_suffix(".so")).inputs == executable.inputs
+            before = path.read_bytes()
+            assert import_model.main([str(path), "-o", str(path)]) == 1
+            assert run.main([str(path), "--benchmark", "--trace", str(path)]) == 1
+            assert path.read_bytes() == before
+
+
+def test_what_is_no_model_is_told() -> None:
+    with pytest.raises(ImportModelError, match="model must be the content of a file, but got 0 bytes"):
+        qdialect.compile(b"")
+    text: Any = TEXT
+    with pytest.raises(
+        qdialect.PipelineError, match=r"a module, which qdialect.parse makes .*, but got an object of str"
+    ):
+        qdialect.PassManager.parse("fuse-qnn").run(text)
 
 
 def test_a_model_in_every_form(folder: Path) -> None:

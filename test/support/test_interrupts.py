@@ -1,6 +1,8 @@
 """Ctrl-C: imports and callbacks of MLIR end before it is handled, and the process compiles again."""
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager
@@ -105,3 +107,11 @@ def test_callbacks_of_mlir_are_not_interrupted() -> None:
 def test_ctrl_c_in_the_first_compilation(tmp_path: Path) -> None:
     (tmp_path / "model.mlir").write_text(TEXT)
     assert output_of(INTERRUPTED, str(tmp_path / "model.mlir")) == "1 [] True\n"
+
+
+def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback() -> None:
+    for name, is_told in (("qdialect-run", False), ("other", True)):
+        start = f"import signal, sys; sys.argv = ['/bin/{name}']; import qdialect.cli"
+        ended = f"{start}; signal.signal(signal.SIGINT, signal.default_int_handler); signal.raise_signal(signal.SIGINT)"
+        found = subprocess.run([sys.executable, "-c", ended], capture_output=True, text=True, check=False)
+        assert (found.returncode, "Traceback" in found.stderr) == (-signal.SIGINT, is_told)

@@ -176,7 +176,7 @@ def _network(path: Path) -> Network | None:
 
 
 def _framework(path: Path) -> Runner:
-    return frameworks.load(frameworks.OWN[path.suffix], str(path))
+    return frameworks.load(frameworks.OWN[path.suffix.lower()], str(path))
 
 
 def _ours(path: Path, target: str = "host") -> Runner:

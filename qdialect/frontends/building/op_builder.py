@@ -31,6 +31,7 @@ from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, interface_attributes
 from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import file_location
 
 # Builds ops of a function at the location of what is being emitted.
 
@@ -45,7 +46,7 @@ class OpBuilder:
 
     def __init__(self, file_name: str, budget: Budget | None = None) -> None:
         self._budget = budget
-        self._file = ir.Location.file(file_name, 0, 0)
+        self._file = file_location(file_name)
         self._location: ir.Location = self._file
 
     def location_of(self, name: str) -> ir.Location:

@@ -19,7 +19,7 @@ from qdialect.frontends.building.checks import (
 )
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import make_context, verify
+from qdialect.ir.context import file_location, make_context, verify
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
 
 # Builds the function's ops: which values are held, in which order of dimensions, and constants.
@@ -255,7 +255,7 @@ def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Mod
 
     Raises `ValueRefusedError` where ops cannot represent the model's values.
     """
-    with context or make_context(), ir.Location.file(name, 0, 0):
+    with context or make_context(), file_location(name):
         try:
             module = _build(planned, name)
             verify(module)

@@ -28,7 +28,7 @@ from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import make_context, verify
+from qdialect.ir.context import file_location, make_context, verify
 from qdialect.support.diagnostics import ImportModelError, VerificationError
 from qdialect.support.late_imports import LATE_IMPORTS
 
@@ -79,7 +79,7 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
     is_delegated = profile == TFLITE_XNNPACK.name
     emissions = _plan_all(graph, name, is_delegated)
     context = context or make_context()
-    with context, ir.Location.file(name, 0, 0):
+    with context, file_location(name):
         try:
             module = _build(graph, emissions, name, profile)
             verify(module)

@@ -152,13 +152,13 @@ def lower_with_lines(
 
     def rename(op: ir.Operation) -> ir.WalkResult:
         _, line, column = context.location_of(op.location)
-        op.location = ir.Location.file(name, line, column, op.context)
+        op.location = context.file_location(name, line, column, op.context)
         return ir.WalkResult.ADVANCE
 
     def place(op: ir.Operation) -> ir.WalkResult:
         # LLVM wants a location where it may put the callee's code.
         if op.name in ("llvm.func", "llvm.call") and context.location_of(op.location)[0] != name:
-            op.location = ir.Location.file(name, 1, 1, op.context)
+            op.location = context.file_location(name, 1, 1, op.context)
         return ir.WalkResult.ADVANCE
 
     walk(found.module.operation, rename)
