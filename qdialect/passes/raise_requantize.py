@@ -8,8 +8,9 @@ thresholds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -232,4 +233,7 @@ class RaiseRequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-requantize"
     dependent_dialects = ()
-    rewrites = (RaiseRequantize(),)
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        # Of one run: it remembers values of a module.
+        return (RaiseRequantize(),)

@@ -157,3 +157,10 @@ def test_a_pass_that_texts_cannot_name_is_refused(declare: Callable[[], type[Pas
     with pytest.raises(PipelineError) as error:
         declare()
     assert str(error.value).startswith(message)
+
+
+def test_patterns_that_all_passes_of_a_class_share_remember_nothing() -> None:
+    """What they knew of one module would be freed memory in the next."""
+    shared = [pattern for one in all_passes().values() for pattern in getattr(one, "rewrites", ())]
+    assert shared
+    assert [pattern.name for pattern in shared if vars(pattern)] == []
