@@ -8,9 +8,8 @@ thresholds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -233,7 +232,4 @@ class RaiseRequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-requantize"
     dependent_dialects = ()
-
-    def patterns(self) -> Sequence[Pattern[Any]]:
-        # Of one run: it remembers values of a module.
-        return (RaiseRequantize(),)
+    rewrites = (RaiseRequantize,)

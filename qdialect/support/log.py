@@ -91,4 +91,4 @@ def once(level: int, message: str) -> None:
 def tell_float32(path: Path) -> None:
     """Log that nothing of a model file is quantized, and how to quantize it."""
     how = _QUANTIZERS.get(path.suffix, "quantize the model before it is written")
-    once(logging.WARNING, f"'{path.name}' has no quantized node and runs in float32: {how}")
+    once(logging.WARNING, f"'{path.name}' has no quantized node and computes in floats: {how}")

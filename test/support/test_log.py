@@ -44,7 +44,7 @@ def test_a_network_without_a_quantized_node(
     tmp_path: Path, kept: Store, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = model(tmp_path, "Neg", (2, 3))
-    wanted = "'model.onnx' has no quantized node and runs in float32: quantize_static of onnxruntime.quantization"
+    wanted = "'model.onnx' has no quantized node and computes in floats: quantize_static of onnxruntime.quantization"
     for _ in ("compiled", "found in the cache"):
         caplog.clear()
         log.once.cache_clear()
@@ -126,7 +126,7 @@ def test_a_cache_that_is_off(
         log.once.cache_clear()
         assert type(qdialect.compile(path)).__name__ != "CachedExecutable"
         records = [one for one in caplog.records if one.levelno > logging.DEBUG]
-        return [(one.levelname, one.getMessage()) for one in records if "float32" not in one.getMessage()]
+        return [(one.levelname, one.getMessage()) for one in records if "in floats" not in one.getMessage()]
 
     files = fingerprint.own_files()
     name, size, _ = files[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.zoo.flows.registry import BLOCKS, DYNAMIC, PT2E, STATIC, TFLITE, TORCHAO
+from tools.zoo.flows.registry import BFLOAT16, BLOCKS, DYNAMIC, EDGE, NNCF, PT2E, STATIC, TFLITE, TORCHAO
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,12 @@ _TFLITE = (
 _TFLITE_DYNAMIC = (
     *("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_lstm", "keras_gru", "keras2_lstm"),
 )
+# Weights of 4 bits that a Gather reads become a product in NNCF, so that they are networks without a table of tokens.
+_NNCF = ("resnet18", "mobilenet_v2", "vit_tiny", "mlp", "bert", "encoder")
+_EDGE = ("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_unet", "keras_keywords")
 
 _DECODERS = ("llama", "llama_step", "qwen", "qwen_step", "gemma", "gemma_step")
+_BFLOAT16 = (*_DECODERS, "bert", "encoder", "vit_tiny")
 
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
 _INTEGER, _DYNAMIC_RANGE = TFLITE
@@ -54,7 +58,10 @@ def entries() -> list[Entry]:
         *((_DYNAMIC, flow) for flow in DYNAMIC),
         *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
         *((_DECODERS, flow) for flow in (*BLOCKS, *TORCHAO)),
+        *((_NNCF, flow) for flow in NNCF),
+        *((_BFLOAT16, flow) for flow in BFLOAT16),
         *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),
+        *((_EDGE, flow) for flow in EDGE),
     ]
     order: dict[str, list[Entry]] = {}
     for networks, flow in rows:

@@ -87,7 +87,7 @@ def fused(node: Node, table: Any, numbers: Array) -> Array:
 
 # The grids of quantized tensors: what stored values stand for, and to which of them numbers are rounded.
 
-DTYPES = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "i32": np.int32}
+DTYPES = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 """Of quantized values, by the name of their element."""
 _LARGEST = 127
 

@@ -45,7 +45,7 @@ def _default_double() -> Generator[None]:
 
 
 class _InDouble(fx.Interpreter):
-    """Runs quantizations in float64, and what names float32 with float64 instead."""
+    """Runs quantizations in float64, and what names another type of floats with float64 instead."""
 
     def run_node(self, n: fx.Node) -> Any:
         """The node's result; of a quantization what the trace of the truth goes on with."""
@@ -72,7 +72,7 @@ def _widened(value: Any) -> Any:
 
 
 def _widened_leaf(leaf: Any) -> Any:
-    return torch.float64 if leaf is torch.float32 else leaf
+    return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
 
 
 def _number(value: Any) -> float:

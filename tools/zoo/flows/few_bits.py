@@ -1,4 +1,4 @@
-"""Weights of few bits as language models have them: MatMulNBits of ONNX Runtime, and torchao's `quantize_`."""
+"""Weights as language models have them: in bfloat16, in MatMulNBits of ONNX Runtime, and of torchao's `quantize_`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from tools.zoo.flows.samples import CALIBRATION_SEEDS
 from tools.zoo.networks.network import Built
@@ -24,6 +25,20 @@ TORCHAO: dict[str, Callable[[Any], Any]] = {
     "torchao_int8": lambda ao: ao.Int8WeightOnlyConfig(),
     "torchao_int8_dynamic": lambda ao: ao.Int8DynamicActivationInt8WeightConfig(),
 }
+IN_BFLOAT16 = "bfloat16"
+"""How the names of flows end whose networks compute in this type."""
+
+
+class _InBfloat16(nn.Module):
+    """A network in bfloat16 whose inputs and results are float32 numbers."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model.bfloat16()
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        found = self.model(*(one.bfloat16() if one.is_floating_point() else one for one in given))
+        return tuple(one.float() for one in (found if isinstance(found, tuple) else (found,)))
 
 
 def quantize_blocks(name: str, source: Path, target: Path) -> None:
@@ -37,9 +52,12 @@ def quantize_blocks(name: str, source: Path, target: Path) -> None:
 
 
 def quantize_wrapped(name: str, built: Built, target: Path) -> None:
-    """Write the ``.pt2`` archive of `built` with weights that torchao wraps."""
+    """Write the ``.pt2`` archive of `built` with weights that torchao wraps, if the flow has such."""
     package = imported("torchao.quantization")
     example = tensors(built.draw(1, CALIBRATION_SEEDS[0]))
-    package.quantize_(built.model, TORCHAO[name](package))
+    model = _InBfloat16(built.model).eval() if name.endswith(IN_BFLOAT16) else built.model
+    quantized = name.removesuffix(IN_BFLOAT16).removesuffix("_")
+    if quantized:
+        package.quantize_(model, TORCHAO[quantized](package))
     with torch.no_grad():
-        torch.export.save(torch.export.export(built.model, example), target)
+        torch.export.save(torch.export.export(model, example), target)

@@ -1,4 +1,4 @@
-"""TensorFlow's converter: Keras networks to integer and to dynamic-range TFLite."""
+"""Keras networks to TFLite: by TensorFlow's converter, or by ai-edge-quantizer from its float models."""
 
 from __future__ import annotations
 
@@ -11,15 +11,25 @@ from tools.zoo.flows.samples import Sample
 from tools.zoo.networks.network import Built
 from tools.zoo.packages import imported
 
-TFLITE_FLOWS = ("tflite_int8", "tflite_dynamic")
+EDGE_RECIPES = {
+    "edge_int8": "static_wi8_ai8",
+    "edge_16x8": "static_wi8_ai16",
+    "edge_dynamic": "dynamic_wi8_afp32",
+    "edge_dynamic_int4": "dynamic_wi4_afp32",
+    "edge_weights": "weight_only_wi8_afp32",
+}
+"""By flow: the recipe of ai-edge-quantizer."""
 
 
 def convert(built: Built, flow: str, target: Path, samples: Sequence[Sample]) -> None:
-    """Write the ``.tflite`` file of `built`: integer with `samples` for the calibration, or dynamic-range."""
+    """Write the ``.tflite`` file of `built`, calibrated on `samples` where the flow has quantized activations."""
     tensorflow = imported("tensorflow")
     with tempfile.TemporaryDirectory() as folder:
         _save(tensorflow, built.model, folder)
         converter = tensorflow.lite.TFLiteConverter.from_saved_model(folder)
+        if flow in EDGE_RECIPES:
+            target.write_bytes(_by_recipe(converter.convert(), flow, samples))
+            return
         converter.optimizations = [tensorflow.lite.Optimize.DEFAULT]
         if flow == "tflite_int8":
             _set_integer(tensorflow, converter, samples)
@@ -46,3 +56,15 @@ def _set_integer(tensorflow: Any, converter: Any, samples: Sequence[Sample]) -> 
     converter.representative_dataset = calibration
     converter.target_spec.supported_ops = [tensorflow.lite.OpsSet.TFLITE_BUILTINS_INT8]
     converter.inference_input_type = converter.inference_output_type = tensorflow.int8
+
+
+def _by_recipe(model: bytes, flow: str, samples: Sequence[Sample]) -> bytes:
+    recipe = getattr(imported("ai_edge_quantizer.recipe"), EDGE_RECIPES[flow])()
+    quantizer = imported("ai_edge_quantizer").Quantizer(model, recipe)
+    found = None
+    if quantizer.need_calibration:
+        signatures = imported("ai_edge_litert.interpreter").Interpreter(model_content=model).get_signature_list()
+        ((signature, names),) = signatures.items()
+        data = [dict(zip(names["inputs"], sample, strict=True)) for sample in samples]
+        found = quantizer.calibrate({signature: data}, num_threads=1)
+    return bytes(quantizer.quantize(found, enable_progress_report=False).quantized_model)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.arithmetic import quantize_array
+from qdialect.arithmetic.choices import BlockActivations
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Shape, axis_in, check_scales, require
@@ -132,7 +133,24 @@ def _dequantize_linear(call: Call) -> Tensor:
         value = call.value(0)
         (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
         return plainly_dequantized(call, value, wide, zero_point)
-    return dequantized(call, 0, 1, call.attribute("axis", 1))
+    return _rows_of_any_scales(call) or dequantized(call, 0, 1, call.attribute("axis", 1))
+
+
+def _rows_of_any_scales(call: Call) -> BlockQuantized | None:
+    """A constant matrix with a negative scale, as NNCF chooses them: each row or column is a block.
+
+    None for other scales, and where data are rounded too, in blocks of another size.
+    """
+    values, scales = known_array(call.tensor(0)), call.constant(1)
+    is_signed = scales.ndim == 1 and scales.min() < 0 and bool(np.isfinite(scales).all())
+    if values is None or values.ndim != 2 or not is_signed or call.plan.activations is BlockActivations.I8_BLOCK:
+        return None
+    along = 1 - axis_in(call.attribute("axis", 1), 2)
+    parameters = {index: call.optional(index) for index in (1, 2)}
+    for index, tensor in parameters.items():
+        if tensor is not None:
+            call = call.with_input(index, Constant(np.expand_dims(call.constant(index), along)))
+    return dequantized_blocks(call, (0, 1, 2), along, values.shape[along])
 
 
 @imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
