@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from qdialect.bench.truth.windows import convolution
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
@@ -116,39 +117,29 @@ def requantized(
 
 
 def convolved(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
-    """Sums of products, NCHW and OIHW, from the definition: one output at a time."""
-    strides, dilation = window.get("strides", [1, 1]), window.get("dilations", [1, 1])
-    top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
-    groups = window.get("group", 1)
-    padded = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    acc_range = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    size = [(padded.shape[2 + i] - acc_range[i]) // strides[i] + 1 for i in range(2)]
-    result = np.zeros((data.shape[0], weight.shape[0], *size), dtype=np.int64)
-    outputs, depth = weight.shape[0] // groups, weight.shape[1]
-    for n, o, y, x in np.ndindex(*result.shape):
-        first = o // outputs * depth
-        rows = slice(y * strides[0], y * strides[0] + acc_range[0], dilation[0])
-        columns = slice(x * strides[1], x * strides[1] + acc_range[1], dilation[1])
-        result[n, o, y, x] = (padded[n, first : first + depth, rows, columns] * weight[o].astype(np.int64)).sum()
-    return result
+    """Sums of products of any rank, channels first, from the definition."""
+    rank = data.ndim - 2
+    pads, groups = window.get("pads", [0] * 2 * rank), window.get("group", 1)
+    steps = window.get("strides", [1] * rank), window.get("dilations", [1] * rank)
+    return convolution(data.astype(np.int64), weight.astype(np.int64), pads, *steps, groups)
 
 
 def spread(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
-    """A transposed convolution from the definition: every input cell adds a kernel to the output (IOHW weights)."""
-    strides, dilation = window.get("strides", [1, 1]), window.get("dilations", [1, 1])
-    top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
-    extra, groups = window.get("output_padding", [0, 0]), window.get("group", 1)
-    batch, channels, height, width = data.shape
-    acc_range = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    full = [(size - 1) * strides[i] + acc_range[i] + extra[i] for i, size in enumerate((height, width))]
-    depth, outputs = channels // groups, weight.shape[1]
-    result = np.zeros((batch, groups * outputs, *full), dtype=np.int64)
-    for n, c, y, x in np.ndindex(*data.shape):
-        first = c // depth * outputs
-        rows = slice(y * strides[0], y * strides[0] + acc_range[0], dilation[0])
-        columns = slice(x * strides[1], x * strides[1] + acc_range[1], dilation[1])
-        result[n, first : first + outputs, rows, columns] += int(data[n, c, y, x]) * weight[c].astype(np.int64)
-    return result[:, :, top : full[0] - bottom, left : full[1] - right]
+    """A transposed convolution from the definition: every element of the data adds a kernel to the result."""
+    rank = data.ndim - 2
+    strides, dilation = window.get("strides", [1] * rank), window.get("dilations", [1] * rank)
+    pads = window.get("pads", [0] * 2 * rank)
+    extra, groups = window.get("output_padding", [0] * rank), window.get("group", 1)
+    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(rank)]
+    full = [(data.shape[2 + i] - 1) * strides[i] + extent[i] + extra[i] for i in range(rank)]
+    share, outputs = data.shape[1] // groups, weight.shape[1]
+    result = np.zeros((data.shape[0], groups * outputs, *full), dtype=np.int64)
+    for n, c, *at in np.ndindex(*data.shape):
+        first = c // share * outputs
+        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(rank))
+        result[(n, slice(first, first + outputs), *taps)] += int(data[n, c, *at]) * weight[c].astype(np.int64)
+    kept = tuple(slice(pads[i], full[i] - pads[rank + i]) for i in range(rank))
+    return result[(slice(None), slice(None), *kept)]
 
 
 def evaluated(content: bytes, *inputs: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_graphs import copied
 from numpy.typing import NDArray
 
 from qdialect import targets
@@ -109,6 +111,42 @@ def assert_refused(text: OpText, message: str) -> None:
         parse(str(text), CONTEXT, file_name="op.mlir")
     wanted = Diagnostic(Severity.ERROR, f"'{text.name}' op {message}", "op.mlir", 3, 1)
     assert caught.value.diagnostics == (wanted,)
+
+
+# The functions of a lit test, each as a module, and their variants.
+
+
+def functions(text: str) -> Iterator[tuple[str, ir.Module]]:
+    """Each function as the main one of a module of its own."""
+    for op in parse(text).body.operations:
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        module = ir.Module.parse(str(op).replace(f"@{name}(", "@main(", 1), op.context)
+        yield name, module
+
+
+def all_ops(module: ir.Module) -> list[ir.OpView]:
+    return list(module.body.operations[0].regions[0].blocks[0].operations)
+
+
+def with_choices(module: ir.Module) -> Iterator[ir.Module]:
+    """The module with each value of each attribute that is a choice, in all ops that have the attribute."""
+    declared = (op.attribute_fields.items() for op in all_ops(module) if isinstance(op, QnnOp))
+    kinds = {(name, field.kind.description) for fields in declared for name, field in fields}
+    choices = ((name, words) for name, words in sorted(kinds) if words.startswith("one of "))
+    for name, value in ((name, value) for name, words in choices for value in re.findall(r'"(\w+)"', words)):
+        changed = copied(module)
+        with changed.context:
+            for op in all_ops(changed):
+                if isinstance(op, QnnOp) and f'"{value}"' in _words(op, name):
+                    op.operation.attributes[name] = ir.StringAttr.get(value)
+        with suppress(ir.MLIRError):
+            changed.operation.verify()
+            yield changed
+
+
+def _words(op: QnnOp, name: str) -> str:
+    """What an attribute may be, nothing where the op lacks it."""
+    return op.attribute_fields[name].kind.description if name in op.attribute_fields else ""
 
 
 # Functions of rows of float32 numbers as text: softmax, layer normalization, products.

@@ -38,12 +38,6 @@ def read(path: Path) -> dict[str, Recording]:
     }
 
 
-def read_models(path: Path) -> dict[str, bytes]:
-    """The models of the cases of a file in its order, without their arrays."""
-    with np.load(path) as file:
-        return {key.removesuffix(".model"): file[key].tobytes() for key in file if key.endswith(".model")}
-
-
 def read_family(family: str) -> dict[str, Recording]:
     """The cases of the committed file of a family, such as ``onnx_resize``."""
     return read(FOLDER / f"{family}.npz")

@@ -7,7 +7,7 @@ operator, in its front end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -64,119 +64,96 @@ class Profile:
         return {"rounding": self.float_rounding, "scaling": self.scaling, "nan": self.nan}
 
 
-def _tflite(name: str, rounding: Rounding) -> Profile:
-    return Profile(
-        name,
-        rounding,
-        Multiplier.F64,
-        AddArithmetic.SHIFTED_FIXED,
-        Entries.HALF_AWAY_RECIPROCAL,
-        NanPolicy.MIN,
-        FloatRounding.HALF_AWAY,
-        Scaling.DIVIDE,
-        ActivationOrder.QUANTIZED_VALUES,
-    )
-
-
-def _tvm(name: str, rounding: Rounding) -> Profile:
-    return Profile(
-        name,
-        rounding,
-        Multiplier.F32_PRODUCT,
-        AddArithmetic.REQUANTIZE_EACH,
-        Entries.HALF_AWAY_DIVIDE,
-        NanPolicy.MAX,
-        FloatRounding.HALF_AWAY,
-        Scaling.DIVIDE,
-        ActivationOrder.QUANTIZED_VALUES,
-    )
-
-
-def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
-    return Profile(
-        name,
-        rounding,
-        Multiplier.F32,
-        addition,
-        Entries.HALF_EVEN_DIVIDE,
-        NanPolicy.MIN,
-        FloatRounding.HALF_EVEN,
-        Scaling.DIVIDE,
-        ActivationOrder.QUANTIZED_VALUES,
-    )
-
-
-def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, nan: NanPolicy, scaling: Scaling) -> Profile:
-    return Profile(
-        name,
-        rounding,
-        Multiplier.F32,
-        addition,
-        None,
-        nan,
-        FloatRounding.HALF_EVEN,
-        scaling,
-        ActivationOrder.F32_VALUES,
-    )
-
-
-def _tosa(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
-    return Profile(
-        name,
-        rounding,
-        Multiplier.F64,
-        addition,
-        Entries.HALF_AWAY_DOUBLE,
-        NanPolicy.ZERO_POINT,
-        FloatRounding.HALF_AWAY,
-        Scaling.DIVIDE,
-        ActivationOrder.QUANTIZED_VALUES,
-    )
-
-
-TFLITE = _tflite("tflite", Rounding.FIXED32_DOUBLE)
-"""TFLite's reference kernels."""
-TFLITE_SINGLE = _tflite("tflite-single", Rounding.FIXED64_UP)
-"""TFLite built with single rounding."""
-TFLITE_XNNPACK = Profile(
-    "tflite-xnnpack",
-    Rounding.F32_RNE_ZP_LAST,
-    Multiplier.F32,
-    AddArithmetic.FIXED_ONCE,
+TFLITE = Profile(
+    "tflite",
+    Rounding.FIXED32_DOUBLE,
+    Multiplier.F64,
+    AddArithmetic.SHIFTED_FIXED,
     Entries.HALF_AWAY_RECIPROCAL,
     NanPolicy.MIN,
     FloatRounding.HALF_AWAY,
     Scaling.DIVIDE,
     ActivationOrder.QUANTIZED_VALUES,
 )
+"""TFLite's reference kernels."""
+TFLITE_SINGLE = replace(TFLITE, name="tflite-single", rounding=Rounding.FIXED64_UP)
+"""TFLite built with single rounding."""
+TFLITE_XNNPACK = replace(
+    TFLITE,
+    name="tflite-xnnpack",
+    rounding=Rounding.F32_RNE_ZP_LAST,
+    multiplier=Multiplier.F32,
+    addition=AddArithmetic.FIXED_ONCE,
+)
 """TFLite's desktop delegate; tables are still TFLite's own."""
-ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)
+ORT = Profile(
+    "ort",
+    Rounding.F32_RNE_ZP_LAST,
+    Multiplier.F32,
+    AddArithmetic.FLOAT_ONCE,
+    Entries.HALF_EVEN_DIVIDE,
+    NanPolicy.MIN,
+    FloatRounding.HALF_EVEN,
+    Scaling.DIVIDE,
+    ActivationOrder.QUANTIZED_VALUES,
+)
 """ONNX Runtime on CPUs."""
-ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.F32_DIVIDE)
+ONNX_REFERENCE = replace(
+    ORT, name="onnx-reference", rounding=Rounding.F32_RNE_ZP_FIRST, addition=AddArithmetic.F32_DIVIDE
+)
 """The evaluator of the ONNX standard."""
-PYTORCH = _rounding_once(
-    "pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.F32_RECIPROCAL, NanPolicy.ZERO, Scaling.RECIPROCAL
+PYTORCH = Profile(
+    "pytorch",
+    Rounding.F32_RNE_ZP_LAST,
+    Multiplier.F32,
+    AddArithmetic.F32_RECIPROCAL,
+    None,
+    NanPolicy.ZERO,
+    FloatRounding.HALF_EVEN,
+    Scaling.RECIPROCAL,
+    ActivationOrder.F32_VALUES,
 )
 """PyTorch's exported programs."""
-ONEDNN = _rounding_once(
-    "onednn",
-    Rounding.F32_RNE_ZP_FIRST,
-    AddArithmetic.F32_RECIPROCAL_F32,
-    NanPolicy.ZERO_POINT,
-    Scaling.RECIPROCAL_F32,
+ONEDNN = replace(
+    PYTORCH,
+    name="onednn",
+    rounding=Rounding.F32_RNE_ZP_FIRST,
+    addition=AddArithmetic.F32_RECIPROCAL_F32,
+    nan=NanPolicy.ZERO_POINT,
+    scaling=Scaling.RECIPROCAL_F32,
 )
 """oneDNN."""
-TVM = _tvm("tvm", Rounding.F32_UP_ZP_FIRST)
+TVM = Profile(
+    "tvm",
+    Rounding.F32_UP_ZP_FIRST,
+    Multiplier.F32_PRODUCT,
+    AddArithmetic.REQUANTIZE_EACH,
+    Entries.HALF_AWAY_DIVIDE,
+    NanPolicy.MAX,
+    FloatRounding.HALF_AWAY,
+    Scaling.DIVIDE,
+    ActivationOrder.QUANTIZED_VALUES,
+)
 """TVM on x86 CPUs: float32, UPWARD."""
-TVM_NEAREST = _tvm("tvm-nearest", Rounding.F32_NEAREST_ZP_FIRST)
+TVM_NEAREST = replace(TVM, name="tvm-nearest", rounding=Rounding.F32_NEAREST_ZP_FIRST)
 """TVM: float32, TONEAREST."""
-TVM_INT64 = _tvm("tvm-int64", Rounding.FIXED64_UP)
+TVM_INT64 = replace(TVM, name="tvm-int64", rounding=Rounding.FIXED64_UP)
 """TVM: int64, UPWARD."""
-TVM_INT64_NEAREST = _tvm("tvm-int64-nearest", Rounding.FIXED64_NEAREST)
+TVM_INT64_NEAREST = replace(TVM, name="tvm-int64-nearest", rounding=Rounding.FIXED64_NEAREST)
 """TVM: int64, TONEAREST."""
-TOSA = _tosa("tosa", Rounding.FIXED64_UP, AddArithmetic.SHIFTED_SINGLE)
+TOSA = Profile(
+    "tosa",
+    Rounding.FIXED64_UP,
+    Multiplier.F64,
+    AddArithmetic.SHIFTED_SINGLE,
+    Entries.HALF_AWAY_DOUBLE,
+    NanPolicy.ZERO_POINT,
+    FloatRounding.HALF_AWAY,
+    Scaling.DIVIDE,
+    ActivationOrder.QUANTIZED_VALUES,
+)
 """TOSA's RESCALE with SINGLE_ROUND."""
-TOSA_DOUBLE = _tosa("tosa-double", Rounding.FIXED64_DOUBLE, AddArithmetic.SHIFTED_DOUBLE)
+TOSA_DOUBLE = replace(TOSA, name="tosa-double", rounding=Rounding.FIXED64_DOUBLE, addition=AddArithmetic.SHIFTED_DOUBLE)
 """TOSA's RESCALE with DOUBLE_ROUND."""
 
 PROFILES: Mapping[str, Profile] = {

@@ -218,11 +218,11 @@ class CanonicalizePass(PatternPass):
     name: ClassVar[str] = "qnn-canonicalize"
     dependent_dialects = ()
     rewrites = (
-        FoldConstantMovement(),
-        RemoveIdentity(),
-        MergeReshapes(),
-        MergeTransposes(),
-        TransposeToReshape(),
-        RemoveRounding(),
-        MoveSmallFloats(),
+        FoldConstantMovement,
+        RemoveIdentity,
+        MergeReshapes,
+        MergeTransposes,
+        TransposeToReshape,
+        RemoveRounding,
+        MoveSmallFloats,
     )

@@ -249,4 +249,4 @@ class ComposeLutsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-compose-luts"
     dependent_dialects = ()
-    rewrites = (RemoveIdentity(), ComposeChain(), ComposeDiamond(), ComposeDag(), LutToClip())
+    rewrites = (RemoveIdentity, ComposeChain, ComposeDiamond, ComposeDag, LutToClip)

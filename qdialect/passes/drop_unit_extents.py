@@ -142,9 +142,9 @@ class DropUnitExtentsPass(PatternPass):
     name: ClassVar[str] = "qnn-drop-unit-extents"
     dependent_dialects = ("arith",)
     rewrites = (
-        FoldConstantMovement(),
-        RemoveIdentity(),
-        MergeReshapes(),
-        DropTrailingUnits(),
-        DropUnitReductions(),
+        FoldConstantMovement,
+        RemoveIdentity,
+        MergeReshapes,
+        DropTrailingUnits,
+        DropUnitReductions,
     )

@@ -49,4 +49,4 @@ class FoldPaddingPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fold-padding"
     dependent_dialects = ()
-    rewrites = (FoldPadding(),)
+    rewrites = (FoldPadding,)

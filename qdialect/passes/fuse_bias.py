@@ -83,4 +83,4 @@ class FuseBiasPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-bias"
     dependent_dialects = ()
-    rewrites = (FuseBias(),)
+    rewrites = (FuseBias,)

@@ -127,4 +127,4 @@ class FuseBlockWeightsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-block-weights"
     dependent_dialects = ()
-    rewrites = (FuseBlockWeights(),)
+    rewrites = (FuseBlockWeights,)

@@ -111,4 +111,4 @@ class FuseClampPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-clamp"
     dependent_dialects = ()
-    rewrites = (FuseClamp(),)
+    rewrites = (FuseClamp,)

@@ -53,4 +53,4 @@ class FuseDequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-dequantize"
     dependent_dialects = ()
-    rewrites = (FuseDequantize(), FuseDynamicBias())
+    rewrites = (FuseDequantize, FuseDynamicBias)

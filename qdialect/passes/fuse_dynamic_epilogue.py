@@ -275,4 +275,4 @@ class FuseDynamicEpiloguePass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
     dependent_dialects = ()
-    rewrites = (FuseDynamicScale(), FuseDynamicBias(), FuseDynamicActivation())
+    rewrites = (FuseDynamicScale, FuseDynamicBias, FuseDynamicActivation)

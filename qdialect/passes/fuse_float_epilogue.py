@@ -223,4 +223,4 @@ class FuseFloatEpiloguePass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-float-epilogue"
     dependent_dialects = ()
-    rewrites = (FuseFloatEpilogue(),)
+    rewrites = (FuseFloatEpilogue,)

@@ -62,4 +62,4 @@ class FuseLutPass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-lut"
     dependent_dialects = ()
-    rewrites = (FuseLut(),)
+    rewrites = (FuseLut,)

@@ -98,4 +98,4 @@ class FuseRequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-fuse-requantize"
     dependent_dialects = ()
-    rewrites = (FuseRequantize(),)
+    rewrites = (FuseRequantize,)

@@ -123,4 +123,4 @@ class FuseResidualPass(StageFusionPass):
 
     name: ClassVar[str] = "qnn-fuse-residual"
     dependent_dialects = ()
-    rewrites = (FuseResidual(),)
+    rewrites = (FuseResidual,)

@@ -121,15 +121,15 @@ class PatternPass(Pass):
     class MergeClipsPass(qdialect.PatternPass):
         name: ClassVar[str] = "merge-clips"
 
-        rewrites = (MergeClips(),)
+        rewrites = (MergeClips,)
     """
 
-    rewrites: ClassVar[tuple[Pattern[Any], ...]]
-    """Those of every pass of the class; a subclass whose patterns depend on its options has `patterns` instead."""
+    rewrites: ClassVar[tuple[type[Pattern[Any]], ...]]
+    """The classes of its patterns; a subclass whose patterns depend on its options has `patterns` instead."""
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        """The patterns; where several match one op the first wins."""
-        return self.rewrites
+        """New patterns, for they may note what they have seen; where several match one op the first wins."""
+        return tuple(pattern() for pattern in self.rewrites)
 
     def run(self, module: ir.Module) -> None:
         with module.context:

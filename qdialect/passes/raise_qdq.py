@@ -208,4 +208,4 @@ class RaiseQdqPass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-qdq"
     dependent_dialects = ()
-    rewrites = (RaiseToTable(), RaiseToBinary())
+    rewrites = (RaiseToTable, RaiseToBinary)

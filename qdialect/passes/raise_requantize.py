@@ -232,4 +232,4 @@ class RaiseRequantizePass(PatternPass):
 
     name: ClassVar[str] = "qnn-raise-requantize"
     dependent_dialects = ()
-    rewrites = (RaiseRequantize(),)
+    rewrites = (RaiseRequantize,)

@@ -65,4 +65,4 @@ class SinkReshapePass(PatternPass):
 
     name: ClassVar[str] = "qnn-sink-reshape"
     dependent_dialects = ()
-    rewrites = (MergeReshapes(), SinkReshape())
+    rewrites = (MergeReshapes, SinkReshape)

@@ -235,10 +235,10 @@ class SinkTransposePass(PatternPass):
     name: ClassVar[str] = "qnn-sink-transpose"
     dependent_dialects = ()
     rewrites = (
-        MergeTransposes(),
-        RemoveIdentity(),
-        SinkThroughUnary(),
-        SinkThroughBinary(),
-        SinkThroughReshape(),
-        HoistAboveDequantize(),
+        MergeTransposes,
+        RemoveIdentity,
+        SinkThroughUnary,
+        SinkThroughBinary,
+        SinkThroughReshape,
+        HoistAboveDequantize,
     )

@@ -54,4 +54,4 @@ class SplitExtremesPass(PatternPass):
 
     name: ClassVar[str] = "qnn-split-extremes"
     dependent_dialects = ()
-    rewrites = (SplitExtreme(),)
+    rewrites = (SplitExtreme,)

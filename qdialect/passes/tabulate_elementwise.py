@@ -88,4 +88,4 @@ class TabulateElementwisePass(PatternPass):
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"
     dependent_dialects = ()
-    rewrites = (TabulateElementwise(),)
+    rewrites = (TabulateElementwise,)

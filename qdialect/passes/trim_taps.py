@@ -104,4 +104,4 @@ class TrimTapsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-trim-taps"
     dependent_dialects = ()
-    rewrites = (TrimTaps(),)
+    rewrites = (TrimTaps,)

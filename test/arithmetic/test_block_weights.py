@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from qdialect.arithmetic.block_weights import (
     quantized_product,
     unpack,
 )
+from qdialect.arithmetic.machine import NUMPY
+from qdialect.arithmetic.small_floats import ROUND, WIDEN
 
 _ZERO_POINTS = ("none", "bytes", "f32")
 
@@ -76,3 +79,32 @@ def test_blocks_of_what_is_not_finite_or_is_close_to_zero(number: float, integer
     integers, scales = quantize_blocks(np.array([[0, number, 1, 1]], np.float32), 2, f16_scales=False)
     assert integers.tolist() == [[0, integer, 127, 127]]
     assert np.array_equal(scales[0, :1], np.array([scale], np.float32), equal_nan=True)
+
+
+# Floats of 16 bits against NumPy's and ml_dtypes' conversions: every number, and f32 numbers around every rounding.
+
+
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+BITS = np.arange(2**16).astype(np.uint16).view(np.int16)
+
+
+@pytest.mark.parametrize("element", DTYPES)
+def test_all_numbers_are_widened(element: str) -> None:
+    found, wanted = WIDEN[element](NUMPY, BITS), BITS.view(DTYPES[element]).astype(np.float32)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("element", DTYPES)
+def test_numbers_are_rounded_half_to_even(element: str) -> None:
+    """At, beside and halfway between all numbers, overflow and subnormal ones among them."""
+    around = np.array([-1, 0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001], np.int32)
+    bits = (WIDEN[element](NUMPY, BITS).view(np.int32)[:, None] + around).ravel()
+    drawn = np.random.default_rng(0).integers(-(2**31), 2**31, 100_000).astype(np.int32)
+    numbers = np.concatenate([bits, drawn]).view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = numbers.astype(DTYPES[element])
+        found = ROUND[element](NUMPY, numbers).view(DTYPES[element])
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(numbers))
+    is_number = ~np.isnan(numbers)
+    np.testing.assert_array_equal(found[is_number].view(np.int16), wanted[is_number].view(np.int16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -14,16 +15,19 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch_models as torch_archives
 from bounds import HANG, deadline
+from onnx import TensorProto, helper
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
 import qdialect
 from qdialect.cli import bench, cache, compile, import_model, opt, run
+from qdialect.cli import compile as compile_command
 from qdialect.cli.expected import MalformedCommentError, expectations, problems
 from qdialect.cli.opt import main
 from qdialect.support.diagnostics import Diagnostic, Severity
@@ -302,3 +306,130 @@ def test_the_examples_run(command: str, capsys: pytest.CaptureFixture[str], monk
             status = COMMANDS[program](arguments)
             printed, said = capsys.readouterr()
             assert status == 0, f"{example}\n{said}"
+
+
+# Plugins: the template in `examples/plugin`, by a flag and by an entry point; what fails while it is loaded.
+
+
+PLUGIN = Path(__file__).resolve().parents[2] / "examples" / "plugin"
+PROGRAM = """
+import numpy as np, qdialect
+from qdialect.cli import opt, terminal
+from qdialect.support.registry import foreign_modules
+
+assert opt.main(["--list-passes"]) == 0
+# The file of an editable package may be named too.
+assert opt.main(["--list-passes", f"--load-pass-plugin={PLUGIN}"]) == 0
+text = open(MODEL).read()
+x = np.arange(-16, 16, dtype=np.int8).reshape(4, 8)
+before = qdialect.compile(qdialect.parse(text))(x)
+module = qdialect.parse(text)
+qdialect.PassManager("tanh-to-softsign").run(module)
+alone = qdialect.compile(module)(x)
+assert (qdialect.compile(module, batch="dynamic")(x[:3]) == alone[:3]).all()
+assert (alone != before).any()
+values = x / 4.0
+first = np.sign(values) * np.clip(np.floor(np.abs(values / (1 + np.abs(values))) * 128 + 0.5), 0, 127)
+np.testing.assert_allclose(alone, np.clip(np.tanh(first / 128) * 256, -128, 127), atol=1)
+qdialect.PassManager("qnn-to-tosa").run(module)
+assert "qnn.softsign" not in str(module)
+assert foreign_modules() == {"qdialect_softsign"}
+"""
+
+
+def installed(folder: Path, value: str) -> dict[str, str]:
+    """The environment of a process that finds a package with an entry point."""
+    info = folder / "softsign-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: softsign\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[qdialect.plugins]\nsoftsign = {value}\n")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, PLUGIN)))}
+
+
+def test_the_template() -> None:
+    command = [sys.executable, "-c", "from lit.main import main; main()", "-v", str(PLUGIN / "test")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Passed: 1" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_op_of_an_installed_plugin_is_as_those_of_the_project(tmp_path: Path) -> None:
+    names = f"PLUGIN, MODEL = {str(PLUGIN / 'qdialect_softsign.py')!r}, {str(PLUGIN / 'test' / 'softsign.mlir')!r}"
+    program = f"{names}\n{PROGRAM}"
+    environment = installed(tmp_path, "qdialect_softsign")
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tanh-to-softsign" in done.stdout
+    (tmp_path / "broken.py").write_text("\n\n1 / 0\n")
+    (tmp_path / "softsign-1.dist-info" / "entry_points.txt").write_text("[qdialect.plugins]\nbad = broken\n")
+    command = [sys.executable, "-m", "qdialect.cli.opt", "--list-passes"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    at = f"{tmp_path}/broken.py:3"
+    assert done.stderr == f"error: cannot load plugin 'bad' (broken): {at}: ZeroDivisionError: division by zero\n"
+
+
+@pytest.mark.parametrize("main", [compile_command.main, import_model.main, opt.main, run.main])
+def test_every_command_takes_plugins(
+    main: Callable[[Sequence[str]], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plugin.py"
+    path.write_text("raise ValueError('no')")
+    statuses: list[object] = []
+    try:
+        statuses.append(main(["model.mlir", f"--load-pass-plugin={path}"]))
+    except SystemExit as error:
+        statuses.append(error.code)
+    assert statuses == [1]
+    assert f"argument --load-pass-plugin: cannot load '{path}': {path}:1: ValueError: no" in capsys.readouterr().err
+
+
+# Reports of commands as JSON, for programs.
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 4)) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Log", ["x"], ["y"])], "graph", ports[:1], ports[1:])
+    path = tmp_path_factory.mktemp("model") / "model.onnx"
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10).SerializeToString()
+    path.write_bytes(content)
+    return str(path)
+
+
+def report(command: Callable[[Sequence[str]], int], *arguments: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    assert command(arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_reports(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(run.main, model, "--json", "--output-dir", str(tmp_path), capsys=capsys)
+    assert found["inputs"] == [{"name": "x", "shape": [2, 4], "dtype": "float32", "scale": None, "zero_point": None}]
+    assert found["results"][0]["shape"] == [2, 4]
+    assert found["regions"][0]["runner"] == "qdialect"
+    assert found["speed"] is None
+    assert (tmp_path / "output0.npy").exists()
+    found = report(run.main, model, "--json", "--benchmark", capsys=capsys)
+    assert found["speed"]["seconds"] > 0
+    found = report(import_model.main, model, "--report", "--json", capsys=capsys)
+    assert found["nodes"][0]["node"]["kind"] == "Log"
+    assert found["calls"][found["nodes"][0]["calls"][0]]["kernel"] == 0
+    assert report(cache.main, "info", "--json", capsys=capsys)["limit"] > 0
+
+
+REFUSED: list[tuple[Callable[[Sequence[str]], int], list[str], str]] = [
+    (run.main, ["--reference"], "--reference must be given without --json"),
+    (run.main, ["--benchmark", "--profile-ops"], "--profile-ops must be given without --json"),
+    (import_model.main, [], "--json must be given with --report"),
+]
+
+
+@pytest.mark.parametrize(("command", "flags", "message"), REFUSED)
+def test_what_has_no_json(
+    command: Callable[[Sequence[str]], int],
+    flags: list[str],
+    message: str,
+    model: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command([model, "--json", *flags]) == 1
+    assert message in capsys.readouterr().err

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from op_texts import CONTEXT, Change, assert_refused, example, read
 
 from qdialect.arithmetic import Rounding
-from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.dialect import OPS, ConstantOp, QnnOp
 from qdialect.dialect import fields as kinds
 from qdialect.dialect.constants import constant, constant_value
@@ -28,7 +27,6 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import scalar_type
 
-CHOICE = kinds.choice(SoftmaxArithmetic)
 INFINITE, NAN = "0x7FF0000000000000", "0x7FF8000000000000"
 WRONG_VALUES = {
     kinds.SCALE.description: ["0.0", "-1.0", "1.0 : f32", "1", "2.0e9", "1.0e-19", f"{INFINITE} : f64", f"{NAN} : f64"],

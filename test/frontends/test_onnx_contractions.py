@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx_evaluated import check, refused
-from onnx_graphs import ORT, ModelBuilder, agreed, convolved, drawn, f32_values, requantized, run
+from onnx_graphs import ORT, ModelBuilder, agreed, convolved, drawn, f32_values, requantized, run, spread
 
 import qdialect
 from qdialect.frontends.onnx import import_onnx
@@ -109,39 +109,6 @@ def _compiled(content: bytes, x: Array) -> Array:
     return result
 
 
-def _sums(data: Array, weight: Array, window: dict[str, Any]) -> Array:
-    """Sums of products over volumes, from the definition."""
-    strides, dilation = window.get("strides", [1] * 3), window.get("dilations", [1] * 3)
-    pads, groups = window.get("pads", [0] * 6), window.get("group", 1)
-    padded = np.pad(data.astype(np.int64), [(0, 0), (0, 0), *zip(pads[:3], pads[3:], strict=True)])
-    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(3)]
-    size = [(padded.shape[2 + i] - extent[i]) // strides[i] + 1 for i in range(3)]
-    outputs, depth = weight.shape[0] // groups, weight.shape[1]
-    result = np.zeros((data.shape[0], weight.shape[0], *size), dtype=np.int64)
-    for n, o, *at in np.ndindex(*result.shape):
-        first = o // outputs * depth
-        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(3))
-        result[n, o, *at] = (padded[(n, slice(first, first + depth), *taps)] * weight[o].astype(np.int64)).sum()
-    return result
-
-
-def _spread(data: Array, weight: Array, window: dict[str, Any]) -> Array:
-    """Every element of the data adds a kernel to the result."""
-    strides, dilation = window.get("strides", [1] * 3), window.get("dilations", [1] * 3)
-    pads, extra = window.get("pads", [0] * 6), window.get("output_padding", [0] * 3)
-    groups = window.get("group", 1)
-    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(3)]
-    full = [(data.shape[2 + i] - 1) * strides[i] + extent[i] + extra[i] for i in range(3)]
-    share, outputs = data.shape[1] // groups, weight.shape[1]
-    result = np.zeros((data.shape[0], groups * outputs, *full), dtype=np.int64)
-    for n, c, *at in np.ndindex(*data.shape):
-        first = c // share * outputs
-        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(3))
-        result[(n, slice(first, first + outputs), *taps)] += int(data[n, c, *at]) * weight[c].astype(np.int64)
-    kept = tuple(slice(pads[i], full[i] - pads[3 + i]) for i in range(3))
-    return result[(slice(None), slice(None), *kept)]
-
-
 def _layer(kind: str, shape: tuple[int, ...], w: Array, channels: int, window: dict[str, Any]) -> tuple[bytes, Array]:
     """A layer between quantizations, and the bias in units of its accumulators."""
     axis = 0 if kind == "Conv" else 1
@@ -160,7 +127,7 @@ def test_convolutions(shape: tuple[int, ...], kernel: tuple[int, ...], window: d
     x, w = drawn(shape, np.uint8, 1), drawn(kernel, np.int8, 2)
     content, bias = _layer("Conv", shape, w, kernel[0], window)
     scales = np.linspace(0.01, 0.05, kernel[0]).astype(np.float32)
-    wanted = requantized(_sums(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
+    wanted = requantized(convolved(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
     np.testing.assert_array_equal(_compiled(content, x), wanted)
 
 
@@ -169,7 +136,7 @@ def test_transposed_convolutions(shape: tuple[int, ...], kernel: tuple[int, ...]
     x, w, groups = drawn(shape, np.uint8, 1), drawn(kernel, np.int8, 2), window.get("group", 1)
     content, bias = _layer("ConvTranspose", shape, w, kernel[1] * groups, window)
     scales = np.tile(np.linspace(0.01, 0.05, kernel[1]).astype(np.float32), groups)
-    wanted = requantized(_spread(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
+    wanted = requantized(spread(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
     np.testing.assert_array_equal(_compiled(content, x), wanted)
 
 
@@ -180,7 +147,7 @@ def test_qlinear_conv() -> None:
     weight = (b.constant(w), b.constant(0.02), b.constant(np.array(3, dtype=np.int8)))
     inputs = (b.input("x", shape, np.uint8), *b.parameters(X, np.uint8), *weight, *b.parameters(Y, np.uint8))
     content = b.finish(b.node("QLinearConv", *inputs, **window))
-    sums = _sums(x.astype(int) - X[1], w.astype(int) - 3, window)
+    sums = convolved(x.astype(int) - X[1], w.astype(int) - 3, window)
     np.testing.assert_array_equal(_compiled(content, x), requantized(sums, X[0], np.array([0.02]), Y))
 
 

@@ -432,6 +432,22 @@ def test_of_signed_bytes() -> None:
     check(computed, torch.tensor([[-128, 127, -1], [5, 0, 100]], dtype=torch.int8))
 
 
+def test_indices_that_take_a_dimension_whole() -> None:
+    """Along a dimension of the result of its own, which is the first, in the middle, or not alone."""
+
+    def indexed(x: Tensor, i: Tensor) -> tuple[Tensor, ...]:
+        n, c = torch.arange(2), torch.arange(9)
+        middle = x[n.view(2, 1, 1), i[:2, None], c.view(9, 1), i[0] % 3]
+        return (
+            middle,
+            x[0, i, :, 0][c % 5 % 2],
+            x[n, i[0, :2], c[:2], 2 - n],
+            x[i[:1] % 2, i[:1], c[:, None], i[:1] % 3],
+        )
+
+    check(indexed, drawn(1, 2, 5, 9, 3), torch.tensor([[1, 0, 4, -1, 2], [-5, 4, 3, 3, 2]]))
+
+
 def test_scatters_that_reduce() -> None:
     def scattered(x: Tensor, i: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         kinds = ("sum", "prod", "mean", "amax", "amin")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qdialect import Pass, PipelineError, register_pass
 from qdialect.ir._mlir import ir
 from qdialect.passes import options
+from qdialect.passes.pattern import PatternPass
 from qdialect.passes.registry import all_passes, lookup
 
 
@@ -157,3 +158,11 @@ def test_a_pass_that_texts_cannot_name_is_refused(declare: Callable[[], type[Pas
     with pytest.raises(PipelineError) as error:
         declare()
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("pass_class", [one for one in all_passes().values() if issubclass(one, PatternPass)])
+def test_patterns_that_note_what_they_have_seen_are_new_in_each_run(pass_class: type[PatternPass]) -> None:
+    """What a pattern has noted of one module must not be looked up in another."""
+    one = pass_class()
+    first, second = one.patterns(), one.patterns()
+    assert not {id(pattern) for pattern in first} & {id(pattern) for pattern in second}

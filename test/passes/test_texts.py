@@ -6,22 +6,22 @@ The reference runs it before and after its passes: as it is, with other weights,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from drawn_graphs import copied, graph, op_names, run_both, same_bits
+from op_texts import all_ops, functions, with_choices
 from quantized_layers import WEIGHT_SCALES, conv, unary
 
 from qdialect.arithmetic import Activation, Multiplier, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
-from qdialect.dialect import UNARY_OPS, ConstantOp, DequantizeOp, FusedConv2DOp, QnnOp, QuantizeOp, build
+from qdialect.dialect import UNARY_OPS, ConstantOp, DequantizeOp, FusedConv2DOp, QuantizeOp, build
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse, verify
+from qdialect.ir.context import verify
 from qdialect.passes.float_chains import build_activation
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.pipeline import PassManager
@@ -41,18 +41,10 @@ def pipelines(text: str) -> set[str]:
     return texts - {""}
 
 
-def functions(text: str) -> Iterator[tuple[str, ir.Module]]:
-    """Each function as the main one of a module of its own."""
-    for op in parse(text).body.operations:
-        name = ir.StringAttr(op.attributes["sym_name"]).value
-        module = ir.Module.parse(str(op).replace(f"@{name}(", "@main(", 1), op.context)
-        yield name, module
-
-
 def with_drawn_weights(module: ir.Module) -> ir.Module:
     """The module with other numbers in constants of integers that are all the same."""
     drawn, rng = copied(module), np.random.default_rng(0)
-    for op in ops_of(drawn):
+    for op in all_ops(drawn):
         array = constant_value(op.results[0]) if isinstance(op, ConstantOp) else None
         if array is None or array.dtype.kind not in "iu" or array.size == 1 or (array != array.flat[0]).any():
             continue
@@ -63,33 +55,6 @@ def with_drawn_weights(module: ir.Module) -> ir.Module:
         with ir.InsertionPoint(op), op.location:
             op.operation.results[0].replace_all_uses_with(constant(values))
     return drawn
-
-
-def ops_of(module: ir.Module) -> list[ir.OpView]:
-    return list(module.body.operations[0].regions[0].blocks[0].operations)
-
-
-def with_choices(module: ir.Module) -> Iterator[ir.Module]:
-    """The module with each value of each attribute that is a choice, in all ops that have the attribute."""
-    fields = {
-        (n, f.kind.description)
-        for op in ops_of(module)
-        if isinstance(op, QnnOp)
-        for n, f in op.attribute_fields.items()
-    }
-    for name, description in sorted(fields):
-        for value in re.findall(r'"(\w+)"', description) if description.startswith("one of ") else ():
-            changed = copied(module)
-            with changed.context:
-                for op in ops_of(changed):
-                    if (
-                        isinstance(op, QnnOp)
-                        and name in op.attribute_fields
-                        and value in op.attribute_fields[name].kind.description
-                    ):
-                        op.operation.attributes[name] = ir.StringAttr.get(value)
-            if changed.operation.verify():
-                yield changed
 
 
 def after_passes(module: ir.Module, pipeline: str, name: str) -> ir.Module:
@@ -144,15 +109,18 @@ def test_every_unary_op_is_its_table_on_every_value(op_class: Any, source: str, 
 @pytest.mark.parametrize("scaling", Scaling)
 def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> None:
     alpha = 0.1 if activation.has_alpha else 0.0
-    scales = tuple(float(np.float32(0.02) * np.float32(scale)) for scale in WEIGHT_SCALES)
+    # One scale has no axis.
+    by_channel, axis = (WEIGHT_SCALES, 3) if scaling is Scaling.DIVIDE else (WEIGHT_SCALES[:1], 0)
+    scales = tuple(float(np.float32(0.02) * np.float32(scale)) for scale in by_channel)
     how: dict[str, Any] = {"scales": (0.05,), "zero_points": (7,), "scaling": scaling}
 
     def body(x: ir.Value) -> ir.Value:
-        values = build(DequantizeOp, conv(x), element="f32", scales=scales, zero_points=(0,), axis=3).output
+        sums = conv(x, weight_scales=by_channel)
+        values = build(DequantizeOp, sums, element="f32", scales=scales, zero_points=(0,), axis=axis).output
         return build(QuantizeOp, build_activation(activation, values, alpha), element="ui8", **how).output
 
     after = run_both(graph(["tensor<1x6x7x4xui8>"], body), FuseFloatEpiloguePass())
-    (op,) = ops_of(after)[2:-1]
+    (op,) = all_ops(after)[2:-1]
     assert isinstance(op, FusedConv2DOp)
     activated = ActivationStage(function=activation, alpha=float(np.float32(alpha)))
     assert op.epilogue == (DequantizeStage(multiplier=Multiplier.F32), activated, QuantizeStage(scaling=scaling))

@@ -43,7 +43,8 @@ def test_all_phases_of_a_network_agree(name: str) -> None:
     assert all(result.elements > 0 for result in results)
 
 
-def test_contractions_of_matrix_tiles_are_loops_for_any_cpu() -> None:
+@pytest.mark.parametrize("target", ["amxint8", "avx512vbmi"])
+def test_contractions_of_tiles_are_loops_for_any_cpu(target: str) -> None:
     """Written one after the other, LLVM takes seconds for the products of each."""
     rng = np.random.default_rng(0)
     data, weights = rng.integers(-128, 128, (13, 193), np.int8), rng.integers(0, 256, (24, 193), np.uint8)
@@ -56,7 +57,7 @@ def test_contractions_of_matrix_tiles_are_loops_for_any_cpu() -> None:
       }} : (tensor<13x193xi8>, tensor<24x193xui8>) -> tensor<13x24xi32>
       return %0 : tensor<13x24xi32>
     }}"""
-    module = lower(parse(text), TARGETS["amxint8"], Phase.VECTOR).module
+    module = lower(parse(text), TARGETS[target], Phase.VECTOR).module
     run = RUNS[Phase.VECTOR]
     assert run.code is not None
     assert str(run.code(module)).count("llvm.mul ") < 300

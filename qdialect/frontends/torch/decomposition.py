@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -240,6 +241,10 @@ def _traced(
     table: Mapping[Any, Any] = import_module("torch._decomp").decomposition_table
     operator = operator_of(node.kind)
     own = {operator: table[operator]} if operator in table else {}
+    # Coordinates are computed once for all channels, as in PyTorch's own compiler.
+    plain = getattr(import_module("torch._decomp.decompositions"), "_grid_sampler_2d", None)
+    if node.kind == "aten.grid_sampler_2d.default" and plain is not None:
+        own = {operator: partial(plain, _expand_grid=examples[0].shape[1] == 1)}
     trace: Any = import_module("torch.fx.experimental.proxy_tensor").make_fx
 
     def call(*given: Any) -> Any:

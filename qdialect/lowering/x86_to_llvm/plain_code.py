@@ -17,10 +17,10 @@ from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 # vector -> llvm without instructions of a target: code for any CPU, by generic rules.
 #
 # None of the patterns that replace vector ops by a target's instructions takes part, so that their results can be
-# compared with it.  A contraction of matrix tiles has tens of thousands of products, which are summed up in loops: LLVM
-# takes minutes where they are written one after the other.
+# compared with it.  Contractions of tiles have hundreds of products, those of matrix tiles tens of thousands, and are
+# summed up in loops: LLVM takes six times as long for a network, or minutes, where products are written one by one.
 
-_MOST_PRODUCTS = 4096
+_MOST_PRODUCTS = 256
 """Of a contraction that is written product by product."""
 
 

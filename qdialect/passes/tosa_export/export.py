@@ -84,14 +84,15 @@ def held_element(type_: ir.Type) -> str:
 Exporter = Callable[[Export, Any], ir.Value]
 """Builds, at the current insertion point, what gives the result of an op, as it is held."""
 
-_EXPORTERS = Registry[Exporter]("exporter to tosa")
+EXPORTERS = Registry[Exporter]("exporter to tosa")
+"""By op name."""
 
 
 def exports(*op_classes: type[Op]) -> Callable[[Callable[[Export, Op], ir.Value]], Callable[[Export, Op], ir.Value]]:
     """Register the exporter of op classes."""
 
     def add(exporter: Callable[[Export, Op], ir.Value]) -> Callable[[Export, Op], ir.Value]:
-        _EXPORTERS.add([op_class.OPERATION_NAME for op_class in op_classes], exporter)
+        EXPORTERS.add([op_class.OPERATION_NAME for op_class in op_classes], exporter)
         return exporter
 
     return add
@@ -99,7 +100,7 @@ def exports(*op_classes: type[Op]) -> Callable[[Callable[[Export, Op], ir.Value]
 
 def exports_each(*names: str) -> Callable[[Exporter], Exporter]:
     """Register the exporter of upstream ops by their names."""
-    return _EXPORTERS.register(*names)
+    return EXPORTERS.register(*names)
 
 
 def export_function(old: ir.Operation, block: ir.Block) -> Iterator[tuple[ir.Operation, str]]:
@@ -131,7 +132,7 @@ def _export(export: Export, op: ir.Operation) -> Iterator[str]:
     try:
         _check(op)
         if op.name not in CONSTANT_OPS and all(export.knows(operand) for operand in op.operands):
-            export.define(op.results[0], _EXPORTERS[op.name](export, op.opview))
+            export.define(op.results[0], EXPORTERS[op.name](export, op.opview))
     except UnsupportedError as error:
         yield str(error)
 
@@ -141,7 +142,7 @@ def _check(op: ir.Operation) -> None:
     require(problem is None, problem or "")
     if op.name in CONSTANT_OPS:
         return
-    require(op.name in _EXPORTERS, "has no counterpart in tosa")
+    require(op.name in EXPORTERS, "has no counterpart in tosa")
     # A constant operand is what its exporter makes of it.
     types = [value.type for value in (*op.operands, *op.results) if constant_value(value) is None]
     unknown = [type_ for type_ in types if element_of(type_) not in ELEMENTS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -75,11 +75,43 @@ def _index(call: Call) -> Result:
         require(element_type(tensor) in INDICES, f"indices must be i32 or i64, but got {element_type(tensor)}")
     axes = tuple(tensors)
     require(len(axes) >= 1, "indices must name at least 1 dimension")
+    whole = _taken_whole(tensors, source.shape)
+    if whole is not None:
+        return _rows_at(call, source, tensors, *whole)
     if axes != tuple(range(axes[0], axes[-1] + 1)):
         others = tuple(axis for axis in range(len(source.shape)) if axis not in axes)
         source = transposed(call, source, (*axes, *others))
         axes = tuple(range(len(axes)))
     return _at_tuples(call, source, axes, list(tensors.values()))
+
+
+def _taken_whole(tensors: Mapping[int, Tensor], shape: Shape) -> tuple[int, int] | None:
+    """The dimension of `shape` that is taken whole, along a dimension of the result of its own, and that one.
+
+    All dimensions are indexed, and that of the result is counted from the end.
+    """
+    for axis, tensor in tensors.items():
+        moving = [i - len(tensor.shape) for i, extent in enumerate(tensor.shape) if extent > 1]
+        is_whole = isinstance(tensor, Constant) and np.array_equal(tensor.array.ravel(), np.arange(shape[axis]))
+        if len(tensors) != len(shape) or len(moving) != 1 or not is_whole:
+            continue
+        others = [other.shape for other in tensors.values() if other is not tensor]
+        if others and all(len(other) < -moving[0] or other[moving[0]] == 1 for other in others):
+            return axis, moving[0]
+    return None
+
+
+def _rows_at(call: Call, source: Tensor, tensors: Mapping[int, Tensor], axis: int, moving: int) -> Tensor:
+    """The elements at indices of all dimensions: rows along `axis`, which is dimension `moving` of the result."""
+    rest = tuple(other for other in tensors if other != axis)
+    rows = _at_tuples(
+        call, transposed(call, source, (*rest, axis)), tuple(range(len(rest))), [tensors[other] for other in rest]
+    )
+    rank = max(len(tensor.shape) for tensor in tensors.values())
+    shape, place = [*(1,) * (rank + 1 - len(rows.shape)), *rows.shape], rank + moving
+    del shape[place]
+    order = [*range(place), rank - 1, *range(place, rank - 1)]
+    return transposed(call, moved(call, rows, Reshaping(tuple(shape))), order)
 
 
 def _at_tuples(call: Call, source: Tensor, axes: Shape, tensors: Sequence[Tensor]) -> Tensor:

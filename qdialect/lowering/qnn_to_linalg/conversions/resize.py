@@ -12,7 +12,8 @@ from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearest
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.gathering import emit_gather
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import (
     AxisTap,
     Bilinear,
@@ -35,13 +36,13 @@ _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
 _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 11}
 
 
-@lowers(ResizeNearestOp)
+@lowers(ResizeNearestOp, takes_arrays=True)
 def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
     data, output = lowering.slot(op.input), lowering.result(op.output)
-    rows, columns = op.nearest_indices
-    kernel = Kernel(lowering.program)
-    emit_resampling(kernel, data, output, [AxisTap(rows)], [AxisTap(columns)], lambda _, values, __: values[0], VECTOR)
-    lowering.program.call(kernel, op.operation.name)
+    source, target = (MapOperand(slot, slot.storage.strides, slot.storage.origin) for slot in (data, output))
+    shape = (*output.storage.shape[:3], min(data.storage.pitch, output.storage.pitch))
+    indices = {axis: [*map(int, places)] for axis, places in enumerate(op.nearest_indices, start=1)}
+    emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
 
 
 @lowers(ResizeBilinearOp)
@@ -96,7 +97,7 @@ def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
 
 
 def _taps_of(taps: Taps) -> list[AxisTap]:
-    return [AxisTap(taps.low, taps.low_weight), AxisTap(taps.high, taps.high_weight)]
+    return [(taps.low, taps.low_weight), (taps.high, taps.high_weight)]
 
 
 def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
