@@ -17,6 +17,7 @@ from qdialect.ir.context import captured_diagnostics
 from qdialect.lowering.x86_to_llvm.to_llvm import name_target, optimization_level
 from qdialect.support.child_processes import ChildError, tool_output
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.files import written_in_memory
 from qdialect.targets import Target
 
 # Machine code of a module as an object file, on a machine that need not be able to execute it.
@@ -36,7 +37,7 @@ def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
 
     Raises `CompileError` where LLVM refuses the module.
     """
-    with captured_diagnostics(module.context) as said, tempfile.TemporaryDirectory() as folder:
+    with captured_diagnostics(module.context) as said:
         try:
             level = optimization_level(module)
             engine = ExecutionEngine(module, opt_level=level, enable_object_dump=True, enable_pic=True)
@@ -44,9 +45,7 @@ def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
                 engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
             # All of the module is compiled with it.
             engine.raw_lookup(entry)
-            path = Path(folder) / "module.o"
-            engine.dump_to_object_file(str(path))
-            code = path.read_bytes()
+            code = written_in_memory(engine.dump_to_object_file)
         except (RuntimeError, OSError) as error:
             raise CompileError("module cannot be turned into machine code", tuple(said)) from error
     return ordinary(code, lambda name: name.startswith(WRAPPER) and name != shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from qdialect.lowering.x86_to_llvm.to_llvm import optimization_level
 from qdialect.runtime.library import PERF_MAP
 from qdialect.runtime.native import BoundCall, packed_call
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.files import written_in_memory
 
 _WORD = 64
 
@@ -62,10 +62,7 @@ class MachineCode:
 
 def _write_perf_map(engine: ExecutionEngine, known: str, address: int) -> None:
     """Add the functions of `engine` to the file where ``perf`` looks for them; that of the name `known` is there."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "module.o")
-        engine.dump_to_object_file(str(path))
-        functions = functions_of(path.read_bytes())
+    functions = functions_of(written_in_memory(engine.dump_to_object_file))
     (here,) = (function for function in functions if function.name == known)
     start = address - here.start
     own = [one for one in functions if one.section == here.section and not one.name.startswith(WRAPPER)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -189,6 +189,13 @@ def is_device(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def written_in_memory(write: Callable[[str], object]) -> bytes:
+    """What `write` writes to the path that it gets, of a file in memory: LLVM ends the process where a disk is full."""
+    with open(os.memfd_create("written"), "rb") as file:
+        write(f"/proc/self/fd/{file.fileno()}")
+        return file.read()
 
 
 def is_same_file(one: Path, other: Path) -> bool:

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bounds import memory_at_most
 from subprocesses import output_of
 
 import qdialect
+from qdialect.cli import compile as compile_command
 from qdialect.driver.compile_model import compile_model
 from qdialect.ir import untrusted_input
 from qdialect.ir.context import several_threads
@@ -381,3 +383,15 @@ def test_a_peak_of_an_earlier_test_hides_nothing() -> None:
     bytearray(400 * MIB)
     with pytest.raises(AssertionError, match="must take at most"), memory_at_most(100 * MIB):
         bytearray(200 * MIB)
+
+
+def test_what_llvm_writes_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM ends the process where it cannot write, as on a full disk."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    Path("clip.mlir").write_text(
+        'func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {\n%0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : '
+        "(tensor<4xi8>) -> tensor<4xi8>\nreturn %0 : tensor<4xi8>\n}"
+    )
+    assert compile_command.main(["clip.mlir", "-g", "--emit", "obj", "-o", "clip.o"]) == 0
+    assert Path("clip.o").read_bytes().startswith(b"\x7fELF")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from qdialect.passes.inline_outlined import InlineOutlinedPass
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import CompileError, PassError
+from qdialect.support.files import written_in_memory
 from qdialect.support.interface import Port
 from qdialect.targets import Target
 
@@ -144,10 +144,8 @@ def lower_with_lines(
     Raises what `lower` raises, and `CompileError` for a module that is beyond phase `x86`.
     """
     found = lower(module, target, Phase.X86, threads=threads, clocked=clocked)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "listing")
-        run_passes(found.module, _SNAPSHOT.format(copy), "line tables")
-        text = _DATA.sub("dense<...>", copy.read_text())
+    listed = written_in_memory(lambda path: run_passes(found.module, _SNAPSHOT.format(path), "line tables"))
+    text = _DATA.sub("dense<...>", listed.decode())
     name = str(listing).encode(errors="replace").decode()
 
     def rename(op: ir.Operation) -> ir.WalkResult:
