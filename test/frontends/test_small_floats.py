@@ -179,7 +179,7 @@ PARTS: Functions = {
     "cube": lambda x, _: x.pow(3),
     "power": lambda x, _: x.abs().pow(1.7),
     "outer product": lambda x, y: torch.addr(x[0], x[0, :, 0], y[0, 0]),
-    "cross product": lambda x, y: torch.linalg.cross(x[:, :3], y[:, :3], dim=1),
+    "cross product": lambda x, y: PYTORCH.linalg.cross(x[:, :3], y[:, :3], dim=1),
     "linear of transposed": lambda x, y: nnf.linear(x.transpose(0, 1), y[0], x[0, 0, :6]),
     "attention": attention,
     "masked attention": lambda x, y: attention(x, y, attn_mask=y[:, None, :, :6] > -0.5, scale=0.7),
@@ -188,6 +188,10 @@ PARTS: Functions = {
     "in place": lambda x, y: (x * 2).transpose_(1, 2).pow_(y.transpose(1, 2).abs() * 0 + 2),
 }
 """What PyTorch makes of several operators or in a kernel that rounds what it computes on the way."""
+
+
+def _first_of(layer: Any, x: Tensor, _: Tensor) -> Any:
+    return layer(x)[0]
 
 
 def _evaluated(module: Any, *arrays: Array) -> Any:
@@ -200,7 +204,7 @@ def test_parts_round_as_pytorch(dtype: torch.dtype) -> None:
     layers = [nn.GRU(10, 8, 2, bidirectional=True), nn.GRU(10, 8, batch_first=True, bias=False), nn.RNN(10, 8)]
     model = Several(PARTS)
     model.layers = nn.ModuleList([*layers, nn.LSTM(10, 8, proj_size=4)]).to(dtype)
-    cells = {str(layer): (lambda x, _, layer=layer: layer(x)[0]) for layer in model.layers}
+    cells: dict[str, Any] = {str(layer): partial(_first_of, layer) for layer in model.layers}
     model.functions += cells.values()
     tensors = (drawn(2, 6, 10).to(dtype), drawn(2, 6, 10, seed=1).to(dtype))
     program, arrays = torch.export.export(model.eval(), tensors), list(map(array_of, tensors))

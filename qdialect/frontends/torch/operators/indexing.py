@@ -110,7 +110,7 @@ def _rows_at(call: Call, source: Tensor, tensors: Mapping[int, Tensor], axis: in
     rank = max(len(tensor.shape) for tensor in tensors.values())
     shape, place = [*(1,) * (rank + 1 - len(rows.shape)), *rows.shape], rank + moving
     del shape[place]
-    order = [*range(place), rank - 1, *range(place, rank - 1)]
+    order = (*range(place), rank - 1, *range(place, rank - 1))
     return transposed(call, moved(call, rows, Reshaping(tuple(shape))), order)
 
 

@@ -7,7 +7,7 @@ the same kernel code as without fusion, so results have the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -114,7 +114,7 @@ class RowFusion:
                 self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
 
     @property
-    def computed(self) -> Collection[ir.Operation]:
+    def computed(self) -> Set[ir.Operation]:
         """The ops that only fused kernels compute."""
         return self._places.keys()
 

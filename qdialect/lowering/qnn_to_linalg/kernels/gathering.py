@@ -95,7 +95,7 @@ def _emit_part(
         starts: list[Value | None] = [None, None]
         if len(shape) - 1 in listed:
             rows = collapse([Axis(*row) for row in zip(sizes, zip(steps, target.strides, strict=True), strict=True)])
-            starts, sizes = [*loops.enter_context(index_loops(kernel, rows))], [1] * len(shape)
+            starts[:], sizes = loops.enter_context(index_loops(kernel, rows)), [1] * len(shape)
         for axis, pairs in listed.items():
             index = loops.enter_context(kernel.loop(len(pairs)))
             for side, places in enumerate(zip(*pairs, strict=True)):
