@@ -243,7 +243,7 @@ def _traced(
     own = {operator: table[operator]} if operator in table else {}
     # Coordinates are computed once for all channels, as in PyTorch's own compiler.
     plain = getattr(import_module("torch._decomp.decompositions"), "_grid_sampler_2d", None)
-    if node.kind == "aten.grid_sampler_2d.default" and plain is not None:
+    if node.kind == "aten.grid_sampler_2d.default" and examples[0].dtype == torch.float32 and plain is not None:
         own = {operator: partial(plain, _expand_grid=examples[0].shape[1] == 1)}
     trace: Any = import_module("torch.fx.experimental.proxy_tensor").make_fx
 

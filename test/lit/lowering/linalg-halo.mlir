@@ -6,10 +6,10 @@
 
 // Before the image, between the rows, after the image:
 // CHECK-LABEL: func.func private @kernel_0(
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [1, 8], strides: [392, 1]
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [48], sizes: [1, 4, 16], strides: [392, 56, 1]
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [272], sizes: [1, 64], strides: [392, 1]
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [336], sizes: [1, 56], strides: [392, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [8], strides: [1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [48], sizes: [4, 16], strides: [56, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [272], sizes: [64], strides: [1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [336], sizes: [56], strides: [1]
 // The image goes inside; signed quantized values c are stored as c + 128.
 // CHECK-LABEL: func.func private @kernel_1(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [8], sizes: [5, 40], strides: [56, 1]

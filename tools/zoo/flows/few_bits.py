@@ -37,8 +37,9 @@ class _InBfloat16(nn.Module):
         self.model = model.bfloat16()
 
     def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
-        found = self.model(*(one.bfloat16() if one.is_floating_point() else one for one in given))
-        return tuple(one.float() for one in (found if isinstance(found, tuple) else (found,)))
+        found: Any = self.model(*(one.bfloat16() if one.is_floating_point() else one for one in given))
+        results: Any = [found] if isinstance(found, Tensor) else found
+        return tuple(one.float() for one in list(results))
 
 
 def quantize_blocks(name: str, source: Path, target: Path) -> None:

@@ -209,18 +209,11 @@ def emit_padding(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
     head = storage.origin
     tail = right * pixel + bottom * row
     gap = (left + right) * pixel
-    _fill(kernel, buffer, View((images, head), (image, 1)), value)
-    _fill(kernel, buffer, View((images, height - 1, gap), (image, row, 1), head + width * pixel), value)
-    _fill(kernel, buffer, View((images, tail), (image, 1), head + (height - 1) * row + width * pixel), value)
-
-
-def _fill(kernel: Kernel, buffer: Any, view: View, value: Value) -> None:
-    if 0 in view.sizes:
-        return
-    *outer, inner = view.sizes
-    loops = tuple(f"d{i}" for i in range(len(view.sizes)))
-    for start, extent, tile in split(inner, min(VECTOR, inner)):
-        destination, where = kernel.write(buffer, View((*outer, extent), view.strides, view.offset + start))
-        tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
-        done = kernel.generic(Loops(loops), (), Operand(destination, loops), kernel.body(), value, tag)
-        kernel.store(done, where)
+    parts = (
+        ((images, head), (image, 1), 0),
+        ((images, height - 1, gap), (image, row, 1), head + width * pixel),
+        ((images, tail), (image, 1), head + (height - 1) * row + width * pixel),
+    )
+    for sizes, strides, offset in parts:
+        if 0 not in sizes:
+            emit_map(kernel, sizes, [], MapOperand(buffer, strides, offset), lambda _, __: value)
