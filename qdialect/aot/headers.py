@@ -248,6 +248,10 @@ _TEXT = """\
 #ifndef QDIALECT_NETWORK_{name}_HPP
 #define QDIALECT_NETWORK_{name}_HPP
 
+#if __cplusplus < 201709L
+#error "C++20 is needed, as -std=c++20 gives it"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -267,6 +268,9 @@ def test_any_name_is_harmless(kind: str, tmp_path: Path) -> None:
     assert qdialect.load(tmp_path / "model.so").inputs[0].name == NAMES[kind]
     (tmp_path / "empty.cpp").write_text('#include "model.hpp"\n')
     ran(tool("c++"), "-std=c++20", *STRICT, "-fsyntax-only", "empty.cpp", folder=tmp_path)
+    command = [tool("c++"), "-std=c++17", "-fsyntax-only", "empty.cpp"]
+    older = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "C++20 is needed" in older.stderr
 
 
 def test_all_kinds_of_arrays_pass_through(tmp_path: Path) -> None:
