@@ -35,14 +35,21 @@ _QUANTIZERS = {
 }
 
 
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Make the message `printable`: names of files and nodes may hold what no encoding has."""
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
+
+
+LOG.addFilter(_is_shown)
+
+
 class _Handler(logging.Handler):
     """Prints lines on what is stderr now, if there is one that takes them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            print(
-                f"qdialect: {record.levelname.lower()}: {printable(record.getMessage())}", file=sys.stderr, flush=True
-            )
+            print(f"qdialect: {record.levelname.lower()}: {record.getMessage()}", file=sys.stderr, flush=True)
         except Exception:
             self.handleError(record)
 
@@ -90,5 +97,5 @@ def once(level: int, message: str) -> None:
 
 def tell_float32(path: Path) -> None:
     """Log that nothing of a model file is quantized, and how to quantize it."""
-    how = _QUANTIZERS.get(path.suffix, "quantize the model before it is written")
+    how = _QUANTIZERS.get(path.suffix.lower(), "quantize the model before it is written")
     once(logging.WARNING, f"'{path.name}' has no quantized node and computes in floats: {how}")

@@ -51,7 +51,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_names_of_files_may_be_odd(folder: Path) -> None:
+def test_names_of_files_may_be_odd(
+    folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     """Names that are no UTF-8, as of old archives, spaces, and suffixes of other systems."""
     program = torch.export.export(torch.nn.ReLU(), (torch.zeros(2, 4),))
     torch.export.save(program, folder / "relu.pt2")
@@ -74,6 +76,8 @@ def test_names_of_files_may_be_odd(folder: Path) -> None:
             assert import_model.main([str(path), "-o", str(path)]) == 1
             assert run.main([str(path), "--benchmark", "--trace", str(path)]) == 1
             assert path.read_bytes() == before
+    assert r"'a \udce8.onnx' has no quantized node" in caplog.text
+    assert "\udce8" not in caplog.text
 
 
 def test_what_is_no_model_is_told() -> None:
