@@ -36,7 +36,7 @@ _MAX_NODES = 4096
 
 def rounds_parts(node: Node, tensors: Mapping[str, Output]) -> bool:
     """Whether PyTorch rounds more than the result of an operator that reads and gives small floats."""
-    if node.outputs[0].element not in SMALL_FLOATS or not _reads_small(node, tensors):
+    if not _reads_small(node, tensors) or all(output.element not in SMALL_FLOATS for output in node.outputs):
         return False
     if node.kind == _LINEAR:
         source = tensors[node.refs()[0]]
@@ -168,6 +168,7 @@ def _attention(
     enable_gqa: Any = False,
 ) -> Any:
     is_fused = query.dim() == 4 and query.shape[-1] == key.shape[-1] == value.shape[-1] and not dropout_p
+    is_fused = is_fused and (attn_mask is None or attn_mask.dim() in (2, 4))
     require(is_fused and key.shape[2] <= _MAX_KEYS, "attention rounds its result alone")
     if enable_gqa:
         key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], 1) for one in (key, value))
