@@ -13,8 +13,10 @@ from pathlib import Path
 from qdialect import targets
 from qdialect.bench.cases import Case
 from qdialect.bench.process import Fields, measured_apart, print_measured
-from qdialect.dialect.constants import constants_of
+from qdialect.dialect.block_ops import BlockWeightOp
+from qdialect.dialect.constants import constant_value, constants_of
 from qdialect.frontends.model_files import read_model
+from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime.compiler import CompiledExecutable
 from qdialect.support.options import ImportOptions
@@ -42,7 +44,7 @@ class Footprint:
     packed: int
     """Packed weights."""
     eight_bit: int
-    """8-bit constants in the model."""
+    """8-bit constants in the model, and the scales of weights in blocks."""
 
 
 def footprint(case: Case) -> Footprint:
@@ -65,8 +67,14 @@ def _compiled(model: str, batch: int) -> Fields:
         "live": lowered.live_bytes,
         "constants": executable.constants_bytes,
         "packed": lowered.weights_bytes,
-        "eight_bit": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
+        "eight_bit": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1) + _scale_bytes(module),
     }
+
+
+def _scale_bytes(module: ir.Module) -> int:
+    operations = (op for function in module.body.operations for op in function.regions[0].blocks[0].operations)
+    scales = {op.scales for op in operations if isinstance(op, BlockWeightOp)}
+    return sum(array.nbytes for array in map(constant_value, scales) if array is not None)
 
 
 def _max_memory() -> int:
