@@ -13,7 +13,7 @@ from pathlib import Path
 from qdialect import targets
 from qdialect.bench.cases import Case
 from qdialect.bench.process import Fields, measured_apart, print_measured
-from qdialect.dialect.block_ops import BlockWeightOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp
 from qdialect.dialect.constants import constant_value, constants_of
 from qdialect.frontends.model_files import read_model
 from qdialect.ir._mlir import ir
@@ -73,7 +73,7 @@ def _compiled(model: str, batch: int) -> Fields:
 
 def _scale_bytes(module: ir.Module) -> int:
     operations = (op for function in module.body.operations for op in function.regions[0].blocks[0].operations)
-    scales = {op.scales for op in operations if isinstance(op, BlockWeightOp)}
+    scales = {op.scales for op in operations if isinstance(op, BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp)}
     return sum(array.nbytes for array in map(constant_value, scales) if array is not None)
 
 
