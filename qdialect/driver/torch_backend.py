@@ -305,9 +305,10 @@ def _on_tensors(executable: Executable) -> Callable[[Sequence[Any]], Sequence[An
         return tuple(map(from_numpy, executable.results([one.numpy(force=True) for one in tensors])))
 
     # Numbers that a model draws from `random.Random` are float64 ones, though Dynamo's examples are float32.
-    if not any(port.shape == () and port.dtype == np.float32 for port in executable.inputs):
+    numbers = [port.shape == () and port.dtype == np.float32 for port in executable.inputs]
+    if not any(numbers):
         return call
-    return lambda tensors: call([one if one.shape or not one.is_floating_point() else one.float() for one in tensors])
+    return lambda tensors: call([one.float() if own else one for one, own in zip(tensors, numbers, strict=True)])
 
 
 def _partitioned(

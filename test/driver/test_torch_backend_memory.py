@@ -432,10 +432,11 @@ def test_numbers_that_change() -> None:
 def test_numbers_that_are_drawn() -> None:
     """Dynamo gives them as float64 tensors, of which its examples are float32."""
 
-    def model(x: Tensor, generator: random.Random) -> Tensor:
-        return x * generator.random() + generator.randint(1, 5)
+    def model(x: Tensor, half: Tensor, generator: random.Random) -> Tensor:
+        return x * generator.random() + half + generator.randint(1, 5)
 
-    assert_near(compiled(model)(rows(), random.Random(3)), model(rows(), random.Random(3)))
+    half = torch.tensor(0.5, dtype=torch.float16)
+    assert_near(compiled(model)(rows(), half, random.Random(3)), model(rows(), half, random.Random(3)))
 
 
 @pytest.mark.parametrize(
