@@ -34,13 +34,12 @@ from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     check_scales,
     constant,
-    convolution_options,
     dense_options,
     eight_bit,
     integers,
     operands,
     sixteen_bit,
-    transposed_options,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.matmul import Product, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
@@ -148,7 +147,7 @@ def _bias_of_eight_bit(bias: Tensor, channels: int) -> NDArray[Any]:
 
 @imports("CONV_2D")
 def _conv_2d(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+    options = window_options(operator)
     node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     depth = node.weight.shape[3]
     require(depth >= 1 and len(node.data.shape) == 4, "input must have 4 dimensions and the weight a depth")
@@ -157,7 +156,7 @@ def _conv_2d(operator: Operator) -> Emission:
 
 @imports("DEPTHWISE_CONV_2D")
 def _depthwise_conv_2d(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+    options = window_options(operator)
     # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
     node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
@@ -180,7 +179,7 @@ def _convolution(node: _Contraction | I16Contraction, options: WindowOptions, gr
 @imports("TRANSPOSE_CONV")
 def _transpose_conv(operator: Operator) -> Emission:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
-    options = transposed_options(operator)
+    options = window_options(operator)
     shape, weight, data, *bias = operands(operator, 3, 4)
     node = _contraction(operator, (data, weight, *bias), options.activation, rank=4)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")

@@ -27,16 +27,16 @@ from qdialect.frontends.planning.block_weights import block_product, packed_matr
 from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 from qdialect.frontends.tflite.operators.checks import (
     Padding,
     activation_of,
     constant,
-    convolution_options,
     dense_options,
     f32_bounds,
     operands,
     parts_of,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
@@ -233,7 +233,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: 
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+    options = window_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
@@ -326,11 +326,8 @@ def _local_response_normalization(operator: Operator) -> Emission:
 
     So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
     """
-
-    def read(options: tflite.LocalResponseNormalizationOptions) -> tuple[int, float, float, float]:
-        return options.Radius(), options.Bias(), options.Alpha(), options.Beta()
-
-    radius, *numbers = read_options(operator, tflite.LocalResponseNormalizationOptions, read)
+    fields = ("Radius", "Bias", "Alpha", "Beta")
+    radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
     bias, alpha, beta = numbers
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")

@@ -21,9 +21,7 @@ from qdialect.frontends.tflite.operators.checks import (
     f32_bounds,
     integers,
     operands,
-    pool_options,
-    transposed_options,
-    volume_options,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
@@ -50,7 +48,7 @@ class _Pool:
 
 
 def _pool(operator: Operator) -> _Pool:
-    options, output = pool_options(operator), operator.outputs[0].shape
+    options, output = window_options(operator), operator.outputs[0].shape
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     require(len(output) == 4, "output must have 4 dimensions")
@@ -116,7 +114,7 @@ def _transpose_conv(operator: Operator) -> Emission:
 
     The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc).
     """
-    options = transposed_options(operator)
+    options = window_options(operator)
     wanted, weight, data, *bias = operands(operator, 3, 4)
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
     taps, shape = constant(weight, "weight"), operator.outputs[0].shape
@@ -155,7 +153,7 @@ _VOLUME_RANK = 5
 @imports_f32("CONV_3D")
 def _conv_3d(operator: Operator) -> Emission:
     """Weights are [D, H, W, I, O]."""
-    how = volume_options(operator)
+    how = window_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps = np.moveaxis(_volume_weight(weight, data), 4, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
@@ -173,7 +171,7 @@ def _conv_3d(operator: Operator) -> Emission:
 @imports_f32("CONV_3D_TRANSPOSE")
 def _conv_3d_transpose(operator: Operator) -> Emission:
     """A convolution of the data with zeros between them, by the weights [D, H, W, O, I] from the last to the first."""
-    how = volume_options(operator)
+    how = window_options(operator)
     wanted, weight, data, *bias = operands(operator, 3, 4)
     taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
     shape = _checked_volume(operator, data, taps, how, bias)

@@ -29,10 +29,10 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     check_scales,
     constant,
-    convolution_options,
     dense_options,
     f32_bounds,
     operands,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.f32 import F32Builder, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
@@ -107,7 +107,7 @@ def _fully_connected(operator: Operator) -> Emission:
 @imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Emission:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
-    windows, axis = convolution_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    windows, axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *rest = operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:

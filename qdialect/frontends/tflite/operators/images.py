@@ -25,11 +25,11 @@ from qdialect.frontends.tflite.operators.checks import (
     one_input,
     operands,
     output_of,
-    pool_options,
     same_content,
     same_quantization,
     same_scale,
     sixteen_bit,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
@@ -63,7 +63,7 @@ def _same_parameters(operator: Operator) -> None:
 
 def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
     """A pool whose input and output have the same parameters, which the caller has checked."""
-    options = pool_options(operator)
+    options = window_options(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}

@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.planning.block_weights import block_product
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     check_scales,
@@ -109,13 +109,9 @@ def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
 
 
-def adjoint_options(operator: Operator) -> tuple[bool, bool, bool]:
+def adjoint_options(operator: Operator) -> tuple[bool, ...]:
     """Whether each operand is transposed, and whether floats are quantized around a zero point."""
-
-    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool, bool]:
-        return bool(options.AdjX()), bool(options.AdjY()), bool(options.AsymmetricQuantizeInputs())
-
-    return read_options(operator, tflite.BatchMatMulOptions, read)
+    return read_fields(operator, tflite.BatchMatMulOptions, "AdjX", "AdjY", "AsymmetricQuantizeInputs")
 
 
 def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:

@@ -114,30 +114,16 @@ _I16_PLANNERS = Registry[Planner]("16-bit importer", "qdialect.frontends.tflite.
 _HYBRID_PLANNERS = Registry[Planner]("hybrid importer", "qdialect.frontends.tflite.operators")
 
 
-def imports(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators by their schema names."""
-    return _PLANNERS.register(*kinds)
-
-
-def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from float32 to float32."""
-    return _F32_PLANNERS.register(*kinds)
-
-
-def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators whose first input is i32 or i64."""
-    return _INTEGER_PLANNERS.register(*kinds)
-
-
-def imports_i16(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from or to 16-bit quantized values."""
-    return _I16_PLANNERS.register(*kinds)
-
-
-def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from float32 to float32 whose second input is i8."""
-    return _HYBRID_PLANNERS.register(*kinds)
-
+imports = _PLANNERS.register
+"""Registers the decorated planner for operators by their schema names."""
+imports_f32 = _F32_PLANNERS.register
+"""As `imports`, for operators from float32 to float32."""
+imports_integers = _INTEGER_PLANNERS.register
+"""As `imports`, for operators whose first input is i32 or i64."""
+imports_i16 = _I16_PLANNERS.register
+"""As `imports`, for operators from or to 16-bit quantized values."""
+imports_hybrid = _HYBRID_PLANNERS.register
+"""As `imports`, for operators from float32 to float32 whose second input is i8."""
 
 _WIDENING = {
     "CONV_2D": ("i8", "f32"),

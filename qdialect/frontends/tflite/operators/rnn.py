@@ -16,12 +16,13 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.recurrence import (
     RowProduct,
     Steps,
+    auxiliary_of,
     cell_activation,
     check_matrix,
     f32_vector,
@@ -37,6 +38,7 @@ from qdialect.ir._mlir import ir
 _RNN_INPUTS = 5
 # Of BIDIRECTIONAL_SEQUENCE_RNN: weights, recurrent weights and bias of each direction, and the auxiliary input.
 _FORWARD, _BACKWARD, _AUXILIARY, _BOTH = slice(1, 4), slice(5, 8), 9, 12
+_FIELDS = ("FusedActivationFunction", "AsymmetricQuantizeInputs")
 
 
 @dataclass(frozen=True)
@@ -102,48 +104,36 @@ def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
     return data
 
 
-@imports("RNN")
-def _rnn(operator: Operator) -> Emission:
-    """One step."""
-
-    def read(options: tflite.RNNOptions) -> tuple[int, bool]:
-        return options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
-
-    activation, is_asymmetric = read_options(operator, tflite.RNNOptions, read)
-    data = _rnn_input(operator, _RNN_INPUTS, 2)
-    steps = Steps(1, data.shape[0], is_time_major=True)
+@imports("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
+def _one_way(operator: Operator) -> Emission:
+    """RNN is one step."""
+    if operator.kind == "RNN":
+        activation, is_asymmetric = read_fields(operator, tflite.RNNOptions, *_FIELDS)
+        data = _rnn_input(operator, _RNN_INPUTS, 2)
+        steps = Steps(1, data.shape[0], is_time_major=True)
+    else:
+        activation, is_asymmetric, is_time_major = read_fields(
+            operator, tflite.SequenceRNNOptions, *_FIELDS, "TimeMajor"
+        )
+        data = _rnn_input(operator, _RNN_INPUTS, 3)
+        steps = Steps.of(data, is_time_major)
     cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-    return lambda emitter: cell.rows(emitter)[0]
 
+    def emit(emitter: Emitter) -> ir.Value:
+        rows = cell.rows(emitter)
+        return rows[0] if operator.kind == "RNN" else steps.joined(emitter, rows)
 
-@imports("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _sequence(operator: Operator) -> Emission:
-    def read(options: tflite.SequenceRNNOptions) -> tuple[int, bool, bool]:
-        is_asymmetric = bool(options.AsymmetricQuantizeInputs())
-        return options.FusedActivationFunction(), bool(options.TimeMajor()), is_asymmetric
-
-    activation, is_time_major, is_asymmetric = read_options(operator, tflite.SequenceRNNOptions, read)
-    data = _rnn_input(operator, _RNN_INPUTS, 3)
-    steps = Steps.of(data, is_time_major)
-    cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
-    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-    return lambda emitter: steps.joined(emitter, cell.rows(emitter))
+    return emit
 
 
 @imports("BIDIRECTIONAL_SEQUENCE_RNN")
 def _both(operator: Operator) -> Emission:
-    def read(options: tflite.BidirectionalSequenceRNNOptions) -> tuple[int, bool, bool, bool]:
-        ways = bool(options.TimeMajor()), bool(options.MergeOutputs()), bool(options.AsymmetricQuantizeInputs())
-        return options.FusedActivationFunction(), *ways
-
-    kind, is_time_major, is_merged, is_asymmetric = read_options(operator, tflite.BidirectionalSequenceRNNOptions, read)
+    kind, is_asymmetric, is_time_major, is_merged = read_fields(
+        operator, tflite.BidirectionalSequenceRNNOptions, *_FIELDS, "TimeMajor", "MergeOutputs"
+    )
     data, activation = _rnn_input(operator, _BOTH, 3), cell_activation(kind)
-    auxiliary, *weights = operator.inputs[_AUXILIARY:]
-    has_weights = any(weight is not None for weight in weights)
-    require(not has_weights, "weights of an auxiliary input are not supported")
-    found, wanted = len(operator.outputs), 1 if is_merged else 2
-    require(found == wanted, f"must have {wanted} outputs, but got {found}")
+    auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     steps = Steps.of(data, is_time_major)
     forward = _RnnCell.of(data, operator.inputs[_FORWARD], steps, activation, is_asymmetric)
     behind = replace(steps, is_reverse=True)
@@ -197,10 +187,7 @@ class _Svdf:
 
 @imports("SVDF")
 def _svdf(operator: Operator) -> Emission:
-    def read(options: tflite.SVDFOptions) -> tuple[int, int, bool]:
-        return options.Rank(), options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
-
-    how = read_options(operator, tflite.SVDFOptions, read)
+    how = read_fields(operator, tflite.SVDFOptions, "Rank", *_FIELDS)
     found = len(operator.inputs)
     require(found == _SVDF_INPUTS, f"must have {_SVDF_INPUTS} inputs, but got {found}")
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
