@@ -40,7 +40,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
 # arith.cmpf's number of "ordered and greater than or equal".
@@ -111,7 +111,7 @@ _PAIRS: dict[str, Expression] = {
 
 
 @imports_f32(*_PAIRS)
-def _pair(operator: Operator) -> Emission:
+def _pair(operator: Operator) -> Building:
     """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
     activation = activation_of(operator)
     f32_bounds(activation)
@@ -120,22 +120,19 @@ def _pair(operator: Operator) -> Emission:
 
 
 @imports_f32("SQUARED_DIFFERENCE")
-def _squared_difference(operator: Operator) -> Emission:
+def _squared_difference(operator: Operator) -> Building:
     return pairwise(operator, lambda s, lhs, rhs: s.emitter.expression(activations.square, s("subf", lhs, rhs)))
 
 
-def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Emission:
+def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
     sides, shape = operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
     check_broadcast(sides, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
-        return combine(F32Builder(emitter, shape), lhs, rhs)
-
-    return emit
+    emitter = yield
+    lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
+    return combine(F32Builder(emitter, shape), lhs, rhs)
 
 
 @imports_f32("LOG_SOFTMAX", "SOFTMAX")
@@ -152,39 +149,33 @@ def _softmax(operator: Operator) -> Emission:
 
 
 @imports_f32("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
-def _reduction(operator: Operator) -> Emission:
+def _reduction(operator: Operator) -> Building:
     axes, keep_dims = reduced_axes(operator)
     data, output = operator.inputs[0], operator.outputs[0]
     assert data is not None
     count = float(math.prod(data.shape[axis] for axis in axes))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        if operator.kind not in ("MEAN", "SUM"):
-            kind = operator.kind.removeprefix("REDUCE_").lower()
-            return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
-        total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
-        return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
-
-    return emit
+    emitter = yield
+    if operator.kind not in ("MEAN", "SUM"):
+        kind = operator.kind.removeprefix("REDUCE_").lower()
+        return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+    total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
+    return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
 
 
 @imports_f32("CONCATENATION")
-def _concatenation(operator: Operator) -> Emission:
+def _concatenation(operator: Operator) -> Building:
     (parts, axis), activation, output = parts_of(operator), activation_of(operator), operator.outputs[0]
     for part in parts:
         _f32(part, "input")
     joined_shape([part.shape for part in parts], axis)
     f32_bounds(activation)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
-        return F32Builder(emitter, output.shape).clamp(joined, activation)
-
-    return emit
+    emitter = yield
+    joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
+    return F32Builder(emitter, output.shape).clamp(joined, activation)
 
 
 @imports_f32("FULLY_CONNECTED")
-def _fully_connected(operator: Operator) -> Emission:
+def _fully_connected(operator: Operator) -> Building:
     activation, _ = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     matrix = constant(_f32(weight, "weight"), "weight")
@@ -192,17 +183,14 @@ def _fully_connected(operator: Operator) -> Emission:
     columns, depth = matrix.shape
     elements, packed = math.prod(data.shape), packed_weight(weight, is_transposed=True)
     check_bias(bias, columns)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        shape = (elements // depth, columns)
-        rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
-        if packed is None:
-            total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
-        else:
-            total = block_product(emitter, rows, packed, rounded_products=True)
-        return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
-
-    return emit
+    emitter = yield
+    shape = (elements // depth, columns)
+    rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
+    if packed is None:
+        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
+    else:
+        total = block_product(emitter, rows, packed, rounded_products=True)
+    return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
@@ -232,7 +220,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: 
 
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
-def _convolution(operator: Operator) -> Emission:
+def _convolution(operator: Operator) -> Building:
     options = window_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
@@ -244,14 +232,11 @@ def _convolution(operator: Operator) -> Emission:
     check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
     padding = options.explicit(data.shape[1:3], taps.shape[1:3])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
-        how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
-        total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
-        return finished(emitter, total, bias, options.activation, shape)
-
-    return emit
+    emitter = yield
+    image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
+    how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
+    total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
+    return finished(emitter, total, bias, options.activation, shape)
 
 
 def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
@@ -287,7 +272,7 @@ def _leaky_relu(operator: Operator) -> Emission:
 
 
 @imports_f32("PRELU")
-def _prelu(operator: Operator) -> Emission:
+def _prelu(operator: Operator) -> Building:
     """x where x is not negative, x times the slope elsewhere."""
 
     def combine(s: F32Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
@@ -304,24 +289,21 @@ _MAX_RADIUS = 64
 
 
 @imports_f32("L2_NORMALIZATION")
-def _l2_normalization(operator: Operator) -> Emission:
+def _l2_normalization(operator: Operator) -> Building:
     """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
     activation = activation_of(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     f32_bounds(activation)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
-        small = F32Builder(emitter, shape_of(total.type))
-        return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
-
-    return emit
+    emitter = yield
+    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
+    small = F32Builder(emitter, shape_of(total.type))
+    return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
 
 
 @imports_f32("LOCAL_RESPONSE_NORMALIZATION")
-def _local_response_normalization(operator: Operator) -> Emission:
+def _local_response_normalization(operator: Operator) -> Building:
     """``x * (bias + alpha * sum)^-beta`` with the sum of the squares of `radius` elements before and behind.
 
     So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
@@ -333,13 +315,10 @@ def _local_response_normalization(operator: Operator) -> Emission:
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(0 <= radius <= _MAX_RADIUS, f"radius must be in [0, {_MAX_RADIUS}], but got {radius}")
     require(all(map(math.isfinite, numbers)), f"bias, alpha and beta must be finite, but got {numbers}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        total = _sum_around(emitter, s("mulf", x, x), radius)
-        return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
-
-    return emit
+    emitter = yield
+    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    total = _sum_around(emitter, s("mulf", x, x), radius)
+    return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
 
 
 def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:

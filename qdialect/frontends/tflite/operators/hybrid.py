@@ -36,7 +36,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.f32 import F32Builder, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_hybrid
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
 
 # FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
@@ -78,7 +78,7 @@ def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
 
 
 @imports_hybrid("FULLY_CONNECTED")
-def _fully_connected(operator: Operator) -> Emission:
+def _fully_connected(operator: Operator) -> Building:
     """``bias + float32(sum) * (scale * weight_scale)`` of each row."""
     activation, is_asymmetric = dense_options(operator)
     data, weight, *rest = operands(operator, 2, 3)
@@ -87,25 +87,22 @@ def _fully_connected(operator: Operator) -> Emission:
     channels, depth = matrix.shape
     bias, count = _bias(rest, channels), math.prod(data.shape) // depth
     packed = _packed(weight, matrix)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        rows = emitter.reshape(emitter.value(data), (count, depth))
-        row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
-        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        s = F32Builder(emitter, (count, channels))
-        if packed is None:
-            parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
-            total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
-        else:
-            total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
-            total = total if start is None else s("addf", total, start)
-        return emitter.reshape(s.clamp(total, activation), operator.outputs[0].shape)
-
-    return emit
+    emitter = yield
+    rows = emitter.reshape(emitter.value(data), (count, depth))
+    row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
+    start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
+    s = F32Builder(emitter, (count, channels))
+    if packed is None:
+        parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
+        total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+    else:
+        total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
+        total = total if start is None else s("addf", total, start)
+    return emitter.reshape(s.clamp(total, activation), operator.outputs[0].shape)
 
 
 @imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
-def _convolution(operator: Operator) -> Emission:
+def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
     windows, axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *rest = operands(operator, 2, 3)
@@ -151,14 +148,12 @@ def _convolution(operator: Operator) -> Emission:
         total = F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
         return emitter.reshape(total, (*data.shape[:3], channels))
 
-    def emit(emitter: Emitter) -> ir.Value:
-        if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
-            return of_pixels(emitter)
-        value = emitter.value(data)
-        results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
-        return results[0] if images == 1 else emitter.concatenate(results, 0)
-
-    return emit
+    emitter = yield
+    if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
+        return of_pixels(emitter)
+    value = emitter.value(data)
+    results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
+    return results[0] if images == 1 else emitter.concatenate(results, 0)
 
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
@@ -171,7 +166,7 @@ _MAX_MATRICES = 64
 
 
 @imports_hybrid("BATCH_MATMUL")
-def _batch_matmul(operator: Operator) -> Emission:
+def _batch_matmul(operator: Operator) -> Building:
     """``float32(sum) * (scale * weight_scale)`` of each row."""
     transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
     data, weight = operands(operator, 2)
@@ -199,14 +194,12 @@ def _batch_matmul(operator: Operator) -> Emission:
         parts = (row.values, emitter.constant(np.ascontiguousarray(flat[index])), row.scale, row.zero_point, None)
         return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.value(data)
-        value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
-        results = [of_matrix(emitter, value, index) for index in range(count)]
-        joined = results[0] if count == 1 else emitter.concatenate(results, 0)
-        return emitter.reshape(joined, operator.outputs[0].shape)
-
-    return emit
+    emitter = yield
+    value = emitter.value(data)
+    value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
+    results = [of_matrix(emitter, value, index) for index in range(count)]
+    joined = results[0] if count == 1 else emitter.concatenate(results, 0)
+    return emitter.reshape(joined, operator.outputs[0].shape)
 
 
 # Float32 tensors quantized when the network runs, by the range of each group of their elements.

@@ -31,7 +31,7 @@ from qdialect.frontends.tflite.operators.recurrence import (
     f32_vector,
     of_both,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
 # UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: states are zero at the start of a call.
@@ -46,7 +46,7 @@ _FIELDS = ("FusedActivationFunction", "CellClip", "ProjClip", "AsymmetricQuantiz
 @imports("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _lstm(operator: Operator) -> Emission:
     fields = (*_FIELDS, "DiagonalRecurrentTensors")
-    activation, *clips, is_asymmetric, is_time_major, is_diagonal = read_fields(
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_diagonal = read_fields(
         operator, tflite.UnidirectionalSequenceLSTMOptions, *fields
     )
     require(not is_diagonal, "diagonals in place of recurrent weights are not supported")
@@ -56,20 +56,20 @@ def _lstm(operator: Operator) -> Emission:
     tensors = LstmTensors.of(operator.inputs)
     steps = Steps.of(tensors.data, is_time_major)
     if tensors.data.element == "f32":
-        how = LstmOptions(cell_activation(activation), *clips, is_asymmetric)
+        how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
         return FloatLstm.of(tensors, steps, how).emit
     is_tanh = activation == tflite.ActivationFunctionType.TANH
     require(is_tanh, f"fused activation must be TANH, but got {activation}")
-    return IntegerLstm.of(tensors, operator.intermediates, steps, *clips).emit
+    return IntegerLstm.of(tensors, operator.intermediates, steps, cell_clip, projection_clip).emit
 
 
 @imports("BIDIRECTIONAL_SEQUENCE_LSTM")
-def _bidirectional(operator: Operator) -> Emission:
+def _bidirectional(operator: Operator) -> Building:
     fields = (*_FIELDS, "MergeOutputs")
-    activation, *quantization, is_time_major, is_merged = read_fields(
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = read_fields(
         operator, tflite.BidirectionalSequenceLSTMOptions, *fields
     )
-    how = LstmOptions(cell_activation(activation), *quantization)
+    how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
     auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     forward, backward = (LstmTensors.of([operator.inputs[index] for index in order]) for order in (_FORWARD, _BACKWARD))
     if auxiliary is not None:
@@ -77,13 +77,8 @@ def _bidirectional(operator: Operator) -> Emission:
         backward.check_shapes()
     steps = Steps.of(forward.data, is_time_major)
     cells = FloatLstm.of(forward, steps, how), FloatLstm.of(backward, replace(steps, is_reverse=True), how)
-
-    def emit(emitter: Emitter) -> list[ir.Value]:
-        return of_both(
-            emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged
-        )
-
-    return emit
+    emitter = yield
+    return of_both(emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged)
 
 
 # Long short-term memory of float32 activations: weights of float32, or of i8 ("hybrid").

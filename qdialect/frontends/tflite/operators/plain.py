@@ -23,7 +23,7 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Element-wise operators on integers, booleans and floats that stand for themselves.
@@ -34,23 +34,20 @@ OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
 OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 
 
-def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Emission:
+def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""
     shape = operator.outputs[0].shape
     check_broadcast(tensors, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return build(Arithmetic(emitter), [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors])
-
-    return emit
+    emitter = yield
+    return build(Arithmetic(emitter), [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors])
 
 
-def unary(operator: Operator, data: Tensor, build: OfOne) -> Emission:
+def unary(operator: Operator, data: Tensor, build: OfOne) -> Building:
     """`elementwise` of one tensor."""
     return elementwise(operator, [data], lambda s, operands: build(s, operands[0]))
 
 
-def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Emission:
+def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Building:
     """`elementwise` of two tensors."""
     return elementwise(operator, sides, lambda s, operands: build(s, operands[0], operands[1]))
 
@@ -89,7 +86,7 @@ _LOGIC = {"LOGICAL_AND": "arith.andi", "LOGICAL_OR": "arith.ori"}
 
 
 @imports(*COMPARISONS)
-def _comparison(operator: Operator) -> Emission:
+def _comparison(operator: Operator) -> Building:
     """Of floats no comparison with NaN holds but NOT_EQUAL."""
     sides, predicate = operands(operator, 2), COMPARISONS[operator.kind]
     if sides[0].element in EIGHT_BIT:
@@ -98,7 +95,7 @@ def _comparison(operator: Operator) -> Emission:
     return binary(operator, sides, lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
-def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate: str) -> Emission:
+def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate: str) -> Building:
     """Both sides in steps of 1/256, each rescaled by itself (TFLite ComparisonWithScaling)."""
     for side, what in zip(sides, ("left operand", "right operand"), strict=True):
         eight_bit(side, what)
@@ -112,11 +109,9 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
         how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "output_scale": 1.0, "output_zero_point": 0}
         return emitter.build(RequantizeOp, value, element="i32", input_scale=side.scale, **how)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
-        return Arithmetic(emitter).compare(predicate, *values)
-
-    return emit
+    emitter = yield
+    values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
+    return Arithmetic(emitter).compare(predicate, *values)
 
 
 def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
@@ -126,21 +121,21 @@ def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
 
 
 @imports(*_LOGIC)
-def _logic(operator: Operator) -> Emission:
+def _logic(operator: Operator) -> Building:
     sides, name = operands(operator, 2), _LOGIC[operator.kind]
     check_type(sides, ("i1",))
     return binary(operator, sides, lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports("LOGICAL_NOT")
-def _not(operator: Operator) -> Emission:
+def _not(operator: Operator) -> Building:
     (data,) = operands(operator, 1)
     check_type([data], ("i1",))
     return unary(operator, data, lambda s, x: s.op("arith.xori", x, 1))
 
 
 @imports("SELECT", "SELECT_V2")
-def _select(operator: Operator) -> Emission:
+def _select(operator: Operator) -> Building:
     """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers."""
     condition, first, second = operands(operator, 3)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
@@ -152,27 +147,24 @@ def _select(operator: Operator) -> Emission:
     return _chosen(operator, condition, first, second)
 
 
-def _chosen(operator: Operator, condition: Tensor, *sides: Tensor) -> Emission:
+def _chosen(operator: Operator, condition: Tensor, *sides: Tensor) -> Building:
     """SELECT takes a condition of one dimension along the first of the others, not along their last."""
     rank, output = len(sides[0].shape), operator.outputs[0]
     if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
         condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
     tensors, shape = (condition, *sides), output.shape
     check_broadcast(tensors, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        values = (emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors)
-        chosen = emitter.select(*(without_sign(emitter, value) for value in values))
-        return emitter.convert("tensor.bitcast", chosen, "ui8") if output.element == "ui8" else chosen
-
-    return emit
+    emitter = yield
+    values = (emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors)
+    chosen = emitter.select(*(without_sign(emitter, value) for value in values))
+    return emitter.convert("tensor.bitcast", chosen, "ui8") if output.element == "ui8" else chosen
 
 
 # Comparisons of 16-bit values, and SELECT between them.
 
 
 @imports_i16(*COMPARISONS)
-def _comparison_i16(operator: Operator) -> Emission:
+def _comparison_i16(operator: Operator) -> Building:
     """Quantized values are compared as they are, which means something where both scales are equal."""
     lhs, rhs = operands(operator, 2)
     found = [sixteen_bit(side, "input").scale for side in (lhs, rhs)]
@@ -182,7 +174,7 @@ def _comparison_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("SELECT", "SELECT_V2")
-def _select_i16(operator: Operator) -> Emission:
+def _select_i16(operator: Operator) -> Building:
     """Elements of the first tensor where the condition holds, of the second elsewhere.
 
     The kernel copies them whatever they stand for: converters give each of the three tensors a scale of its own.
@@ -200,15 +192,12 @@ _LOGICAL_REDUCTIONS = {"REDUCE_ALL": "min", "REDUCE_ANY": "max"}
 
 
 @imports(*_LOGICAL_REDUCTIONS)
-def _logical_reduction(operator: Operator) -> Emission:
+def _logical_reduction(operator: Operator) -> Building:
     """The smallest, or the largest, of 0 for false and 1 for true."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     check_type((data, operator.outputs[0]), ("i1",))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        number = s.resize(emitter.value(data), "i16")
-        return s.compare("ne", reduced_numbers(emitter, _LOGICAL_REDUCTIONS[operator.kind], number, axes, keep_dims), 0)
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    number = s.resize(emitter.value(data), "i16")
+    return s.compare("ne", reduced_numbers(emitter, _LOGICAL_REDUCTIONS[operator.kind], number, axes, keep_dims), 0)

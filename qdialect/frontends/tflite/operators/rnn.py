@@ -28,7 +28,7 @@ from qdialect.frontends.tflite.operators.recurrence import (
     f32_vector,
     of_both,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
 # RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
@@ -105,7 +105,7 @@ def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
 
 
 @imports("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
-def _one_way(operator: Operator) -> Emission:
+def _one_way(operator: Operator) -> Building:
     """RNN is one step."""
     if operator.kind == "RNN":
         activation, is_asymmetric = read_fields(operator, tflite.RNNOptions, *_FIELDS)
@@ -119,12 +119,9 @@ def _one_way(operator: Operator) -> Emission:
         steps = Steps.of(data, is_time_major)
     cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        rows = cell.rows(emitter)
-        return rows[0] if operator.kind == "RNN" else steps.joined(emitter, rows)
-
-    return emit
+    emitter = yield
+    rows = cell.rows(emitter)
+    return rows[0] if operator.kind == "RNN" else steps.joined(emitter, rows)
 
 
 @imports("BIDIRECTIONAL_SEQUENCE_RNN")
@@ -186,7 +183,7 @@ class _Svdf:
 
 
 @imports("SVDF")
-def _svdf(operator: Operator) -> Emission:
+def _svdf(operator: Operator) -> Building:
     how = read_fields(operator, tflite.SVDFOptions, "Rank", *_FIELDS)
     found = len(operator.inputs)
     require(found == _SVDF_INPUTS, f"must have {_SVDF_INPUTS} inputs, but got {found}")
@@ -208,7 +205,7 @@ def _check_shapes(node: _Svdf) -> None:
     check_matrix(node.time, (node.filters, node.time.shape[1]), "time weight")
 
 
-def _f32(node: _Svdf) -> Emission:
+def _f32(node: _Svdf) -> Building:
     """``activation(bias + sum over ranks of time_weight * (x W))``."""
     activation = cell_activation(node.activation)
     product = RowProduct((node.feature,), node.is_asymmetric)
@@ -219,20 +216,17 @@ def _f32(node: _Svdf) -> Emission:
         require(node.time.element == "i8", f"time weight must be f32 or i8, but got {node.time.element}")
         require(not any(node.time.zero_points), "i8 time weight must have zero point 0")
         last = last.astype(np.float32) * np.float32(node.time.scale)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = F32Builder(emitter, (node.batch, node.filters))
-        seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
-        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
-        total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
-        s = F32Builder(emitter, (node.batch, node.units))
-        total = total if bias is None else s("addf", total, emitter.constant(bias))
-        return emitter.expression(activation, total)
-
-    return emit
+    emitter = yield
+    s = F32Builder(emitter, (node.batch, node.filters))
+    seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
+    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
+    s = F32Builder(emitter, (node.batch, node.units))
+    total = total if bias is None else s("addf", total, emitter.constant(bias))
+    return emitter.expression(activation, total)
 
 
-def _integers(node: _Svdf) -> Emission:
+def _integers(node: _Svdf) -> Building:
     """Features are rescaled to i16, their sums over ranks to i8 (TFLite svdf.h, EvalIntegerSVDF)."""
     eight_bit(node.data, "input")
     eight_bit(node.output, "output")
@@ -252,25 +246,22 @@ def _integers(node: _Svdf) -> Emission:
     fits = node.bias is None or (node.bias.element == "i32" and node.bias.shape == (node.units,))
     require(fits, f"bias must be {node.units} i32 entries")
     feature, last = constant(node.feature, "feature weight"), node.last_weights().astype(np.int32)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        how: dict[str, Any] = {"input_scale": node.data.scale, "input_zero_point": node.data.zero_point}
-        weights = emitter.constant(feature)
-        total = emitter.build(
-            DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
-        )
-        state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
-        s = Arithmetic(emitter)
-        spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
-        seen = s.op("arith.muli", s.resize(state, "i32"), spread)
-        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
-        total = emitter.build(IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
-        if bias is not None:
-            start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
-            total = s.op("arith.addi", total, emitter.constant(start))
-        return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
-
-    return emit
+    emitter = yield
+    how: dict[str, Any] = {"input_scale": node.data.scale, "input_zero_point": node.data.zero_point}
+    weights = emitter.constant(feature)
+    total = emitter.build(
+        DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
+    )
+    state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
+    s = Arithmetic(emitter)
+    spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
+    seen = s.op("arith.muli", s.resize(state, "i32"), spread)
+    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    total = emitter.build(IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
+    if bias is not None:
+        start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
+        total = s.op("arith.addi", total, emitter.constant(start))
+    return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
 
 
 def _rescaled(emitter: Emitter, value: ir.Value, scale: float, scales: Sequence[float], to: Tensor) -> ir.Value:
