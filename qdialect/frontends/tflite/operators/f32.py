@@ -20,7 +20,7 @@ from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import ordered_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import ordered_sum
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
@@ -90,10 +90,29 @@ _FUNCTIONS: dict[str, Expression] = {
 }
 
 
-@imports_f32(*_FUNCTIONS)
+_PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
+    "ELU": lambda _: activations.elu(1.0),
+    "GELU": lambda operator: (
+        activations.tflite_gelu_tanh
+        if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+        else activations.gelu
+    ),
+    "LEAKY_RELU": lambda operator: activations.leaky_relu(
+        read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    ),
+}
+"""Functions with options.
+
+``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own; the exact
+form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``.
+"""
+
+
+@imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
+    function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
     (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(_FUNCTIONS[operator.kind], emitter.value(data))
+    return lambda emitter: emitter.expression(function, emitter.value(data))
 
 
 _LEFT, _RIGHT = Input(0), Input(1)
@@ -148,18 +167,14 @@ def _softmax(operator: Operator) -> Emission:
     return lambda emitter: softmax(emitter, emitter.value(data), (len(data.shape) - 1,), **how)
 
 
-@imports_f32("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
+@imports_f32("MEAN", "SUM")
 def _reduction(operator: Operator) -> Building:
     axes, keep_dims = reduced_axes(operator)
-    data, output = operator.inputs[0], operator.outputs[0]
-    assert data is not None
+    data, _ = operands(operator, 2)
     count = float(math.prod(data.shape[axis] for axis in axes))
     emitter = yield
-    if operator.kind not in ("MEAN", "SUM"):
-        kind = operator.kind.removeprefix("REDUCE_").lower()
-        return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
     total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
-    return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
+    return F32Builder(emitter, operator.outputs[0].shape)("divf", total, count) if operator.kind == "MEAN" else total
 
 
 @imports_f32("CONCATENATION")
@@ -242,33 +257,6 @@ def _convolution(operator: Operator) -> Building:
 def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
     """Zeros at (top, left, bottom, right) of an image; fewer than none cut elements off."""
     return framed(emitter, image, (0, *padding[:2], 0), (0, *padding[2:], 0))
-
-
-# Activations with parameters between float32 tensors: ELU, GELU, LEAKY_RELU and PRELU.
-
-
-def _activation_of_one(operator: Operator, expression: Expression) -> Emission:
-    (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(expression, emitter.value(data))
-
-
-@imports_f32("ELU")
-def _elu(operator: Operator) -> Emission:
-    """``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own."""
-    return _activation_of_one(operator, activations.elu(1.0))
-
-
-@imports_f32("GELU")
-def _gelu(operator: Operator) -> Emission:
-    """The exact form is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``."""
-    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
-    return _activation_of_one(operator, activations.tflite_gelu_tanh if is_approximate else activations.gelu)
-
-
-@imports_f32("LEAKY_RELU")
-def _leaky_relu(operator: Operator) -> Emission:
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
-    return _activation_of_one(operator, activations.leaky_relu(alpha))
 
 
 @imports_f32("PRELU")

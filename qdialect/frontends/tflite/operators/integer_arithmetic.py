@@ -6,12 +6,12 @@ import math
 
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, without_sign
+from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS
 from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_plain, operands
-from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, check_type, unary
+from qdialect.frontends.tflite.operators.plain import binary, check_type, unary
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Building, Emission, imports, imports_integers
+from qdialect.frontends.tflite.operators.registry import Building, imports, imports_integers
 from qdialect.ir._mlir import ir
 
 INTEGERS = ("i32", "i64")
@@ -45,14 +45,6 @@ def _of_one(operator: Operator) -> Building:
     return unary(operator, data, OF_ONE_INTEGER[operator.kind.lower()])
 
 
-@imports_integers("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
-def _reduction(operator: Operator) -> Emission:
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    kind = operator.kind.removeprefix("REDUCE_").lower()
-    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
-
-
 @imports_integers("MEAN")
 def _mean(operator: Operator) -> Building:
     """The sum in 64 bits over the number of elements, cut towards zero."""
@@ -83,17 +75,17 @@ def _pair_of_bits(operator: Operator) -> Building:
     """A shift by more bits than there are is one by all but one, and by fewer than 0 is none."""
     sides, output = operands(operator, 2), operator.outputs[0]
     check_type((*sides, output), tuple(_BITS))
-    check_broadcast(sides, output.shape)
-    is_unsigned, last = output.element == "ui8", _BITS[output.element] - 1
-    emitter = yield
-    s, signed = Arithmetic(emitter, is_unsigned), Arithmetic(emitter)
-    lhs, rhs = (without_sign(emitter, emitter.broadcast(emitter.value(side), output.shape)) for side in sides)
-    if operator.kind == "BITWISE_XOR":
-        result = s.op("arith.xori", lhs, rhs)
-    else:
-        count = s.op("arith.minui", rhs, last) if is_unsigned else _within_bits(signed, rhs, last)
-        result = s.op("arith.shr{s}i", lhs, count)
-    return s.convert("tensor.bitcast", result, "ui8") if is_unsigned else result
+    last = _BITS[output.element] - 1
+
+    def shifted(s: Arithmetic, bits: ir.Value, count: ir.Value) -> ir.Value:
+        held = s.op("arith.minui", count, last) if s.is_unsigned else _within_bits(s, count, last)
+        return s.op("arith.shr{s}i", bits, held)
+
+    return binary(operator, sides, _exclusive if operator.kind == "BITWISE_XOR" else shifted)
+
+
+def _exclusive(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    return s.op("arith.xori", lhs, rhs)
 
 
 def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:

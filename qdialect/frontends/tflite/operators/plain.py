@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,12 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import RequantizeOp
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.planning.elementwise import without_sign
+from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits, without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
     eight_bit,
     operands,
-    output_of,
     same_content,
     sixteen_bit,
 )
@@ -28,18 +27,14 @@ from qdialect.ir._mlir import ir
 
 # Element-wise operators on integers, booleans and floats that stand for themselves.
 
-Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
-"""``build(arithmetic, operands)``: what operands of one shape become."""
-OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
-OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
-
 
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""
     shape = operator.outputs[0].shape
     check_broadcast(tensors, shape)
     emitter = yield
-    return build(Arithmetic(emitter), [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors])
+    values = [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors]
+    return on_bits(emitter, values, operator.outputs[0].element, build)
 
 
 def unary(operator: Operator, data: Tensor, build: OfOne) -> Building:
@@ -135,32 +130,35 @@ def _not(operator: Operator) -> Building:
 
 
 @imports("SELECT", "SELECT_V2")
+@imports_i16("SELECT", "SELECT_V2")
 def _select(operator: Operator) -> Building:
-    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers."""
+    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers.
+
+    Those of 16 bits are copied whatever they stand for: converters give each of the three tensors a scale of its own.
+    SELECT takes a condition of one dimension along the first of the others, not along their last.
+    """
     condition, first, second = operands(operator, 3)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     output = operator.outputs[0]
     taken = ("f32", "i8", "ui8", "i1", "i16", "i32", "i64")
     require(output.element in taken, f"output must be {', '.join(taken)}, but got {output.element}")
     for tensor in (first, second):
-        same_content(tensor, output)
-    return _chosen(operator, condition, first, second)
-
-
-def _chosen(operator: Operator, condition: Tensor, *sides: Tensor) -> Building:
-    """SELECT takes a condition of one dimension along the first of the others, not along their last."""
-    rank, output = len(sides[0].shape), operator.outputs[0]
+        if output.element == "i16":
+            sixteen_bit(tensor, "operand")
+            sixteen_bit(output, "operand")
+        else:
+            same_content(tensor, output)
+    rank = len(first.shape)
     if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
         condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
-    tensors, shape = (condition, *sides), output.shape
-    check_broadcast(tensors, shape)
+    tensors = (condition, first, second)
+    check_broadcast(tensors, output.shape)
     emitter = yield
-    values = (emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors)
-    chosen = emitter.select(*(without_sign(emitter, value) for value in values))
-    return emitter.convert("tensor.bitcast", chosen, "ui8") if output.element == "ui8" else chosen
+    values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), output.shape) for t in tensors]
+    return on_bits(emitter, values, output.element, lambda s, parts: s.select(*parts))
 
 
-# Comparisons of 16-bit values, and SELECT between them.
+# Comparisons of 16-bit values.
 
 
 @imports_i16(*COMPARISONS)
@@ -171,19 +169,6 @@ def _comparison_i16(operator: Operator) -> Building:
     require(found[0] == found[1], f"inputs must have one scale, but got {found[0]} and {found[1]}")
     predicate = COMPARISONS[operator.kind]
     return binary(operator, (lhs, rhs), lambda s, x, y: s.compare(predicate, x, y))
-
-
-@imports_i16("SELECT", "SELECT_V2")
-def _select_i16(operator: Operator) -> Building:
-    """Elements of the first tensor where the condition holds, of the second elsewhere.
-
-    The kernel copies them whatever they stand for: converters give each of the three tensors a scale of its own.
-    """
-    condition, first, second = operands(operator, 3)
-    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
-    for tensor in (first, second, output_of(operator)):
-        sixteen_bit(tensor, "operand")
-    return _chosen(operator, condition, first, second)
 
 
 # REDUCE_ANY and REDUCE_ALL of booleans over axes.

@@ -48,13 +48,23 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
-from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import (
+    Building,
+    Emission,
+    Emitter,
+    built,
+    imports,
+    imports_f32,
+    imports_i16,
+    imports_integers,
+)
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # Sums, means and extremes over axes.
 
 Axes = tuple[int, ...]
+_EXTREMES = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 
 
 def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
@@ -114,6 +124,17 @@ def _l2_normalization(operator: Operator) -> Building:
     return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
 
+@imports_f32(*_EXTREMES)
+@imports_integers(*_EXTREMES, "SUM")
+def _numbers(operator: Operator) -> Building:
+    """Of numbers that stand for themselves."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    kind = operator.kind.removeprefix("REDUCE_").lower()
+    emitter = yield
+    return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+
+
 # Means and extremes of 16-bit values over axes.
 
 _LARGEST_FACTOR = 2.0**30
@@ -150,13 +171,12 @@ def _sum_i16(operator: Operator) -> Building:
 
 
 @imports_i16("REDUCE_MAX", "REDUCE_MIN")
-def _extreme_i16(operator: Operator) -> Emission:
+def _extreme_i16(operator: Operator) -> Emission | Building:
     """The quantized value of the extreme number is the extreme quantized value."""
-    axes, keep_dims = reduced_axes(operator)
+    reduced_axes(operator)
     data, _ = operands(operator, 2)
     same_scale(sixteen_bit(data, "input"), output_of(operator))
-    kind = operator.kind.removeprefix("REDUCE_").lower()
-    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+    return _numbers(operator)
 
 
 # REDUCE_PROD of quantized values: one factor after another, each product rescaled so that it stays small.
