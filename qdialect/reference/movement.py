@@ -93,10 +93,9 @@ def resize_nearest(data: Image, rows: Image, columns: Image) -> Image:
 def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Image:
     """An image [N, H, W, C] interpolated from `rows` and `columns`.
 
-    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``;
-    ``tflite_float``: terms ``(v * row) * column``, columns outermost,
-    quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, quantized
-    values ``trunc(sum)``.
+    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``; ``tflite_float``:
+    terms ``(v * row) * column``, columns outermost, quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms
+    ``(column * row) * v``, rows outermost, quantized values ``trunc(sum)``.
     """
     vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
     horizontal = ((columns.low, columns.low_weight), (columns.high, columns.high_weight))

@@ -100,11 +100,10 @@ def avg_pool2d(
     Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
     bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
 
-    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their
-    zero point, by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and
-    q = floor((2^30 + 1) * 2^k / n).  As 2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is
-    t / n * (1 + d) with 0 < d <= 2^-30.  That moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing
-    else: other sums are 1 / 2n from a tie.
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point,
+    by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
+    2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
+    moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
     """
     center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
     fill = zero_point if count_include_pad else 0

@@ -235,8 +235,7 @@ def test_values_of_the_reference_kernel(row: Row) -> None:
 # TVM's own QNN operator tests as numbers: every literal and formula row of the ops this project has.
 #
 # `subtract` has no op here, `batch_matmul` is covered as one dense layer for each batch, and `pass_behaviour` states
-# what
-# TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no rounding mode of ours for that run.
+# what TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no rounding mode of ours for that run.
 
 TVM_MODES = {
     ("UPWARD", "int64"): Rounding.FIXED64_UP,

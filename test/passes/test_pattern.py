@@ -296,8 +296,7 @@ def test_a_pattern_whose_check_is_misspelt_cannot_be_made() -> None:
 # Scales that are one float32 number are the same to every pass: f32 values are computed with no more of them.
 #
 # `NEAR` is what a double of a file becomes when a text gives six digits of it.  Each test also runs the graph before
-# and
-# after its pass; where an arithmetic reads doubles, a pass must keep those that were read.
+# and after its pass; where an arithmetic reads doubles, a pass must keep those that were read.
 
 EXACT, NEAR = 0.17717300355434418, 0.177173
 IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"

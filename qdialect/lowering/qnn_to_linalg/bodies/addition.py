@@ -300,8 +300,7 @@ def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "su
 #
 # where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
 # below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond
-# which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the
-# ratios
+# which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios
 # of the scales times 2^s, or integers close to them.
 
 _WORD = 31
@@ -370,14 +369,11 @@ def _through(quantized: IntArray, left: IntArray, right: IntArray, shift: int, b
 #
 # which is how ``float_once`` defines it where quantized values are stored as they are, if that is the same number for
 # each of the 65 536 pairs that there are.  A and B are the ratios of the scales, and C is what the zero points leave;
-# or
-# else the middle of the window that all pairs leave for it.
+# or else the middle of the window that all pairs leave for it.
 #
-# The numbers lie where float64 computes the multiply-adds exactly before they are rounded, and far from subnormal
-# ones,
+# The numbers lie where float64 computes the multiply-adds exactly before they are rounded, and far from subnormal ones,
 # which a thread may flush to zero: with A and B of 2^-10 to 2^10, and C either 0 or of 2^-10 to 2^19, no bit of a sum
-# is
-# below 2^-33, and all are below 2^20.
+# is below 2^-33, and all are below 2^20.
 
 _SMALLEST, _LARGEST_SUM_RATIO, _LARGEST_REST = 2.0**-10, 2.0**10, 2.0**19
 
