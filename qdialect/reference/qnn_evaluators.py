@@ -339,14 +339,18 @@ for_each_op(UnaryOp)(
 evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
 evaluates(MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
 evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
-evaluates(SquaredDifferenceOp)(lambda op, x: elementwise.squared_difference(x[0], x[1], op.quantization))
+
+
+@evaluates(SquaredDifferenceOp)
+def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
+    return elementwise.squared_difference(op.quantization.params).of(*operands, op.quantization)
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
-    return elementwise.prelu_fixed(operands[0], operands[1], op.quantization)
+    return elementwise.prelu(op.quantization.params).of(*operands, op.quantization)
 
 
 @evaluates(DivOp)
