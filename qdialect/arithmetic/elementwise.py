@@ -215,12 +215,7 @@ def rescale(
     return requantize(offsets, params, output.zero_point, *quantized_range(np.int32), rounding)
 
 
-def _sum_fixed(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    sign: int,
-) -> IntArray:
+def _sum_fixed(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization, sign: int) -> IntArray:
     """floor(((l - z_l) * f_l + sign * (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
     factors = sum_factors(*(own.scale for own in quantization.params))
     left, right = quantization.offsets(lhs, rhs)
@@ -332,12 +327,7 @@ def sub(
     return quantization.clip(signed_sum(lhs, rhs, quantization, -1, *how))
 
 
-def extreme(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    is_max: bool,
-) -> IntArray:
+def extreme(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization, is_max: bool) -> IntArray:
     """The larger or the smaller f32 value, clamped to its bounds; integers are compared where parameters are equal."""
     if len(set(quantization.params)) == 1:
         function = np.maximum if is_max else np.minimum
@@ -345,11 +335,7 @@ def extreme(
     return f32_pair(lhs, rhs, quantization, larger if is_max else smaller)
 
 
-def div_fixed(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-) -> IntArray:
+def div_fixed(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization) -> IntArray:
     """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
 
     The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float32.  A divisor of zero

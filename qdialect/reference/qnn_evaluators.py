@@ -117,12 +117,7 @@ def avg_pool2d(
 
 
 def max_pool2d(
-    data: QuantizedArray,
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    padding: _Padding,
-    lo: int,
-    hi: int,
+    data: QuantizedArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, lo: int, hi: int
 ) -> IntArray:
     """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
     smallest = int(np.iinfo(np.int64).min)

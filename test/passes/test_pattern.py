@@ -334,12 +334,7 @@ def of_itself(x: Any) -> Any:
 
 
 FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
-    "lut": (
-        FuseLutPass(),
-        [IMAGE],
-        lambda x: lut(fused(x, **FUSED), TABLE, input_scale=NEAR),
-        ["qnn.fused_conv2d"],
-    ),
+    "lut": (FuseLutPass(), [IMAGE], lambda x: lut(fused(x, **FUSED), TABLE, input_scale=NEAR), ["qnn.fused_conv2d"]),
     "clamp_after_fused": (
         FuseClampPass(),
         [IMAGE],
@@ -400,13 +395,7 @@ FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
     "lut_to_clip": (
         ComposeLutsPass(),
         [EVERY],
-        lambda x: lut(
-            x,
-            np.maximum(identity_table(), 9),
-            input_scale=EXACT,
-            output_scale=NEAR,
-            output_zero_point=7,
-        ),
+        lambda x: lut(x, np.maximum(identity_table(), 9), input_scale=EXACT, output_scale=NEAR, output_zero_point=7),
         ["qnn.clip"],
     ),
     "identity_table": (
@@ -419,9 +408,7 @@ FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
         CanonicalizePass(),
         [EVERY],
         lambda x: clip(
-            requantize(x, input_scale=EXACT, weight_scales=(1.0,), input_zero_points=(7,), output_scale=NEAR),
-            3,
-            99,
+            requantize(x, input_scale=EXACT, weight_scales=(1.0,), input_zero_points=(7,), output_scale=NEAR), 3, 99
         ),
         ["qnn.clip"],
     ),

@@ -272,14 +272,7 @@ def _joined(
     points = (lhs.zero_point, rhs.zero_point, target.zero_point)
     params = [QuantParams(scale, zero_point) for scale, zero_point in zip(scales, points, strict=True)]
     quantization = BinaryQuantization(*params, bounds=ELEMENT_RANGES[target.element])
-    joined = build(
-        op_class,
-        lhs.value,
-        rhs.value,
-        element=target.element,
-        **binary_attributes(quantization),
-        **how,
-    )
+    joined = build(op_class, lhs.value, rhs.value, element=target.element, **binary_attributes(quantization), **how)
     return joined.output
 
 
