@@ -87,10 +87,7 @@ def detector(path: Path) -> None:
     path.write_bytes(b.finish(b.node("Cast", chosen, to=1, output="detections"), dtype=np.float32))
 
 
-PICTURES = (
-    Picture("transformer", ".pt2", transformer, "linear_3"),
-    Picture("detector", ".onnx", detector, "by_class"),
-)
+PICTURES = (Picture("transformer", ".pt2", transformer, "linear_3"), Picture("detector", ".onnx", detector, "by_class"))
 
 
 def draw(picture: Picture, folder: Path, browser: str) -> None:
