@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,6 +48,8 @@ from qdialect.ir._mlir import ir
 # holds, so it is added before.
 
 _MAX_IMAGES = 64
+# What XNNPACK's delegate takes, and how many weights its packing adds up at a time.
+_DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
 
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
@@ -83,6 +86,8 @@ def _dense(
 def _fully_connected(operator: Operator) -> Building:
     activation, is_asymmetric = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
+    if weight.block_scales is not None:
+        return (yield from _in_blocks(operator, activation, weight.block_scales))
     matrix = _weights(weight, 2, 0)
     f32_bounds(activation)
     channels, depth = matrix.shape
@@ -96,6 +101,41 @@ def _fully_connected(operator: Operator) -> Building:
     else:
         row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
         total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
+    return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
+
+
+def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Building:
+    """``bias + s * (k * (z + 128) + sum of f32(c) * r)``, every step rounded, a fused product and sum for each block.
+
+    Of a row s is the scale and z the zero point, of a block c the sum of ``(a + 128) * w`` and r the scale, rounded to
+    bfloat16, and k minus the sum of ``w * r``, rounded for each 16 weights (XNNPACK's qd8-f32-qb4w with AVX-512 VNNI;
+    its other kernels add in another order).  The first term is that of a block of its own.
+    """
+    data, weight, *bias = operands(operator, 2, 3)
+    matrix, block = constant(weight, "weight"), weight.block
+    channels, depth = matrix.shape
+    f32_bounds(activation)
+    holds = block % _DELEGATED_BLOCK == 0
+    require(holds, f"blocks of the weight must be multiples of {_DELEGATED_BLOCK}, but have {block} elements")
+    require(bool(((scales > 0) & np.isfinite(scales)).all()), "scales of the weight must be positive and finite")
+    rounded = scales.astype(ml_dtypes.bfloat16).astype(np.float32)
+    first = np.zeros(channels, np.float32)
+    for start in range(0, depth, _AT_ONCE_PACKED):
+        total = matrix[:, start : start + _AT_ONCE_PACKED].sum(axis=1, dtype=np.int32)
+        first -= total.astype(np.float32) * rounded[:, start // block]
+    added = np.zeros((channels, block), np.int8)
+    added[:, 0] = 1
+    packed = pack_weights(np.hstack([added, matrix]), np.column_stack([first, rounded]), None, block)
+    require(packed is not None and takes_quantized_rows(packed), f"blocks of {block} elements are not supported")
+    assert packed is not None
+    check_bias(bias, channels)
+    emitter, count = (yield), math.prod(data.shape) // depth
+    row = delegated(emitter, emitter.reshape(emitter.value(data), (count, depth)), (1,))
+    points = emitter.broadcast(row.zero_point, (count, block))
+    rows = emitter.concatenate([points, row.values], 1)
+    offset = emitter.number(1.0, (1,)), emitter.constant(np.array([_LOWEST], np.int8))
+    total = dynamic_block_product(emitter, rows, *offset, packed)
+    total = F32Builder(emitter, (count, channels))("mulf", total, row.scale)
     return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
 

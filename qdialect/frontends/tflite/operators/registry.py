@@ -152,6 +152,9 @@ def plan(operator: Operator, *, is_delegated: bool = False) -> Emission:
     narrow = next((tensor for tensor in operator.inputs if tensor is not None and tensor.bits), None)
     if narrow is not None:
         _check_narrow(operator, narrow, is_delegated=is_delegated)
+    if _is_divided(operator):
+        wanted = "must have a scale for each row but with profile 'tflite-xnnpack'"
+        require(is_delegated, f"weight {wanted}: LiteRT's reference kernels take no notice of scales by block")
     planned = planner(operator)
     if callable(planned):
         return planned
@@ -207,7 +210,13 @@ def _is_i16(operator: Operator) -> bool:
 
 def _is_hybrid(operator: Operator) -> bool:
     second = operator.inputs[1] if len(operator.inputs) > 1 else None
-    return second is not None and second.element == "i8"
+    return (second is not None and second.element == "i8") or _is_divided(operator)
+
+
+def _is_divided(operator: Operator) -> bool:
+    """Whether weights have scales by block that a planner reads."""
+    second = operator.inputs[1] if operator.kind == "FULLY_CONNECTED" and len(operator.inputs) > 1 else None
+    return second is not None and second.block_scales is not None and _is_f32(operator)
 
 
 def _is_f32(operator: Operator) -> bool:
