@@ -73,6 +73,19 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     return per_tensor(tensor, what)
 
 
+def eight_bit_ends(operator: Operator, *inputs: Tensor) -> Tensor:
+    """The output of a node, which has to be 8-bit with one scale and zero point, as `inputs` of its type have."""
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, *(eight_bit(tensor, "input") for tensor in inputs))
+    return output
+
+
+def check_parameters(output: Tensor, scale: float, zero_point: int) -> None:
+    """`output` has the only scale and zero point that a kernel writes."""
+    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+
+
 def per_tensor(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to have one scale, and a zero point of its type."""
     require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
