@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tflite
@@ -253,11 +253,7 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-class _Activated(OptionsTable, Protocol):
-    def FusedActivationFunction(self) -> int: ...  # noqa: N802
-
-
-_ACTIVATED: dict[str, type[_Activated]] = {
+_ACTIVATED: dict[str, type[OptionsTable]] = {
     "ADD": tflite.AddOptions,
     "CONCATENATION": tflite.ConcatenationOptions,
     "DIV": tflite.DivOptions,
@@ -272,7 +268,7 @@ def activation_of(operator: Operator) -> int:
     table = _ACTIVATED.get(operator.kind)
     if table is None:
         return tflite.ActivationFunctionType.NONE
-    return read_options(operator, table, lambda options: options.FusedActivationFunction())
+    return read_fields(operator, table, "FusedActivationFunction")[0]
 
 
 def check_plain(operator: Operator) -> None:
