@@ -37,7 +37,7 @@ def load(name: str, path: str) -> Runner:
 
 
 def load_plain(path: str, suffix: str) -> Runner | None:
-    """The model without graph optimizations, in f32 wherever the file has it; None if its framework has no such mode."""
+    """The model without graph optimizations, f32 wherever the file has it; None if its framework has no such mode."""
     return _onnx_runtime(path, "ORT_DISABLE_ALL") if suffix == ".onnx" else None
 
 
