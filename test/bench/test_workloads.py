@@ -12,14 +12,7 @@ import pytest
 
 import qdialect
 from qdialect.bench import float_functions, torch_program
-from qdialect.bench.drawn import (
-    LAYERS,
-    VARIATIONS,
-    ConvolutionLayer,
-    DenseLayer,
-    draw_input,
-    layer_network,
-)
+from qdialect.bench.drawn import LAYERS, VARIATIONS, ConvolutionLayer, DenseLayer, draw_input, layer_network
 from qdialect.bench.engines import ggml
 from qdialect.bench.engines.inductor import Inductor, main, make_unsigned
 from qdialect.bench.float_functions import FUNCTIONS

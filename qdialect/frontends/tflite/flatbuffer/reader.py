@@ -105,6 +105,11 @@ def read_options(operator: Operator, table_class: type[Options], read: Callable[
         return read(options)
 
 
+def read_fields(operator: Operator, table_class: type[OptionsTable], *names: str) -> tuple[Any, ...]:
+    """As `read_options`, of the fields with these names in the schema."""
+    return read_options(operator, table_class, lambda table: tuple(getattr(table, name)() for name in names))
+
+
 class _Fields:
     """Counts the fields of a table, as a builder is told them."""
 
