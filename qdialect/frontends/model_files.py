@@ -65,6 +65,11 @@ class Format:
     metadata: Callable[[Path], Mapping[str, str]] = lambda _: {}
     condition: Callable[[Path, ImportOptions], RunTimeCondition | None] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("load", "nodes", "open_shapes", "divide", "metadata", "condition"):
+            if call := getattr(self, name):
+                object.__setattr__(self, name, _naming_file(call))
+
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
         """The module of a file.
 
@@ -88,6 +93,20 @@ class Format:
     def about(self, path: Path) -> Mapping[str, str]:
         """The texts that a regular file has about itself, by names."""
         return {printable(name): text for name, text in self.metadata(path).items() if name}
+
+
+def _naming_file(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, of a path first, whose errors about the file begin with its name."""
+
+    def named(path: Path, *given: object) -> Any:
+        try:
+            return call(path, *given)
+        except ImportModelError as error:
+            if not error.message.startswith("file ") or isinstance(path, _OwnedFile):
+                raise
+            raise type(error)(f"'{path.name}': {error.message}") from error
+
+    return named
 
 
 def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
@@ -300,7 +319,8 @@ def format_of(path: Path) -> Format:
     if suffix not in FORMATS:
         *others, last = FORMATS
         kinds = f"{', '.join(others)} or {last}"
-        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
+        found = f"got '{suffix}'" if suffix else "its name has no suffix"
+        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but {found}")
     return FORMATS[suffix]
 
 

@@ -16,7 +16,7 @@
 // FORMAT: error: 'nowhere.txt' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.txt'
 // NOMODEL: error: '{{.*}}.plain.tflite': file is no .tflite model: it must have the identifier 'TFL3'
 // SHORT: error: '{{.*}}.short.tflite': file is damaged
-// OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
+// OUTPUT: error: --output must be in a folder that is there, but got '{{.*}}x.mlir'
 // USAGE: qdialect-import: error: the following arguments are required: model
 // HELP: qdialect-import model.tflite -o model.mlir
 // LIST: operators of .tflite files:
