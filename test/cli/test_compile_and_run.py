@@ -174,8 +174,10 @@ def test_what_is_given_is_read_before_anything_is_compiled(model: str, capsys: p
 def test_code_is_not_written_where_a_limit_of_files_would_end_the_process(
     model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = {resource.RLIMIT_FSIZE: (4096, 4096)}
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits.get(kind, (resource.RLIM_INFINITY,) * 2))
+    def limited(kind: int) -> tuple[int, int]:
+        return (4096, 4096) if kind == resource.RLIMIT_FSIZE else (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+    monkeypatch.setattr(resource, "getrlimit", limited)
     assert "error: files must have at least 67108864 bytes, but the limit of this process is 4096" in failed(
         capsys, model, "-o", "out.so"
     )
