@@ -39,6 +39,17 @@ Rows = Sequence[Sequence[Value]]
 
 
 @dataclass(frozen=True)
+class StoredPanels:
+    """Panels of `count` matrices, those of all matrices for each block of panels, and a bound of rows by column."""
+
+    words: BufferSlot
+    bounds: BufferSlot
+    count: int
+    steps: tuple[int, ...]
+    """Matrices from one row to the next, along each dimension of the rows."""
+
+
+@dataclass(frozen=True)
 class BlockProducts:
     """``output[row, c] = finish(sum over k of data[row, k] * weights[c, k])``; see `qnn.block_dense`."""
 
@@ -52,6 +63,8 @@ class BlockProducts:
     finish: Finish
     is_rounded: bool = False
     """Whether a product of f32 numbers is rounded before it is added."""
+    stored: StoredPanels | None = None
+    """Where words are packed when the network runs."""
     active: MapOperand | None = None
     """i32 that are 0 where a row has zeros alone: tiles of such rows have sums of zero."""
 
@@ -89,12 +102,17 @@ class BlockKernel(ABC):
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         self.kernel, self.op, self.weights = kernel, op, op.weights
         self.strategy = kernel.program.strategy
-        self._packed = kernel.data("weights", op.weights.words.view(np.uint8), is_weight=True)
-        self._words = kernel.as_numbers(self._packed, "i32", op.weights.words.size)
+        if op.stored:
+            self._packed = self._words = kernel.slot("weights", op.stored.words)
+            nbytes = op.stored.words.storage.bytes() // op.stored.count
+        else:
+            self._packed = kernel.data("weights", op.weights.words.view(np.uint8), is_weight=True)
+            self._words = kernel.as_numbers(self._packed, "i32", op.weights.words.size)
+            nbytes = op.weights.words.nbytes
         self._scales = kernel.data("scales", op.weights.scales.values, is_weight=True)
         points = op.weights.points
         self._points = kernel.data("points", points.values, is_weight=True) if isinstance(points, Numbers) else None
-        self._is_fetched = op.weights.words.nbytes > self.strategy.near_bytes
+        self._is_fetched = nbytes > self.strategy.near_bytes
         lanes = sum(block.channels for block in op.weights.panels)
         self._channels = [
             kernel.data(f"channels{i}", np.pad(values, (0, lanes - len(values))))
@@ -105,22 +123,37 @@ class BlockKernel(ABC):
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
-        moving = self.op.moving
-        steps = [Axis(size, tuple(one.strides[i] for one in moving)) for i, size in enumerate(self.op.rows)]
-        axes = collapse(steps) or [Axis(1, (0,) * len(moving))]
+        moving, stored = self.op.moving, self.op.stored
+        matrices = stored.steps if stored else (0,) * len(self.op.rows)
+        steps = [(*(one.strides[i] for one in moving), matrices[i]) for i in range(len(self.op.rows))]
+        axes = collapse([Axis(size, step) for size, step in zip(self.op.rows, steps, strict=True)])
         starts = [self.kernel.constant(operand.offset, "index") for operand in moving]
-        *outer, last = axes
+        self._matrices(axes or [Axis(1, (0,) * (len(moving) + 1))], starts, 0)
+
+    def _matrices(self, axes: Sequence[Axis], starts: Sequence[Value], matrix: Value | int) -> None:
+        """Emit the tiles of each matrix, whose number is the last stride of `axes`."""
+        if any(axis.strides[-1] for axis in axes):
+            (axis, *inner), (*steps, step) = axes, axes[0].strides
+            with self.kernel.loop(axis.size) as index:
+                moved = [self.further(start, index, own) for start, own in zip(starts, steps, strict=True)]
+                self._matrices(inner, moved, self.further(matrix, index, step))
+            return
+        *outer, last = [Axis(axis.size, axis.strides[:-1]) for axis in axes]
         for first, extent, rows in split(last.size, self.near_rows(last.size)):
             with self.kernel.loop(extent // rows) as index:
                 moved = [
                     self.further(self.further(start, first * step), index, rows * step)
                     for start, step in zip(starts, last.strides, strict=True)
                 ]
-                self._panels([*outer, Axis(rows, last.strides)], moved)
+                self._panels([*outer, Axis(rows, last.strides)], moved, matrix)
 
-    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value]) -> None:
-        words = numbers = 0
+    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value], matrix: Value | int) -> None:
+        start, count = 0, self.op.stored.count if self.op.stored else 1
         for block in self.weights.panels:
+            words, numbers = (
+                self.further(start * length, matrix, block.channels * length) if matrix else start * length
+                for length in (self.weights.depth_words, self.weights.blocks.count)
+            )
             width, vectors = block.vectors * block.lanes, self._vectors(block, axes[-1].size)
             with self.kernel.loop(block.tiles) as index, self.kernel.loop(block.vectors // vectors) as part:
                 lane = self.further(0, part, vectors * block.lanes)
@@ -132,8 +165,7 @@ class BlockKernel(ABC):
                     self.further(self.further(block.start, index, width), lane),
                 )
                 self.over(axes, starts, panel)
-            words += block.channels * self.weights.depth_words
-            numbers += block.channels * self.weights.blocks.count
+            start += count * block.channels
 
     def near_rows(self, rows: int) -> int:
         """Of a block, which stay near while all panels pass."""

@@ -24,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     columns_of,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks, PackedBlocks
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import as_folded
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -50,6 +51,8 @@ class Factors:
     weights: Callable[[Value], Operand]
     """Those of all columns, by the step's elements."""
     emit: Callable[[Body], Value]
+    are_all: bool = False
+    """Whether no other step adds to the sums, which then stay in registers."""
 
 
 class WidenedProducts(F32Products):
@@ -70,15 +73,25 @@ class WidenedProducts(F32Products):
         )
 
     def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
-        (axis, *inner), kernel = axes, self.kernel
+        axis, *inner = axes
         if inner or axis.size < self.many_rows:
             super().over(axes, starts, panel)
             return
+        self.begin(axis, panel)
+        with self._unless_zeros(axis, starts, 0, axis.size):
+            self._steps(axis, starts, panel)
+        self.end(axis, starts, panel)
+
+    def begin(self, axis: Axis, panel: Panel) -> None:
+        """Set the sums of all rows to 0."""
+        kernel = self.kernel
         with kernel.loop(axis.size) as row:
             target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
             kernel.store(kernel.fill(target, 0), where)
-        with self._unless_zeros(axis, starts, 0, axis.size):
-            self._steps(axis, starts, panel)
+
+    def end(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
+        """Write the results of all rows."""
+        kernel = self.kernel
         with kernel.loop(axis.size) as row:
             self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
 
@@ -126,8 +139,9 @@ class WidenedProducts(F32Products):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
                 data = [self.further(start, place, axis.strides[operand]) for place in places]
+                outputs = [self.further(starts[1], place, axis.strides[1]) for place in places if factors.are_all]
                 with self._unless_zeros(axis, starts, places[0], rows):
-                    self._multiply(factors, data, places)
+                    self._multiply(factors, data, places, outputs)
 
     def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
         """Write the weights of a block."""
@@ -151,11 +165,16 @@ class WidenedProducts(F32Products):
                     found = kernel.generic(Loops(COLUMNS), inputs, Operand(destination, COLUMNS), body, value)
                     kernel.store(found, where)
 
-    def _multiply(self, factors: Factors, data: Sequence[Value], places: Sequence[Value]) -> None:
-        """Add the products of a tile of rows to their sums."""
+    def _multiply(
+        self, factors: Factors, data: Sequence[Value], places: Sequence[Value], outputs: Sequence[Value]
+    ) -> None:
+        """Add the products of a tile of rows to their sums, or write these as `outputs`."""
         kernel, panel = self.kernel, factors.panel
-        targets = [kernel.write(self._sums, columns_of(panel), kernel.multiple(place, self._width)) for place in places]
-        with kernel.walk(factors.count, *(target for target, _ in targets)) as walk:
+        view, starts = columns_of(panel), [kernel.multiple(place, self._width) for place in places if not outputs]
+        targets = [kernel.write(self._sums, view, start) for start in starts]
+        targets += [kernel.write(self.buffers[1], view, kernel.sum(start, panel.channel)) for start in outputs]
+        begun = [kernel.fill(target, 0) if outputs else target for target, _ in targets]
+        with kernel.walk(factors.count, *begun) as walk:
             weights = factors.weights(walk.index)
             walk.values = [
                 self.added(
@@ -206,6 +225,17 @@ def pair_bounds(weights: PackedBlocks) -> NDArray[np.int32]:
     return np.concatenate(found).astype(np.int32)
 
 
+def stored_bound(body: Body, least: Value) -> Value:
+    """As `pair_bounds`, of the bits of the least weight less 1, perhaps twice as large."""
+    exponent = body.binary("arith.shrui", least, body.constant(_FRACTION, "i32"))
+    smallest = body.constant(_LEAST + _SIGNIFICAND + 2 * _BIAS, "i32")
+    bound = body.binary("arith.maxsi", body.subtract(smallest, exponent), body.constant(1, "i32"))
+    is_subnormal = body.compare("eq", exponent, body.constant(0, "i32"))
+    bound = body.select(is_subnormal, body.constant(2 * _BIAS + 2, "i32"), bound)
+    bits = body.binary("arith.shli", bound, body.constant(_FRACTION, "i32"))
+    return body.subtract(bits, body.constant(1, "i32"))
+
+
 class PairedProducts(WidenedProducts):
     """Products of rows whose operands go on with pairs and the bits of the least number.
 
@@ -216,14 +246,19 @@ class PairedProducts(WidenedProducts):
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         super().__init__(kernel, op)
-        self._bounds = kernel.data("bounds", pair_bounds(op.weights))
+        self._bounds = (
+            kernel.slot("bounds", op.stored.bounds) if op.stored else kernel.data("bounds", pair_bounds(op.weights))
+        )
 
     @property
     def row_bytes(self) -> int:
         return BYTES // 2 * self.weights.blocks.depth
 
-    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
-        kernel, operand = self.kernel, len(self.buffers) - 1
+    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
+        (axis, *inner), kernel, operand = axes, self.kernel, len(self.buffers) - 1
+        if inner or axis.size < self.many_rows:
+            super().over(axes, starts, panel)
+            return
         with kernel.walk(axis.size, kernel.constant(-1, "i32")) as walk:
             entry = kernel.entry(
                 self.buffers[operand], self.further(starts[operand], walk.index, axis.strides[operand])
@@ -234,11 +269,14 @@ class PairedProducts(WidenedProducts):
         with kernel.loop(kernel.select(is_small, zero, one)):
             self._paired(axis, starts, panel)
         with kernel.loop(kernel.select(is_small, one, zero)):
-            super()._steps(axis, starts, panel)
+            super().over(axes, starts, panel)
 
     def _paired(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
         kernel, size = self.kernel, _STEP // PAIR
         steps, rest = divmod(self.weights.depth_words, size)
+        are_all = self.op.finish is as_folded and self.weights.depth_words <= size
+        if not are_all:
+            self.begin(axis, panel)
         for done, count, length in ((0, steps, size), (steps, 1, rest)):
             if not count or not length:
                 continue
@@ -251,7 +289,9 @@ class PairedProducts(WidenedProducts):
                     self.fetch(panel, start)
                     return self.word(panel, start)
 
-                self.multiply(axis, starts, Factors(panel, 2, first, size, length, weights, _add_pair))
+                self.multiply(axis, starts, Factors(panel, 2, first, size, length, weights, _add_pair, are_all))
+        if not are_all:
+            self.end(axis, starts, panel)
 
 
 def _add_pair(body: Body) -> Value:

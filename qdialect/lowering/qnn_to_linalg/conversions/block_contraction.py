@@ -20,6 +20,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     BlockProducts,
     F32Products,
     IntegerProducts,
+    StoredPanels,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
@@ -29,7 +30,10 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     PackedBlocks,
     block_totals,
     pack_blocks,
+    panels_of,
 )
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices
+from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_packing, pair_word
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     MANY_ROWS,
     PAIR,
@@ -37,7 +41,9 @@ from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     PAIRED_ROWS,
     PairedProducts,
     WidenedProducts,
+    stored_bound,
 )
+from qdialect.lowering.qnn_to_linalg.conversions.maps import broadcast_strides
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
@@ -85,14 +91,11 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
 
 def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
+    if weights.form == "bf16" and multiplies_pairs(lowering, op):
+        _emit_pairs(lowering, op, weights)
+        return
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
-    if weights.form == "bf16" and multiplies_pairs(lowering, op):
-        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
-        kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
-        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
-        program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
-        return
     source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
     active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
     products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
@@ -471,25 +474,68 @@ def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int
     target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
     *outer, step = data.strides
     halves = [replace(data, strides=(*outer, 2 * step), offset=data.offset + half * step) for half in range(2)]
-    emit_map(kernel, (*rows, words), halves, target, _pair, _LANES, step=PAIR)
+    emit_map(kernel, (*rows, words), halves, target, pair_word, _LANES, step=PAIR)
     least = _by_block(program, rows, Blocks(depth, depth), "i32")
-    least = replace(least, strides=least.strides[:-1])
-    source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
-    emit_reduction(kernel, Reduction(rows, (depth,), [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
+    least, packed = (replace(one, strides=one.strides[:-1]) for one in (least, target))
+    reduced = [Reduced(packed, (1,))]
+    emit_reduction(kernel, Reduction(rows, (words,), reduced, [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
     program.call(kernel, "pairs")
-    return replace(target, strides=target.strides[:-1]), least
+    return packed, least
 
 
-def _pair(body: Body, values: Sequence[Value]) -> Value:
-    first, second = (body.cast("arith.bitcast", value, "i32") for value in values)
-    return body.binary("arith.ori", first, body.binary("arith.shrui", second, body.constant(HALF, "i32")))
+def multiplies_stored_pairs(lowering: GraphLowering, op: F32MatmulOp) -> bool:
+    """Whether so many of both operands' numbers are bf16 ones that packing both pays."""
+    (*rows, _), result = shape_of(op.data.type), shape_of(op.output.type)
+    # Parts of a kernel would pack matrices again and again.
+    pays = len(rows) > 0 and rows[-1] >= MANY_ROWS and lowering.program.whole is None
+    return pays and tuple(rows) == result[:-1] and multiplies_pairs(lowering, op) and is_exact(op.matrix, "bf16")
+
+
+def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matrices) -> None:
+    """Append the kernel calls of products of bf16 numbers with `matrices` of them, which are packed, too."""
+    program, depth, panels = lowering.program, matrices.depth, panels_of(matrices.channels, lowering.program.strategy)
+    words = emit_packing(program, replace(matrices, k_group=PAIR), panels)
+    count, lanes, pairs = matrices.count, sum(block.channels for block in panels), depth // PAIR
+    bounds = program.buffer(Storage((1, 1, 1, count * lanes), "i32", count * lanes))
+    kernel = Kernel(program)
+    for block in panels:
+        width, own = block.vectors * block.lanes, (2 - block.vectors % 2) * block.lanes
+        start, extents = count * block.start, (count, block.tiles, width // own)
+        source = MapOperand(words, (block.channels * pairs, width * pairs, own), start * pairs)
+        target = MapOperand(bounds, (block.channels, width, own), start)
+        fold, reduced = replace(_LEAST_BITS, lanes=own), [Reduced(source, (width, 1))]
+        how = fold, lambda body, least, _: stored_bound(body, least), _LANES, 1
+        emit_reduction(kernel, Reduction(extents, (pairs, own), reduced, [], target, *how))
+    program.call(kernel, "bounds")
+    leading, shape = shape_of(op.output.type)[:-2], shape_of(op.matrix.type)[:-2]
+    steps = (*broadcast_strides(shape, row_major(shape), leading), 0)
+    none = np.empty(0, np.int32)
+    one = Numbers("f32", np.ones(lanes, np.float32))
+    weights = PackedBlocks(16, Blocks(depth, depth), matrices.channels, panels, none, one, 0.0, 0, "bf16")
+    _emit_pairs(lowering, op, weights, StoredPanels(words, bounds, count, steps))
+
+
+def _emit_pairs(
+    lowering: GraphLowering, op: F32Product, weights: PackedBlocks, stored: StoredPanels | None = None
+) -> None:
+    program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
+    pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
+    kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
+    operands, finish = (source, result, pairs, least), _finish(lowering.epilogue(op))
+    PairedProducts(kernel, BlockProducts(weights, rows, operands, *finish, stored=stored)).emit()
+    program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
 
 
 def _smaller(body: Body, least: Value, values: Sequence[Value]) -> Value:
-    bits = body.cast("arith.bitcast", values[0], "i32")
-    size = body.binary("arith.andi", bits, body.constant(2**31 - 1, "i32"))
-    return body.binary("arith.minui", least, body.subtract(size, body.constant(1, "i32")))
+    """The least of both numbers of a word, too."""
+    (word,) = values
+    sizes = (
+        body.binary("arith.andi", bits, body.constant(_SIZE, "i32"))
+        for bits in (word, body.binary("arith.shli", word, body.constant(HALF, "i32")))
+    )
+    first, second = (body.subtract(size, body.constant(1, "i32")) for size in sizes)
+    return body.binary("arith.minui", least, body.binary("arith.minui", first, second))
 
 
-_LEAST_LANES = 256
+_LEAST_LANES, _SIZE = 256, 0x7FFF << HALF
 _LEAST_BITS = Fold("i32", -1, _smaller, lambda body, a, b: body.binary("arith.minui", a, b))

@@ -21,7 +21,12 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
-from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products, multiplies_pairs
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
+    emit_f32_products,
+    emit_stored_pairs,
+    multiplies_pairs,
+    multiplies_stored_pairs,
+)
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -149,6 +154,9 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
+    if multiplies_stored_pairs(lowering, op):
+        emit_stored_pairs(lowering, op, matrices_of(right))
+        return
     rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
     weights = emit_floats(lowering.program, matrices_of(right), rows, len(epilogue.channel_parameters()))
     emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
