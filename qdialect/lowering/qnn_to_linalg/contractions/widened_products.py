@@ -5,9 +5,9 @@ Pairs of bf16 numbers of rows meet those of weights as they are packed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -62,7 +62,8 @@ class WidenedProducts(F32Products):
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         super().__init__(kernel, op, SumOrder.TERMS)
-        depth, size = self.weights.blocks.depth, self.weights.blocks.size
+        depth = self.weights.blocks.depth // op.segments
+        size = min(self.weights.blocks.size, depth)
         own = size if self.weights.blocks.count > 1 else min(size, _STEP)
         self._blocks, self._in_step = Blocks(depth, own), max(1, _STEP // own)
         self._width = _VECTORS * self.strategy.lanes
@@ -78,9 +79,21 @@ class WidenedProducts(F32Products):
             super().over(axes, starts, panel)
             return
         self.begin(axis, panel)
-        with self._unless_zeros(axis, starts, 0, axis.size):
-            self._steps(axis, starts, panel)
+        with self._unless_zeros(axis, starts, 0, axis.size), self.segment(starts, panel) as (own, part):
+            self._steps(axis, own, part)
         self.end(axis, starts, panel)
+
+    @contextmanager
+    def segment(self, starts: Sequence[Value], panel: Panel) -> Generator[tuple[Sequence[Value], Panel]]:
+        """A loop around the code inside the `with`, over the segments of terms: where operands and words begin."""
+        op, words = self.op, self.weights.depth_words // self.op.segments
+        if op.segments == 1:
+            yield starts, panel
+            return
+        with self.kernel.loop(op.segments) as index:
+            pairs = zip(starts, op.segment_steps, strict=True)
+            moved = [self.further(start, index, step) for start, step in pairs]
+            yield moved, replace(panel, words=self.further(panel.words, index, words * panel.width))
 
     def begin(self, axis: Axis, panel: Panel) -> None:
         """Set the sums of all rows to 0."""
@@ -225,7 +238,7 @@ def pair_bounds(weights: PackedBlocks) -> NDArray[np.int32]:
     return np.concatenate(found).astype(np.int32)
 
 
-def stored_bound(body: Body, least: Value) -> Value:
+def stored_bound(body: Body, least: Value, _: Sequence[Value]) -> Value:
     """As `pair_bounds`, of the bits of the least weight less 1, perhaps twice as large."""
     exponent = body.binary("arith.shrui", least, body.constant(_FRACTION, "i32"))
     smallest = body.constant(_LEAST + _SIGNIFICAND + 2 * _BIAS, "i32")
@@ -259,10 +272,12 @@ class PairedProducts(WidenedProducts):
         if inner or axis.size < self.many_rows:
             super().over(axes, starts, panel)
             return
-        with kernel.walk(axis.size, kernel.constant(-1, "i32")) as walk:
-            entry = kernel.entry(
-                self.buffers[operand], self.further(starts[operand], walk.index, axis.strides[operand])
-            )
+        # All rows of an image's row have one entry, and as many segments as a window has rows.
+        count, step = axis.size, axis.strides[operand]
+        if self.op.segments > 1:
+            count, step = self.op.segments, self.op.segment_steps[operand]
+        with kernel.walk(count, kernel.constant(-1, "i32")) as walk:
+            entry = kernel.entry(self.buffers[operand], self.further(starts[operand], walk.index, step))
             walk.values = [kernel.binary("arith.minui", walk.value, entry)]
         is_small = kernel.compare("ult", walk.value, kernel.entry(self._bounds, panel.numbers))
         zero, one = (kernel.constant(number, "index") for number in (0, 1))
@@ -273,23 +288,24 @@ class PairedProducts(WidenedProducts):
 
     def _paired(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
         kernel, size = self.kernel, _STEP // PAIR
-        steps, rest = divmod(self.weights.depth_words, size)
-        are_all = self.op.finish is as_folded and self.weights.depth_words <= size
+        steps, rest = divmod(self.weights.depth_words // self.op.segments, size)
+        are_all = self.op.finish is as_folded and self.weights.depth_words <= size and self.op.segments == 1
         if not are_all:
             self.begin(axis, panel)
-        for done, count, length in ((0, steps, size), (steps, 1, rest)):
-            if not count or not length:
-                continue
-            with kernel.loop(count) as index:
-                first = self.further(done, index)
-                words = self.further(panel.words, first, size * panel.width)
+        with self.segment(starts, panel) as (own, part):
+            for done, count, length in ((0, steps, size), (steps, 1, rest)):
+                if not count or not length:
+                    continue
+                with kernel.loop(count) as index:
+                    first = self.further(done, index)
+                    words = self.further(part.words, first, size * panel.width)
 
-                def weights(index: Value, words: Value = words) -> Operand:
-                    start = self.further(words, index, panel.width)
-                    self.fetch(panel, start)
-                    return self.word(panel, start)
+                    def weights(index: Value, words: Value = words) -> Operand:
+                        start = self.further(words, index, panel.width)
+                        self.fetch(panel, start)
+                        return self.word(panel, start)
 
-                self.multiply(axis, starts, Factors(panel, 2, first, size, length, weights, _add_pair, are_all))
+                    self.multiply(axis, own, Factors(panel, 2, first, size, length, weights, _add_pair, are_all))
         if not are_all:
             self.end(axis, starts, panel)
 

@@ -24,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_flo
 from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
     emit_f32_products,
     emit_stored_pairs,
+    has_dense_windows,
     multiplies_pairs,
     multiplies_stored_pairs,
 )
@@ -165,9 +166,9 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
-    is_product = weight is not None and weight.shape[1:3] == (1, 1) and op.groups == 1
-    if weight is not None and is_product and multiplies_pairs(lowering, op) and small_form(weight) == "bf16":
-        packed = pack_floats(weight[:, 0, 0], "bf16", lowering.program.strategy)
+    is_in_pairs = multiplies_pairs(lowering, op) and has_dense_windows(lowering, op)
+    if weight is not None and is_in_pairs and small_form(weight) == "bf16":
+        packed = pack_floats(weight.reshape(len(weight), -1), "bf16", lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
     # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
