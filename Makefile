@@ -58,6 +58,8 @@ demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real netwo
 $(BENCH): pyproject.toml
 	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@CMAKE_ARGS=-DGGML_LLAMAFILE=ON $(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable '.[bench-ggml]' || echo "no C++ compiler for ggml, which is not measured" >&2
 	@touch $@
 
 bench: $(BENCH) ## Measure against other engines, write benchmarks/ (BENCH_ARGS: options of qdialect-bench)

@@ -113,11 +113,9 @@ def softmax(element: str, axis: int, arithmetic: str, scale: float) -> Attribute
 
 # Modules of many test cases compiled as one: most of the time for a small module is the same for each compilation.
 #
-# `variants_together` makes one test of a test with parameters. Its variants run one after the other, and what they
-# hand
+# `variants_together` makes one test of a test with parameters. Its variants run one after the other, and what they hand
 # to `check_compiled` is compiled when all of them have run, several modules at a time. Where one is wrong, each of
-# these
-# modules is compiled alone, so that the failure names the variants that are wrong, and says how to run one alone.
+# these modules is compiled alone, so that the failure names the variants that are wrong, and says how to run one alone.
 
 Test = Callable[..., None]
 

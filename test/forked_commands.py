@@ -31,10 +31,7 @@ from qdialect.ir._mlir import dialect_module
 
 # By the name after ``python -m``: the module with the function `main`, which takes its arguments from sys.argv.
 _NAMES = ("cache", "commands", "compile", "import_model", "opt", "run")
-_COMMANDS = {
-    **{f"qdialect.cli.{name}": f"qdialect.cli.{name}" for name in _NAMES},
-    "filecheck": "filecheck.main",
-}
+_COMMANDS = {**{f"qdialect.cli.{name}": f"qdialect.cli.{name}" for name in _NAMES}, "filecheck": "filecheck.main"}
 # What they import at the first use only, themselves and the bindings.
 _LATE = ("numpy.ma", "numpy.random")
 _DIALECTS = ("bufferization", "complex", "linalg", "tensor", "ub")

@@ -5,17 +5,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import AddArithmetic, Rounding, Table
-from qdialect.dialect import (
-    AddOp,
-    ClipOp,
-    Conv2DOp,
-    FusedConv2DOp,
-    LutOp,
-    RequantizeOp,
-    SigmoidOp,
-    UnaryOp,
-    build,
-)
+from qdialect.dialect import AddOp, ClipOp, Conv2DOp, FusedConv2DOp, LutOp, RequantizeOp, SigmoidOp, UnaryOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage

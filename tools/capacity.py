@@ -114,10 +114,7 @@ def measured(executable: qdialect.Executable, seconds: float) -> Service:
 
 def load_table(service: Service) -> str:
     """Latency by load, one request a call and batches."""
-    rows = [
-        "| load | largest batch | requests a second | p50, ms | p99, ms | p99.9, ms |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = ["| load | largest batch | requests a second | p50, ms | p99, ms | p99.9, ms |", "|---|---|---|---|---|---|"]
     whole = _WORKERS * service.rate(1)
     for share in (0.5, 0.8, 0.95, 1.2):
         for batch in _SIZES:

@@ -61,10 +61,7 @@ def main() -> int:
         Network("MobileNetV1 0.25, 224 x 224", mobilenet()),
         Network(_DENSE_NAME, qdialect.parse(dense_layers(_WIDTHS))),
     ]
-    tables = {
-        CALLERS: callers_table(networks, options.seconds),
-        BATCHES: batches_table(networks, options.seconds),
-    }
+    tables = {CALLERS: callers_table(networks, options.seconds), BATCHES: batches_table(networks, options.seconds)}
     page = PAGE.read_text()
     for name, table in tables.items():
         print(table, end="\n\n")

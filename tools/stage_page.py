@@ -24,12 +24,7 @@ def page() -> str:
 
 def _section(name: str, stage: type[Stage]) -> str:
     text, _, constraints = inspect.cleandoc(stage.__doc__ or "").partition("Constraints:")
-    parts = [
-        f"## `{name}`",
-        text.strip(),
-        f"Input: {stage.takes}. Output: {stage.leaves}.",
-        *_attributes(stage),
-    ]
+    parts = [f"## `{name}`", text.strip(), f"Input: {stage.takes}. Output: {stage.leaves}.", *_attributes(stage)]
     lines = [*_shared(stage), *constraint_lines(constraints)]
     return "\n\n".join([*parts, *(["Constraints:", "\n".join(lines)] if lines else [])]) + "\n"
 

@@ -1,12 +1,14 @@
-"""Exact 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights."""
+"""Exact 2-D convolution of quantized values: NHWC data, OHWI weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.multipliers import IntArray
 from qdialect.arithmetic.quantization import QuantizedArray
 
 
@@ -40,42 +42,45 @@ def conv2d_accumulate(
         bias: int32[O].
 
     Returns:
-        int32[N, OH, OW, O], wrapping modulo 2^32 as an int32 accumulator does.  Sums are taken in float64, which is
-        exact: a term is below 2^18, so 2^53 is out of reach.
+        int32[N, OH, OW, O], wrapping modulo 2^32 as an int32 accumulator does.
     """
     top, left, bottom, right = padding
-    out_channels, kernel_h, kernel_w, group_in = weight.shape
-    batch, height, width, _ = data.shape
-    out_h = output_size(height, kernel_h, strides[0], top + bottom, dilation[0])
-    out_w = output_size(width, kernel_w, strides[1], left + right, dilation[1])
-    zero_points = np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1, 1, 1)
-    taps = (weight.astype(np.int32) - zero_points).astype(np.float64)
-    taps = taps.reshape(groups, out_channels // groups, kernel_h, kernel_w, group_in)
     centred = np.pad(data.astype(np.int32) - input_zero_point, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    total = np.zeros((groups, batch * out_h * out_w, out_channels // groups))
-    for row, column, window in _windows(
-        centred.astype(np.float64), (kernel_h, kernel_w), strides, dilation, out_h, out_w
-    ):
-        points = window.reshape(-1, groups, group_in)
-        total += _multiply_tap(points, taps[:, :, row, column, :])
-    acc = total.transpose(1, 0, 2).reshape(batch, out_h, out_w, out_channels).astype(np.int64)
+    offsets = weight.astype(np.int32) - np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1, 1, 1)
+    acc = exact_conv2d(centred, offsets, strides, dilation, groups)
     return (acc if bias is None else acc + bias).astype(np.int32)
 
 
-def _windows(
-    padded: NDArray[np.float64],
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    dilation: tuple[int, int],
-    out_h: int,
-    out_w: int,
-) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-    """For each kernel position, the [N, OH, OW, C] elements it meets."""
-    for row in range(kernel[0]):
-        for column in range(kernel[1]):
-            y, x = row * dilation[0], column * dilation[1]
-            y_end, x_end = y + (out_h - 1) * strides[0] + 1, x + (out_w - 1) * strides[1] + 1
-            yield row, column, padded[:, y : y_end : strides[0], x : x_end : strides[1], :]
+def exact_conv2d(
+    padded: NDArray[np.integer[Any]],
+    weight: NDArray[np.integer[Any]],
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> IntArray:
+    """Sums of products, int64[N, OH, OW, O], taken in float64: exact as long as they are below 2^53."""
+    channels, *kernel, depth = weight.shape
+    batch, *extents, _ = padded.shape
+    size = [output_size(*one, 0, d) for *one, d in zip(extents, kernel, strides, dilation, strict=True)]
+    taps = weight.astype(np.float64).reshape(groups, channels // groups, *kernel, depth)
+    total = np.zeros((groups, batch * size[0] * size[1], channels // groups))
+    for (row, column), window in windows(padded.astype(np.float64), kernel, size, strides, dilation):
+        total += _multiply_tap(window.reshape(-1, groups, depth), taps[:, :, row, column, :])
+    return total.transpose(1, 0, 2).reshape(batch, *size, channels).astype(np.int64)
+
+
+def windows(
+    padded: NDArray[Any],
+    kernel: Sequence[int],
+    size: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int] = (1, 1),
+) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
+    """For each position of the kernel, the elements [N, OH, OW, C] that it meets; `size` is OH and OW."""
+    for position in np.ndindex(*kernel):
+        starts = [i * d for i, d in zip(position, dilation, strict=True)]
+        y, x = (slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, size, strides, strict=True))
+        yield position, padded[:, y, x]
 
 
 def _multiply_tap(points: NDArray[np.float64], tap: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,7 +33,6 @@ from qdialect.arithmetic.multipliers import (
 )
 from qdialect.arithmetic.quantization import (
     BinaryQuantization,
-    FloatArray,
     QuantizedArray,
     QuantParams,
     quantize_array,
@@ -53,6 +52,8 @@ from qdialect.arithmetic.softmax_tables import reciprocal
 
 _SUM_SHIFT = 20
 _SQUARE_SHIFT = 7
+_DOUBLE = Rounding.FIXED32_DOUBLE
+PairFunction = Callable[[Machine[Any], Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,6 @@ class CommonScale:
     rhs: float
     output: float
     """From the result at the common scale to the output's."""
-
-    def of_offsets(self, lhs: IntArray, rhs: IntArray, rounding: Rounding) -> tuple[IntArray, IntArray]:
-        """The operands, of which the zero points have been subtracted, at the common scale."""
-        left, right = (
-            multiply_by_quantized_multiplier(offsets << self.shift, *quantize_multiplier(multiplier), rounding)
-            for offsets, multiplier in ((lhs, self.lhs), (rhs, self.rhs))
-        )
-        return left, right
 
 
 def scale_of_sum(lhs: QuantParams, rhs: QuantParams, output: QuantParams) -> CommonScale:
@@ -86,6 +79,82 @@ def scale_of_squared_difference(lhs: QuantParams, rhs: QuantParams, output: Quan
     twice_max = 2 * max(lhs.scale, rhs.scale)
     to_output = twice_max * twice_max / ((1 << (2 * _SQUARE_SHIFT)) * output.scale)
     return CommonScale(_SQUARE_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
+
+
+# Functions that compute in integers: the reference runs them on arrays, and kernels write them as their bodies.
+
+
+@dataclass(frozen=True)
+class OffsetFunction:
+    """A function of the offsets of two operands from their zero points, whose result is the offset of the result's."""
+
+    multipliers: tuple[tuple[str, float, Rounding], ...]
+    """The name of each multiplier, its value, and how products with it are rounded."""
+    compute: Callable[[Machine[Any], Sequence[Callable[[Any], Any]], Any, Any], Any]
+    """``compute(machine, products with the multipliers, lhs, rhs)``; all are i64."""
+
+    def of(self, lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization) -> IntArray:
+        """The quantized values of the result, within its bounds."""
+        offset = self.compute(NUMPY, [_products(*each) for each in self.multipliers], *quantization.offsets(lhs, rhs))
+        return quantization.clip(offset + quantization.output.zero_point)
+
+
+def _products(_: str, multiplier: float, rounding: Rounding) -> Callable[[IntArray], IntArray]:
+    return lambda values: multiply_by_quantized_multiplier(values, *quantize_multiplier(multiplier), rounding)
+
+
+def _at_common_scale(common: CommonScale, result: Rounding, operands: Rounding, f: PairFunction) -> OffsetFunction:
+    """`f` of both operands at one scale with more bits, rescaled to the output's."""
+
+    def compute(m: Machine[V], products: Sequence[Callable[[V], V]], left: V, right: V) -> V:
+        shift = m.constant(common.shift, "i64")
+        at_scale = [
+            rescale(m.binary("arith.shli", x, shift)) for rescale, x in zip(products, (left, right), strict=False)
+        ]
+        return products[2](f(m, *at_scale))
+
+    named = ("lhs", common.lhs, operands), ("rhs", common.rhs, operands), ("result", common.output, result)
+    return OffsetFunction(named, compute)
+
+
+def shifted_sum(
+    params: tuple[QuantParams, QuantParams, QuantParams], roundings: tuple[Rounding, Rounding], sign: int
+) -> OffsetFunction:
+    """TFLite reference ADD and, with `sign` -1, SUB: both operands at one scale with 20 more bits.
+
+    `roundings` are those of operands and result.
+    """
+    operands, result = roundings
+    return _at_common_scale(scale_of_sum(*params), result, operands, total_of if sign > 0 else difference)
+
+
+def squared_difference(params: tuple[QuantParams, QuantParams, QuantParams]) -> OffsetFunction:
+    """TFLite SQUARED_DIFFERENCE: both operands at one scale with 7 more bits, then the square of what they differ by.
+
+    Every rounding is `fixed32_double`.
+    """
+
+    def square(m: Machine[V], left: V, right: V) -> V:
+        apart = m.subtract(left, right)
+        return m.multiply(apart, apart)
+
+    return _at_common_scale(scale_of_squared_difference(*params), _DOUBLE, _DOUBLE, square)
+
+
+def prelu(params: tuple[QuantParams, QuantParams, QuantParams]) -> OffsetFunction:
+    """TFLite PRELU: (l - z_l) times s_l / s_y where not negative, (l - z_l) * (r - z_r) times s_l * s_r / s_y else.
+
+    Multipliers are evaluated in float32, every rounding is `fixed32_double`.
+    """
+    data, slope, output = params
+    positive, negative = real_multiplier(data.scale, [1.0, slope.scale], output.scale, Multiplier.F32).tolist()
+
+    def compute(m: Machine[V], products: Sequence[Callable[[V], V]], left: V, right: V) -> V:
+        is_positive = m.compare("sge", left, m.constant(0, "i64"))
+        product = m.multiply(left, right)
+        return m.select(is_positive, products[0](left), products[1](product))
+
+    return OffsetFunction((("positive", positive, _DOUBLE), ("negative", negative, _DOUBLE)), compute)
 
 
 # Binary element-wise ops and concatenation: operands of different scales meet at the output's scale.
@@ -125,7 +194,7 @@ def signed_sum(
 ) -> IntArray:
     """lhs + sign * rhs at the output's parameters, not clamped, in an arithmetic that computes in integers."""
     if roundings := arithmetic.shifted_roundings:
-        return _sum_shifted(lhs, rhs, quantization, sign, *roundings)
+        return shifted_sum(quantization.params, roundings, sign).of(lhs, rhs, quantization)
     if arithmetic is AddArithmetic.FIXED_ONCE:
         return _sum_fixed(lhs, rhs, quantization, sign)
     output = quantization.output
@@ -146,27 +215,7 @@ def rescale(
     return requantize(offsets, params, output.zero_point, *quantized_range(np.int32), rounding)
 
 
-def _sum_shifted(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    sign: int,
-    operand_rounding: Rounding,
-    sum_rounding: Rounding,
-) -> IntArray:
-    """TFLite reference ADD and SUB: both operands at one scale with 20 more bits, then their sum rescaled."""
-    scale = scale_of_sum(*quantization.params)
-    left, right = scale.of_offsets(*quantization.offsets(lhs, rhs), operand_rounding)
-    total = multiply_by_quantized_multiplier(left + sign * right, *quantize_multiplier(scale.output), sum_rounding)
-    return total + quantization.output.zero_point
-
-
-def _sum_fixed(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    sign: int,
-) -> IntArray:
+def _sum_fixed(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization, sign: int) -> IntArray:
     """floor(((l - z_l) * f_l + sign * (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
     factors = sum_factors(*(own.scale for own in quantization.params))
     left, right = quantization.offsets(lhs, rhs)
@@ -240,16 +289,11 @@ def with_slope(m: Machine[V], data: V, slope: V) -> V:
     return m.select(m.compare("ogt", data, m.constant(0, "f32")), data, product)
 
 
-F32Function = Callable[[Machine[Any], FloatArray, FloatArray], FloatArray]
-
-_DOUBLE = Rounding.FIXED32_DOUBLE
-
-
 def f32_pair(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
     quantization: BinaryQuantization,
-    f: F32Function,
+    f: PairFunction,
     scaling: Scaling = Scaling.DIVIDE,
 ) -> IntArray:
     """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to the bounds, every operation in float32.
@@ -283,12 +327,7 @@ def sub(
     return quantization.clip(signed_sum(lhs, rhs, quantization, -1, *how))
 
 
-def extreme(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    is_max: bool,
-) -> IntArray:
+def extreme(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization, is_max: bool) -> IntArray:
     """The larger or the smaller f32 value, clamped to its bounds; integers are compared where parameters are equal."""
     if len(set(quantization.params)) == 1:
         function = np.maximum if is_max else np.minimum
@@ -296,51 +335,7 @@ def extreme(
     return f32_pair(lhs, rhs, quantization, larger if is_max else smaller)
 
 
-def squared_difference(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-) -> IntArray:
-    """TFLite SQUARED_DIFFERENCE: both operands at one scale with 7 more bits, then the square of what they differ by.
-
-    Every rounding is `fixed32_double`.
-    """
-    scale = scale_of_squared_difference(*quantization.params)
-    left, right = scale.of_offsets(*quantization.offsets(lhs, rhs), _DOUBLE)
-    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(scale.output), _DOUBLE)
-    return quantization.clip(square + quantization.output.zero_point)
-
-
-def prelu_fixed(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-) -> IntArray:
-    """TFLite PRELU: (l - z_l) times s_l / s_y where not negative, (l - z_l) * (r - z_r) times s_l * s_r / s_y else.
-
-    Multipliers are evaluated in float32, every rounding is `fixed32_double`.
-    """
-    offsets, slopes = quantization.offsets(lhs, rhs)
-    products, output = offsets * slopes, quantization.output
-    values = [
-        multiply_by_quantized_multiplier(
-            factors, *quantize_multiplier(prelu_multiplier(slope, quantization.lhs, output)), _DOUBLE
-        )
-        for factors, slope in ((offsets, 1.0), (products, quantization.rhs.scale))
-    ]
-    return quantization.clip(np.where(offsets >= 0, *values) + output.zero_point)
-
-
-def prelu_multiplier(slope_scale: float, data: QuantParams, output: QuantParams) -> float:
-    """s_l * slope_scale / s_y as TFLite's PRELU evaluates it."""
-    return float(real_multiplier(data.scale, [slope_scale], output.scale, Multiplier.F32)[0])
-
-
-def div_fixed(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-) -> IntArray:
+def div_fixed(lhs: QuantizedArray, rhs: QuantizedArray, quantization: BinaryQuantization) -> IntArray:
     """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
 
     The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float32.  A divisor of zero

@@ -13,8 +13,7 @@ from qdialect.arithmetic.choices import FloatRounding, NanPolicy, Scaling
 
 # A scale as the arithmetic sees it: what f32 values are divided by or multiplied with, and when two are one.
 #
-# A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last
-# bit
+# A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit
 # of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
 
 FloatArray = NDArray[np.floating[Any]]
@@ -179,20 +178,16 @@ class BinaryQuantization:
 #
 # (Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
 # advance", 2004).  Let u be the last place of a / b, which is below 2^24 u.  w is at most 2^-23 / b, and w and p are
-# each
-# rounded by at most a fraction 2^-24: the sum before it is rounded is within 2^-22 u of a / b, or hardly more.  That
-# is
-# wrong only where a midpoint of two numbers lies in between.  Let a = A 2^i with A < 2^24, and b = B 2^k with an odd
-# B,
-# which is 3 at least.  In units of u, a / b is A 2^s / B with s >= 0, and a midpoint n + 1/2:
+# each rounded by at most a fraction 2^-24: the sum before it is rounded is within 2^-22 u of a / b, or hardly more.
+# That is wrong only where a midpoint of two numbers lies in between.  Let a = A 2^i with A < 2^24, and b = B 2^k with
+# an odd B, which is 3 at least.  In units of u, a / b is A 2^s / B with s >= 0, and a midpoint n + 1/2:
 #
 #     a / b - (n + 1/2) = (2^(s + 1) A - (2 n + 1) B) / 2B
 #
 # has an odd numerator, so no midpoint is nearer than u / 2B, which is more than 2^-20 u for B < 2^19.
 #
-# Signs of zeros, infinities and NaNs are those of the division, as z and w are positive.  What overflows does so
-# behind a
-# midpoint.  Where p is subnormal, it is rounded by up to 2^-150 more: below 2^-26 u for b <= 2^20 and |a| >= `LEAST`.
+# Signs of zeros, infinities and NaNs are those of the division, as z and w are positive.  What overflows does so behind
+# a midpoint.  Where p is subnormal, it is rounded by up to 2^-150 more: below 2^-26 u for b <= 2^20 and |a| >= `LEAST`.
 
 LEAST_DIVIDEND = 2.0**-80
 """Of the magnitude of numbers that are divided so, except zeros."""

@@ -123,8 +123,7 @@ def _xnnpack_taps(found: Array, extent: int) -> Taps:
 # Weights of resized rows by cubic convolution and by triangles, as matrices: a result is a row of weights times a row.
 #
 # Formulas: R. Keys, Cubic Convolution Interpolation for Digital Image Processing; where a row shrinks and `antialias`
-# is
-# set, ONNX's Resize stretches the filter by the scale and divides by the sum of the weights.
+# is set, ONNX's Resize stretches the filter by the scale and divides by the sum of the weights.
 
 F64Array = NDArray[np.float64]
 Filter = Callable[[F64Array], F64Array]

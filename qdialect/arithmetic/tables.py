@@ -47,11 +47,7 @@ def table_values(dtype: DTypeLike) -> NDArray[np.int64]:
 
 
 def build_table(
-    function: ElementFunction,
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-    entries: Entries,
-    nan: NanPolicy,
+    function: ElementFunction, source: QuantizedDtype, result: QuantizedDtype, entries: Entries, nan: NanPolicy
 ) -> Table:
     """table[bits(i)] = bits(quantize(function(s_x * (i - z_x)))) for every value i of the type of `source`.
 
@@ -122,10 +118,7 @@ def hard_swish_bound(input_scale: float) -> float:
     return float(np.float32(1 / 128) * np.float32(input_scale))
 
 
-def tflite_hard_swish_table(
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-) -> Table:
+def tflite_hard_swish_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns, at most 2 from the real function.
 
     x * relu6(x + 3) / 6 = x * (clamp(x / 3, -1, 1) + 1) / 2.  The input offset times 128 fills 16 bits; one copy is
@@ -153,10 +146,7 @@ def tflite_hard_swish_table(
 
 
 def tflite_leaky_relu_table(
-    alpha: float,
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-    rounding: Rounding = Rounding.FIXED32_DOUBLE,
+    alpha: float, source: QuantizedDtype, result: QuantizedDtype, rounding: Rounding = Rounding.FIXED32_DOUBLE
 ) -> Table:
     """TFLite LEAKY_RELU: one fixed-point multiply per element, uint8[256] bit patterns.
 
@@ -178,10 +168,7 @@ def tflite_leaky_relu_table(
 
 
 def tvm_leaky_relu_table(
-    alpha: float,
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-    rounding: Rounding = Rounding.FIXED64_UP,
+    alpha: float, source: QuantizedDtype, result: QuantizedDtype, rounding: Rounding = Rounding.FIXED64_UP
 ) -> Table:
     """TVM qnn.leaky_relu: requantize first, then scale the quantized value, uint8[256] bit patterns.
 

@@ -29,10 +29,7 @@ from qdialect.arithmetic.tables import QuantizedDtype, Table, build_table, encod
 _ROOT_PLACES = 20
 
 
-def tflite_abs_table(
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-) -> Table:
+def tflite_abs_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
     magnitudes = np.abs(source.offsets())
     if not same_scale(source.scale, result.scale):
@@ -42,10 +39,7 @@ def tflite_abs_table(
     return _encoded(magnitudes + result.zero_point, result.dtype)
 
 
-def tflite_sqrt_table(
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-) -> Table:
+def tflite_sqrt_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite SQRT: the float32 root divided by the output scale and truncated.
 
     The kernel fails for a negative number; here its root is zero.
@@ -54,10 +48,7 @@ def tflite_sqrt_table(
     return _encoded(np.trunc(np.sqrt(f32_values) / np.float32(result.scale)) + result.zero_point, result.dtype)
 
 
-def tflite_rsqrt_table(
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-) -> Table:
+def tflite_rsqrt_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite RSQRT: the fixed-point inverse root of x - z_x times 1 / (sqrt(s_x) * s_y), both rounded twice.
 
     Zero gives the largest quantized value.  The kernel fails for a negative number, which is taken for zero here.
@@ -77,11 +68,7 @@ def tflite_negate_table(dtype: DTypeLike) -> Table:
     return encode_table(-table_values(dtype), dtype)
 
 
-def tflite_gelu_table(
-    is_approximate: bool,
-    source: QuantizedDtype,
-    result: QuantizedDtype,
-) -> Table:
+def tflite_gelu_table(is_approximate: bool, source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite GELU: x / 2 * erfc(-x / sqrt 2) in float32, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     function = activations.tflite_gelu_tanh if is_approximate else _gelu
     return build_table(function, source, result, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)

@@ -20,12 +20,7 @@ _SAMPLES = 7
 # A sample reads so much, however small the block.
 _SAMPLE_BYTES = 1 << 28
 
-LEVELS: Mapping[str, int] = {
-    "L1": 16 << 10,
-    "L2": 512 << 10,
-    "L3": 8 << 20,
-    "DRAM": 256 << 20,
-}
+LEVELS: Mapping[str, int] = {"L1": 16 << 10, "L2": 512 << 10, "L3": 8 << 20, "DRAM": 256 << 20}
 """Bytes of the block that is read again and again, for each level it fits in and no smaller one."""
 
 

@@ -72,13 +72,7 @@ def _normalized(x: F64, scale: F64, bias: F64) -> F64:
 
 
 FUNCTIONS: Mapping[str, FloatFunction] = {
-    "F1": FloatFunction(
-        "Gelu",
-        _gelu,
-        {},
-        builtin=tflite.BuiltinOperator.GELU,
-        options=options("GeluOptions"),
-    ),
+    "F1": FloatFunction("Gelu", _gelu, {}, builtin=tflite.BuiltinOperator.GELU, options=options("GeluOptions")),
     "F2": FloatFunction("Erf", _erf, {}),
     "F3": FloatFunction("Exp", np.exp, {}, builtin=tflite.BuiltinOperator.EXP),
     "F4": FloatFunction("Tanh", np.tanh, {}, builtin=tflite.BuiltinOperator.TANH),

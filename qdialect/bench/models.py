@@ -67,9 +67,7 @@ _TFLITE = (
     Model(
         "tf2_mobilenet_v2_1.0_224_ptq.tflite",
         _at(
-            "google-coral/test_data",
-            "104342d2d3480b3e66203073dac24f4e2dbb4c41",
-            "tf2_mobilenet_v2_1.0_224_ptq.tflite",
+            "google-coral/test_data", "104342d2d3480b3e66203073dac24f4e2dbb4c41", "tf2_mobilenet_v2_1.0_224_ptq.tflite"
         ),
         4070174,
         "5d3137241276e79c86d14a74fe43581398ae0e815191d3dba45495b810840e8c",
@@ -132,11 +130,7 @@ _TFLITE = (
     ),
     Model(
         "dcgan_generator_int8.tflite",
-        _at(
-            "gicLAB/SECDA-TFLite",
-            "9d42878b77be51d61f1f2eaf340199cd44cf100a",
-            "data/models/dcgan_gen.tflite",
-        ),
+        _at("gicLAB/SECDA-TFLite", "9d42878b77be51d61f1f2eaf340199cd44cf100a", "data/models/dcgan_gen.tflite"),
         2342760,
         "88d94931b07e1f85ef436ec4e0806040b7896b49e2f0f497ad058f8fd6c0004c",
         "Apache-2.0",

@@ -23,11 +23,7 @@ from qdialect.targets.cpus import may_use_tiles
 
 _CODE = ("torch_mlir", "numpy")
 """Packages that every result depends on."""
-_FRONT_ENDS = {
-    ".tflite": ("tflite", "flatbuffers"),
-    ".onnx": ("onnx",),
-    ".pt2": ("torch", "torchao"),
-}
+_FRONT_ENDS = {".tflite": ("tflite", "flatbuffers"), ".onnx": ("onnx",), ".pt2": ("torch", "torchao")}
 """Packages that read a kind of model file."""
 _LIBRARY = (".so", "__init__.py")
 _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags")

@@ -180,9 +180,7 @@ def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
 
 
 def _compiler_of_batches(
-    path: Path,
-    any_size: Callable[[BatchNetwork], Executable],
-    one_size: Callable[[ImportOptions], Executable] | None,
+    path: Path, any_size: Callable[[BatchNetwork], Executable], one_size: Callable[[ImportOptions], Executable] | None
 ) -> Callable[[ImportOptions], Executable]:
     """Compiles a model for any batch; without `one_size` it must be one network for all of them."""
     with LATE_IMPORTS:

@@ -62,8 +62,7 @@ def load_onnx_runtime(
     """A model as a function of its inputs, by name; arrays are read and given where they lie.
 
     A model that only its optimizer fails on runs as it is written.  Raises `ImportModelError` for one that ONNX Runtime
-    does not take. The function raises `InputError` where it
-    fails.
+    does not take. The function raises `InputError` where it fails.
     """
     try:
         session = _session(content, threads, is_optimized=True)

@@ -16,7 +16,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.reference import movement
+from qdialect.reference.evaluators import EVALUATORS
 
 _TRUNCATE = "arith.truncf"
 
@@ -131,15 +131,7 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
 
     def check(self, op: _Movement) -> NDArray[Any] | None:
         value = constant_value(op.input)
-        if value is None:
-            return None
-        if isinstance(op, TransposeOp):
-            return movement.transpose(value, op.permutation)
-        if isinstance(op, SliceOp):
-            return movement.slice_of(value, op.begin, op.size, op.strides)
-        if isinstance(op, GatherOp):
-            return movement.gather(value, op.axis, op.indices)
-        return movement.reshape(value, op.shape)
+        return None if value is None else EVALUATORS[op.operation.name](op, [value])
 
     def rewrite(self, op: _Movement, match: NDArray[Any], rewriter: Rewriter) -> None:
         with rewriter.before(op):

@@ -141,10 +141,4 @@ class DropUnitExtentsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-drop-unit-extents"
     dependent_dialects = ("arith",)
-    rewrites = (
-        FoldConstantMovement,
-        RemoveIdentity,
-        MergeReshapes,
-        DropTrailingUnits,
-        DropUnitReductions,
-    )
+    rewrites = (FoldConstantMovement, RemoveIdentity, MergeReshapes, DropTrailingUnits, DropUnitReductions)

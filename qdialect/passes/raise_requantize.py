@@ -1,9 +1,8 @@
 """`qnn-raise-requantize`: a requantization that was written out in upstream ops becomes `qnn.requantize` again.
 
 What the ops are does not matter: multiply, add, floor and clamp in float32, a 64-bit product with a shift, saturating
-doubling and two roundings.  The graph is a step function of the accumulator, and its thresholds are found in the
-graph itself, for every accumulator that the weights allow.  It becomes a requantization where one has the same
-thresholds.
+doubling and two roundings.  The graph is a step function of the accumulator, and its thresholds are found in the graph
+itself, for every accumulator that the weights allow.  It becomes a requantization where one has the same thresholds.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from qdialect.arithmetic.block_weights import (
     quantized_product,
 )
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.arithmetic.convolution import conv2d_accumulate, exact_conv2d
 from qdialect.arithmetic.requantization import i16_requantize
 from qdialect.dialect import (
     CONTRACTION_CLASSES,
@@ -41,31 +41,12 @@ from qdialect.dialect import (
     I16RequantizeOp,
     MatMulOp,
 )
-from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.dialect.type_constraints import dtype_of
 from qdialect.reference import stages
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
 # Exact products of matrices of 8-bit quantized values into int32 accumulators.
-
-
-def dense_accumulate(
-    data: NDArray[np.integer[Any]],
-    weight: NDArray[np.integer[Any]],
-    input_zero_point: int,
-    weight_zero_points: Sequence[int],
-    bias: NDArray[np.int32] | None = None,
-) -> NDArray[np.int32]:
-    """acc[..., o] = bias[o] + sum over k of (data[..., k] - z_x) * (weight[o, k] - z_w[o]).
-
-    `data` is [..., K], `weight` [O, K], `weight_zero_points` has one or O entries, `bias` is int32[O]; the result is
-    int32[..., O], wrapping modulo 2^32.  Sums are exact in float64.
-    """
-    points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
-    zero_points = np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1)
-    matrix = (weight.astype(np.int32) - zero_points).astype(np.float64)
-    acc = (points @ matrix.T).astype(np.int64)
-    return (acc if bias is None else acc + bias).astype(np.int32)
 
 
 def matmul_accumulate(
@@ -77,8 +58,9 @@ def matmul_accumulate(
 ) -> NDArray[np.int32]:
     """acc[..., m, n] = bias[n] + sum over k of (data[..., m, k] - z_x) * (weight[..., k, n] - z_w[n]).
 
-    `data` is [..., M, K], `weight` [..., K, N], their leading dimensions broadcast; `weight_zero_points` has one or N
-    entries, `bias` is int32[N]; the result wraps modulo 2^32.  Sums are exact in float64.
+    `data` is [..., M, K], `weight` [..., K, N], their leading dimensions broadcast, or of a dense layer [K, N];
+    `weight_zero_points` has one or N entries, `bias` is int32[N]; the result wraps modulo 2^32.  Sums are exact in
+    float64.
     """
     points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
     matrix = (weight.astype(np.int32) - np.asarray(weight_zero_points, dtype=np.int32)).astype(np.float64)
@@ -157,7 +139,7 @@ def accumulators(op: AnyContraction | AnyFused, data: Array, weight: Array, bias
     if isinstance(op, MatMulOp | FusedMatMulOp):
         return matmul_accumulate(data, weight, *zero_points, bias)
     if not isinstance(op, Conv2DOp | FusedConv2DOp | ConvTranspose2DOp | FusedConvTranspose2DOp):
-        return dense_accumulate(data, weight, *zero_points, bias)
+        return matmul_accumulate(data, weight.T, *zero_points, bias)
     strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
     padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
     if isinstance(op, Conv2DOp | FusedConv2DOp):
@@ -192,7 +174,7 @@ def _dynamic_dense(op: DynamicDenseOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
     rows = data.shape[:-1]
     points = np.broadcast_to(zero_point.reshape(-1) if zero_point.size == 1 else zero_point, (*rows, 1))
-    acc = dense_accumulate(data.astype(np.int32) - points, weight, 0, op.weight_zero_points)
+    acc = matmul_accumulate(data.astype(np.int32) - points, weight.T, 0, op.weight_zero_points)
     return _f32_values(op, acc, operands)
 
 
@@ -223,19 +205,8 @@ def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arra
 def _i16_conv2d(op: I16Conv2DOp, operands: Arrays) -> Array:
     data, weight, *bias = operands
     top, left, bottom, right = op.padding
-    data = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    batch, height, width, channels = shape_of(op.output.type)
-    _, rows, columns, depth = weight.shape
-    groups, strides, dilation = op.groups, op.strides, op.dilation
-    total = np.zeros((groups, batch * height * width, channels // groups), dtype=np.int64)
-    taps = weight.reshape(groups, channels // groups, rows, columns, depth).astype(np.int64)
-    for i, j in np.ndindex(rows, columns):
-        y, x = i * dilation[0], j * dilation[1]
-        window = data[:, y : y + (height - 1) * strides[0] + 1 : strides[0]]
-        window = window[:, :, x : x + (width - 1) * strides[1] + 1 : strides[1]].astype(np.int64)
-        by_group = window.reshape(-1, groups, depth).transpose(1, 0, 2)
-        total += by_group @ taps[:, :, i, j].transpose(0, 2, 1)
-    return _i16_biased(total.transpose(1, 0, 2).reshape(batch, height, width, channels), bias)
+    padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    return _i16_biased(exact_conv2d(padded, weight, op.strides, op.dilation, op.groups), bias)
 
 
 @evaluates(I16DenseOp)

@@ -6,16 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    IntArray,
-    Multiplier,
-    QuantizedArray,
-    QuantParams,
-    Rounding,
-    real_multiplier,
-    requantize,
-    requantize_parameters,
-)
+from qdialect.arithmetic import IntArray, QuantizedArray
+from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import inverse_roots, scaled_by_root
 from qdialect.arithmetic.float32.machine import row_sum
 from qdialect.arithmetic.machine import NUMPY, multiply_add
@@ -53,11 +45,10 @@ from qdialect.dialect import (
     L2NormalizeOp,
     ReduceMaxOp,
     ReduceMinOp,
-    SumOp,
     TopKOp,
 )
 from qdialect.dialect.recurrent_ops import LstmOp
-from qdialect.dialect.type_constraints import range_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 
@@ -137,16 +128,13 @@ def _conv2d(op: F32Conv2DOp, operands: Arrays) -> Array:
     data, weight = operands
     batch, height, width, channels = shape_of(op.output.type)
     _, rows, columns, depth = weight.shape
-    groups, strides, dilation = op.groups, op.strides, op.dilation
+    groups, add_product = op.groups, _step(op)
     total = np.zeros((batch, height, width, groups, channels // groups), dtype=np.float32)
-    add_product = _step(op)
     taps = weight.reshape(groups, channels // groups, rows, columns, depth)
     with np.errstate(all="ignore"):
-        for i, j, c in np.ndindex(rows, columns, depth):
-            y, x = i * dilation[0], j * dilation[1]
-            window = data[:, y : y + (height - 1) * strides[0] + 1 : strides[0], :, c::depth]
-            window = window[:, :, x : x + (width - 1) * strides[1] + 1 : strides[1]]
-            total = add_product(window[..., np.newaxis], taps[:, :, i, j, c], total)
+        for (i, j), window in windows(data, (rows, columns), (height, width), op.strides, op.dilation):
+            for c in range(depth):
+                total = add_product(window[..., c::depth, np.newaxis], taps[:, :, i, j, c], total)
     return total.reshape(batch, height, width, channels)
 
 
@@ -168,26 +156,6 @@ def arg_min(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> I
     return arg_max(-values.astype(np.int64), axis, keep_dims, last)
 
 
-def sum_over(
-    values: QuantizedArray,
-    axes: Sequence[int],
-    keep_dims: bool,
-    source: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
-    rounding: Rounding,
-    multiplier: Multiplier,
-) -> IntArray:
-    """requantize(sum of (x - z_x) over `axes`) with M = s_x / s_y, clamped to [lo, hi], int64.
-
-    With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned quantized values.
-    """
-    total = (values.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
-    params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
-    return requantize(total, params, output.zero_point, lo, hi, rounding)
-
-
 def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
@@ -205,16 +173,6 @@ def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
 
 evaluates(ArgMaxOp)(lambda op, x: arg_max(x[0], op.axis, op.keep_dims, op.last))
 evaluates(ArgMinOp)(lambda op, x: arg_min(x[0], op.axis, op.keep_dims, op.last))
-
-
-@evaluates(SumOp)
-def _sum(op: SumOp, operands: Arrays) -> Array:
-    source = QuantParams(op.input_scale, op.input_zero_point)
-    output = QuantParams(op.output_scale, op.output_zero_point)
-    bounds = range_of(op.output.type)
-    return sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
-
-
 evaluates(ReduceMaxOp, IntMaxOp)(lambda op, x: x[0].max(axis=op.axes, keepdims=op.keep_dims))
 evaluates(ReduceMinOp, IntMinOp)(lambda op, x: x[0].min(axis=op.axes, keepdims=op.keep_dims))
 evaluates(L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_point))

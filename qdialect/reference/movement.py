@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import QuantizedArray
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction
 from qdialect.arithmetic.resize import Taps
 from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
-
-# Ops that move quantized values without looking at them; the dtype stays.
-
-
-def pad(data: QuantizedArray, before: Sequence[int], after: Sequence[int], value: int) -> QuantizedArray:
-    """`data` with `before[i]` and `after[i]` elements of the quantized value `value` around axis i."""
-    # NumPy pads no scalar.
-    return np.pad(data, list(zip(before, after, strict=True)), constant_values=value) if data.ndim else data
-
-
-def reshape(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
-    """`data` in row-major order with another shape of the same number of elements."""
-    return data.reshape(tuple(shape))
-
-
-def slice_of(data: QuantizedArray, begin: Sequence[int], size: Sequence[int], strides: Sequence[int]) -> QuantizedArray:
-    """Elements begin[i] + k * strides[i], k < size[i], along axis i."""
-    dimensions = zip(begin, size, strides, strict=True)
-    return data[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in dimensions)].copy()
-
-
-def gather(data: QuantizedArray, axis: int, indices: Sequence[int]) -> QuantizedArray:
-    """Element i along `axis` is element indices[i] of `data`."""
-    return np.take(data, np.array(indices, dtype=np.int64), axis=axis)
-
-
-def transpose(data: QuantizedArray, permutation: Sequence[int]) -> QuantizedArray:
-    """Axis i of the result is axis permutation[i] of `data`, stored contiguously."""
-    return data.transpose(tuple(permutation)).copy()
-
-
-def broadcast(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
-    """`data` repeated up to `shape` by NumPy's rules."""
-    return np.broadcast_to(data, tuple(shape))
-
 
 # Evaluators of gathers and scatters by indices that are known at run time alone.
 
@@ -93,10 +57,9 @@ def resize_nearest(data: Image, rows: Image, columns: Image) -> Image:
 def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Image:
     """An image [N, H, W, C] interpolated from `rows` and `columns`.
 
-    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``;
-    ``tflite_float``: terms ``(v * row) * column``, columns outermost,
-    quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, quantized
-    values ``trunc(sum)``.
+    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``; ``tflite_float``:
+    terms ``(v * row) * column``, columns outermost, quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms
+    ``(column * row) * v``, rows outermost, quantized values ``trunc(sum)``.
     """
     vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
     horizontal = ((columns.low, columns.low_weight), (columns.high, columns.high_weight))

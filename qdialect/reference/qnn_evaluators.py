@@ -27,7 +27,7 @@ from qdialect.arithmetic import (
     softmax_tables,
 )
 from qdialect.arithmetic.choices import SoftmaxArithmetic
-from qdialect.arithmetic.convolution import output_size
+from qdialect.arithmetic.convolution import output_size, windows
 from qdialect.arithmetic.fixed_point_functions import (
     fixed_point_table,
     inverse_roots,
@@ -67,6 +67,7 @@ from qdialect.dialect import (
     SoftmaxOp,
     SquaredDifferenceOp,
     SubOp,
+    SumOp,
     TransposeOp,
     UnaryOp,
 )
@@ -75,7 +76,6 @@ from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.reference import movement
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 # Pooling windows and means over quantized values, NHWC.
@@ -100,11 +100,10 @@ def avg_pool2d(
     Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
     bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
 
-    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their
-    zero point, by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and
-    q = floor((2^30 + 1) * 2^k / n).  As 2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is
-    t / n * (1 + d) with 0 < d <= 2^-30.  That moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing
-    else: other sums are 1 / 2n from a tie.
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point,
+    by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
+    2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
+    moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
     """
     center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
     fill = zero_point if count_include_pad else 0
@@ -118,12 +117,7 @@ def avg_pool2d(
 
 
 def max_pool2d(
-    data: QuantizedArray,
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    padding: _Padding,
-    lo: int,
-    hi: int,
+    data: QuantizedArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, lo: int, hi: int
 ) -> IntArray:
     """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
     smallest = int(np.iinfo(np.int64).min)
@@ -135,42 +129,34 @@ def _windows(
 ) -> IntArray:
     """[KH * KW, N, OH, OW, C]: for each kernel position, the elements it meets."""
     top, left, bottom, right = padding
-    out_h = output_size(data.shape[1], kernel[0], strides[0], top + bottom, 1)
-    out_w = output_size(data.shape[2], kernel[1], strides[1], left + right, 1)
+    extents = (data.shape[1], data.shape[2]), (top + bottom, left + right)
+    size = [output_size(extent, k, s, pads, 1) for extent, pads, k, s in zip(*extents, kernel, strides, strict=True)]
     padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
-    rows, columns = (out_h - 1) * strides[0] + 1, (out_w - 1) * strides[1] + 1
-    return np.stack(
-        [
-            padded[:, y : y + rows : strides[0], x : x + columns : strides[1]]
-            for y in range(kernel[0])
-            for x in range(kernel[1])
-        ]
-    )
+    return np.stack([window for _, window in windows(padded, kernel, size, strides)])
 
 
-def mean(
+def over_axes(
     data: QuantizedArray,
     axes: Sequence[int],
     keep_dims: bool,
-    input_scale: float,
-    input_zero_point: int,
-    output_scale: float,
-    output_zero_point: int,
-    lo: int,
-    hi: int,
+    source: QuantParams,
+    output: QuantParams,
+    bounds: tuple[int, int],
     rounding: Rounding,
     multiplier: Multiplier,
+    *,
+    is_mean: bool = True,
 ) -> IntArray:
-    """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
+    """Mean or sum over `axes`, rescaled and clamped to `bounds`, int64.
 
-    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), see `mean_parameters`, plus z_y.  With
-    `fixed32_double` and `f64` this is TFLite's reference MEAN.
+    The sum of (x - z_x) times s_x / s_y, or with n elements per mean times s_x / (n * s_y), see `mean_parameters`, plus
+    z_y.  With `fixed32_double` and `f64` this is TFLite's reference MEAN, and SUM of unsigned quantized values.
     """
-    axis = tuple(axes)
-    total = (data.astype(np.int64) - input_zero_point).sum(axis=axis, keepdims=keep_dims)
-    count = math.prod(data.shape[a] for a in axis)
-    f32 = real_multiplier(input_scale, [1.0], output_scale, multiplier)
-    return requantize(total, mean_parameters(rounding, f32, count), output_zero_point, lo, hi, rounding)
+    total = (data.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
+    real = real_multiplier(source.scale, [1.0], output.scale, multiplier)
+    count = math.prod(data.shape[axis] for axis in axes)
+    params = mean_parameters(rounding, real, count) if is_mean else requantize_parameters(rounding, real)
+    return requantize(total, params, output.zero_point, *bounds, rounding)
 
 
 # Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32.
@@ -297,11 +283,11 @@ def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, 
     return (op.kernel[0], op.kernel[1]), (op.strides[0], op.strides[1]), (top, left, bottom, right)
 
 
-@evaluates(MeanOp)
-def _mean(op: MeanOp, operands: Arrays) -> Array:
-    source, output = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
-    bounds = range_of(op.output.type)
-    return mean(operands[0], op.axes, op.keep_dims, *source, *output, *bounds, op.rounding, op.multiplier)
+@evaluates(MeanOp, SumOp)
+def _over_axes(op: MeanOp | SumOp, operands: Arrays) -> Array:
+    params = QuantParams(op.input_scale, op.input_zero_point), QuantParams(op.output_scale, op.output_zero_point)
+    how = range_of(op.output.type), op.rounding, op.multiplier
+    return over_axes(operands[0], op.axes, op.keep_dims, *params, *how, is_mean=isinstance(op, MeanOp))
 
 
 @evaluates(SoftmaxOp)
@@ -315,12 +301,20 @@ def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     return softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
 
 
-evaluates(PadOp)(lambda op, x: movement.pad(x[0], op.low, op.high, op.value))
-evaluates(ReshapeOp)(lambda op, x: movement.reshape(x[0], op.shape))
-evaluates(SliceOp)(lambda op, x: movement.slice_of(x[0], op.begin, op.size, op.strides))
-evaluates(GatherOp)(lambda op, x: movement.gather(x[0], op.axis, op.indices))
-evaluates(BroadcastOp)(lambda op, x: movement.broadcast(x[0], op.shape))
-evaluates(TransposeOp)(lambda op, x: movement.transpose(x[0], op.permutation))
+# NumPy pads no scalar.
+evaluates(PadOp)(
+    lambda op, x: np.pad(x[0], np.array([op.low, op.high]).T, constant_values=op.value) if x[0].ndim else x[0]
+)
+evaluates(ReshapeOp)(lambda op, x: x[0].reshape(op.shape))
+evaluates(GatherOp)(lambda op, x: np.take(x[0], op.indices, axis=op.axis))
+evaluates(BroadcastOp)(lambda op, x: np.broadcast_to(x[0], op.shape))
+evaluates(TransposeOp)(lambda op, x: x[0].transpose(op.permutation).copy())
+
+
+@evaluates(SliceOp)
+def _slice(op: SliceOp, operands: Arrays) -> Array:
+    dimensions = zip(op.begin, op.size, op.strides, strict=True)
+    return operands[0][tuple(slice(start, start + (n - 1) * step + 1, step) for start, n, step in dimensions)].copy()
 
 
 def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
@@ -340,14 +334,18 @@ for_each_op(UnaryOp)(
 evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
 evaluates(MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
 evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
-evaluates(SquaredDifferenceOp)(lambda op, x: elementwise.squared_difference(x[0], x[1], op.quantization))
+
+
+@evaluates(SquaredDifferenceOp)
+def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
+    return elementwise.squared_difference(op.quantization.params).of(*operands, op.quantization)
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
-    return elementwise.prelu_fixed(operands[0], operands[1], op.quantization)
+    return elementwise.prelu(op.quantization.params).of(*operands, op.quantization)
 
 
 @evaluates(DivOp)

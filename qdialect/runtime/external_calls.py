@@ -89,11 +89,7 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t, c
 class ExternalBindings(ExternalCalls):
     """The extern functions that a network calls, and the addresses of their code."""
 
-    def __init__(
-        self,
-        functions: Sequence[ExternalFunction],
-        externals: Mapping[str, External],
-    ) -> None:
+    def __init__(self, functions: Sequence[ExternalFunction], externals: Mapping[str, External]) -> None:
         """Find every function; raises `CompileError` if one is missing, and `LoadError` for a bad library."""
         super().__init__([function.call for function in functions])
         self._functions = tuple(functions)

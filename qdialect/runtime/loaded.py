@@ -147,12 +147,7 @@ class _BatchCaller:
         limits = [self._batch, *([THREAD_LIMIT] if network.threads > 1 else [])]
         counts = len(network.inputs), len(network.outputs)
         bound = run_call(
-            library.run_address,
-            [0] * counts[0],
-            [0] * counts[1],
-            workspace.ctypes.data,
-            limits,
-            (library, workspace),
+            library.run_address, [0] * counts[0], [0] * counts[1], workspace.ctypes.data, limits, (library, workspace)
         )
         bound = externals.checked(bound, workspace.ctypes.data)
         self._call, self._point_to = bound.call, bound.writer(sum(counts))

@@ -58,9 +58,8 @@ def compare_phases(
     """Run `module` at its own phase and at each one after it, and compare the outputs of each with those of the first.
 
     The text of each phase is what runs: each module is printed and parsed before it is run and lowered further.
-    `progress` gets each result as soon as it is there.
-    Raises `CompileError` for a module that cannot be lowered or a target that this CPU cannot run, and `InputError`
-    for arrays that do not fit.
+    `progress` gets each result as soon as it is there. Raises `CompileError` for a module that cannot be lowered or a
+    target that this CPU cannot run, and `InputError` for arrays that do not fit.
     """
     chosen, count = target_of(module, target), threads_of(module, threads)
     start = phase_of(module)

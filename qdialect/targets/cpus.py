@@ -275,8 +275,7 @@ def host_machine(features: frozenset[str]) -> Machine:
 # Linux's permission to use matrix tiles: it saves their 8 KB at a switch of threads for processes that asked for it.
 #
 # The Linux kernel's documentation, "Using XSTATE features in user space applications": without permission the first
-# instruction on a tile ends the process.  The permission is that of all threads and of processes that are forked
-# later.
+# instruction on a tile ends the process.  The permission is that of all threads and of processes that are forked later.
 
 PERMISSION_CALL, REQUEST, COMPONENT = 158, 0x1023, 18
 """`arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA)` of x86-64, by numbers."""

@@ -51,12 +51,7 @@ class Levels:
 # level of 32 MB, of which a core can count on no more than 8 MB while the others run. A loop of dot products on data
 # from L2 takes the longer time of the two, not the sum.
 ZEN_4_LEVELS = Levels(
-    (
-        Level(32 << 10, float("inf"), 0),
-        Level(1 << 20, 32, 0),
-        Level(8 << 20, 27, 64),
-        Level(float("inf"), 9, 590),
-    ),
+    (Level(32 << 10, float("inf"), 0), Level(1 << 20, 32, 0), Level(8 << 20, 27, 64), Level(float("inf"), 9, 590)),
     call_cycles=40,
 )
 

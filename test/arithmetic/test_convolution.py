@@ -16,6 +16,7 @@ import qdialect
 from qdialect.arithmetic import (
     Division,
     Multiplier,
+    QuantParams,
     Rounding,
     quantized_range,
     requantize,
@@ -25,8 +26,8 @@ from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.arithmetic.ranges import range_scale, range_zero_point
 from qdialect.reference import interpreter
-from qdialect.reference.contraction_evaluators import conv_transpose2d_accumulate, dense_accumulate
-from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, mean
+from qdialect.reference.contraction_evaluators import conv_transpose2d_accumulate, matmul_accumulate
+from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, over_axes
 from qdialect.runtime import compile_module
 
 DTYPES = st.sampled_from(["int8", "uint8"])
@@ -102,7 +103,7 @@ def test_dense_equals_integer_products(data: st.DataObject, seed: int) -> None:
     zero_point = zero_point_at(data_dtype, data.draw(EITHER_END))
     weight_zero_points = rng.integers(*quantized_range(weight_dtype), channels if data.draw(st.booleans()) else 1)
     bias = rng.integers(-(2**20), 2**20, channels).astype(np.int32)
-    got = dense_accumulate(values, weight, zero_point, weight_zero_points.tolist(), bias)
+    got = matmul_accumulate(values, weight.T, zero_point, weight_zero_points.tolist(), bias)
     centred = weight.astype(np.int64) - weight_zero_points.reshape(-1, 1)
     assert np.array_equal(got, (values.astype(np.int64) - zero_point) @ centred.T + bias)
 
@@ -116,7 +117,7 @@ def test_accumulators_wrap_as_int32_does(quantized: int, bias: int, expected: in
     offset = np.array([bias], dtype=np.int32)
     got = conv2d_accumulate(values, weight, 0, [0], (1, 1), (0, 0, 0, 0), (1, 1), 1, offset)
     assert got.tolist() == [[[[expected]]]]
-    assert dense_accumulate(values[:, 0, 0], weight[:, 0, 0], 0, [0], offset).tolist() == [[expected]]
+    assert matmul_accumulate(values[:, 0, 0], weight[:, 0, 0], 0, [0], offset).tolist() == [[expected]]
 
 
 # Pools and means against plain loops.
@@ -184,7 +185,9 @@ def test_maximum(case: tuple[NDArray[np.int8], Window]) -> None:
 @given(height=st.integers(1, 9), width=st.integers(1, 9), seed=st.integers(0, 1000))
 def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: int, width: int, seed: int) -> None:
     values = np.random.default_rng(seed).integers(-128, 128, (1, height, width, 4)).astype(np.int8)
-    got = mean(values, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
+    got = over_axes(
+        values, [1, 2], True, QuantParams(0.5, 3), QuantParams(0.25, -7), (-128, 127), rounding, Multiplier.F64
+    )
     f32 = (values.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
     assert got.shape == (1, 1, 1, 4)
     # Two roundings may add up to one quantization step.
@@ -195,10 +198,12 @@ def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: i
 def test_a_float_mean_divides_the_real_multiplier() -> None:
     values = np.arange(-60, 60).reshape(1, 5, 4, 6).astype(np.int8)
     rounding = Rounding.F32_RNE_ZP_LAST
-    got = mean(values, [1, 2], False, 0.1, 2, 0.3, 5, -128, 127, rounding, Multiplier.F64)
+    got = over_axes(
+        values, [1, 2], False, QuantParams(0.1, 2), QuantParams(0.3, 5), (-128, 127), rounding, Multiplier.F64
+    )
     total = (values.astype(np.int64) - 2).sum(axis=(1, 2))
-    params = requantize_parameters(rounding, np.array([0.1 / 0.3 / 20]))
-    assert got.tolist() == requantize(total, params, 5, -128, 127, rounding).tolist()
+    divided = requantize_parameters(rounding, np.array([0.1 / 0.3 / 20]))
+    assert got.tolist() == requantize(total, divided, 5, -128, 127, rounding).tolist()
 
 
 # Products with parameters known at run time, against the formulas in NumPy.

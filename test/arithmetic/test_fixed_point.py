@@ -165,10 +165,7 @@ ACCUMULATORS = st.one_of(
     st.sampled_from([plain.INT32_MIN, plain.INT32_MAX, -(2**24) - 1, 2**24 + 1]),
 )
 MULTIPLIERS = st.one_of(
-    st.floats(2.0**-40, 2.0**40),
-    st.floats(1e-4, 0.1),
-    st.integers(-31, 31).map(lambda e: 2.0**e),
-    st.floats(1.0, 1e30),
+    st.floats(2.0**-40, 2.0**40), st.floats(1e-4, 0.1), st.integers(-31, 31).map(lambda e: 2.0**e), st.floats(1.0, 1e30)
 )
 RANGES = st.sampled_from([(-128, 127), (0, 255), (plain.INT32_MIN, plain.INT32_MAX), (3, 3)])
 

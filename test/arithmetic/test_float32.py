@@ -41,12 +41,7 @@ from tools.float_pieces import Piecewise, derive_piece, pieces
 F32 = np.float32
 NAMES = [name.removeprefix("math.") for name in float32.ALGORITHMS]
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 1e-40, 2**-126, 3.4e38, -3.4e38], F32)
-TABLES = {
-    "EXPONENTIAL": EXPONENTIAL,
-    "EXPM1": EXPM1,
-    "POWER_OF_TWO": POWER_OF_TWO,
-    "LOGARITHM": LOGARITHM,
-}
+TABLES = {"EXPONENTIAL": EXPONENTIAL, "EXPM1": EXPM1, "POWER_OF_TWO": POWER_OF_TWO, "LOGARITHM": LOGARITHM}
 
 
 def any_floats(count: int, seed: int) -> Any:
@@ -328,12 +323,7 @@ NUMBERS = np.concatenate(
 
 
 @pytest.mark.parametrize(
-    ("function", "truth"),
-    [
-        (activations.acos, np.arccos),
-        (activations.asin, np.arcsin),
-        (activations.atan, np.arctan),
-    ],
+    ("function", "truth"), [(activations.acos, np.arccos), (activations.asin, np.arcsin), (activations.atan, np.arctan)]
 )
 def test_three_units_of_the_last_place(function: Expression, truth: Callable[[Array], Array]) -> None:
     with np.errstate(invalid="ignore"):

@@ -43,8 +43,8 @@ from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.arithmetic.elementwise import add, concat, mul
 from qdialect.arithmetic.profiles import PROFILES
 from qdialect.arithmetic.softmax_tables import softmax_tables
-from qdialect.reference.contraction_evaluators import dense_accumulate
-from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, mean, softmax_fixed
+from qdialect.reference.contraction_evaluators import matmul_accumulate
+from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, over_axes, softmax_fixed
 
 # The standard's evaluator adds the zero point first, ONNX Runtime last; no row has an exact tie to tell them apart.
 ROUNDING_MODES = [Rounding.F32_RNE_ZP_FIRST, Rounding.F32_RNE_ZP_LAST]
@@ -73,7 +73,7 @@ def conv_integer(row: Row) -> NDArray[Any]:
 
 def mat_mul_integer(row: Row) -> NDArray[Any]:
     lhs, rhs = np.array(row["A"], dtype=np.uint8), np.array(row["B"], dtype=np.uint8)
-    return dense_accumulate(lhs, rhs.T, row["a_zero_point"], [row["b_zero_point"]])
+    return matmul_accumulate(lhs, rhs, row["a_zero_point"], [row["b_zero_point"]])
 
 
 def requantized(
@@ -90,7 +90,7 @@ def qlinear_conv(row: Row, rounding: Rounding) -> NDArray[Any]:
 
 def qlinear_mat_mul(row: Row, rounding: Rounding) -> NDArray[Any]:
     lhs, rhs = (np.array(row[name], dtype=row["dtype"]) for name in ("a", "b"))
-    acc = dense_accumulate(lhs, rhs.T, row["a_zero_point"], [row["b_zero_point"]])
+    acc = matmul_accumulate(lhs, rhs, row["a_zero_point"], [row["b_zero_point"]])
     return requantized(acc, row, (row["a_scale"], [row["b_scale"]]), rounding)
 
 
@@ -151,7 +151,7 @@ def run_mul(row: Row) -> NDArray[Any]:
 
 def run_dense(row: Row) -> NDArray[Any]:
     weight, bias = np.array(row["weight"], dtype=row["dtype"]), np.array(row["bias"], dtype=np.int32)
-    acc = dense_accumulate(input_of(row), weight, row["input_zero_point"], [row["weight_zero_point"]], bias)
+    acc = matmul_accumulate(input_of(row), weight.T, row["input_zero_point"], [row["weight_zero_point"]], bias)
     rounding = Rounding.FIXED64_NEAREST
     f32 = real_multiplier(row["input_scale"], [row["weight_scale"]], row["output_scale"], Multiplier.F64)
     bounds = quantized_range(row["dtype"])
@@ -166,9 +166,8 @@ def run_requantize(row: Row) -> NDArray[Any]:
 
 
 def run_mean(row: Row) -> NDArray[Any]:
-    before, after = source(row), target(row)
-    parameters = (before.scale, before.zero_point, after.scale, after.zero_point, *quantized_range(row["dtype"]))
-    return mean(input_of(row), [1, 2], False, *parameters, DOUBLE, Multiplier.F64)
+    how = source(row), target(row), quantized_range(row["dtype"]), DOUBLE, Multiplier.F64
+    return over_axes(input_of(row), [1, 2], False, *how)
 
 
 def run_softmax(row: Row) -> NDArray[Any]:
@@ -235,8 +234,7 @@ def test_values_of_the_reference_kernel(row: Row) -> None:
 # TVM's own QNN operator tests as numbers: every literal and formula row of the ops this project has.
 #
 # `subtract` has no op here, `batch_matmul` is covered as one dense layer for each batch, and `pass_behaviour` states
-# what
-# TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no rounding mode of ours for that run.
+# what TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no rounding mode of ours for that run.
 
 TVM_MODES = {
     ("UPWARD", "int64"): Rounding.FIXED64_UP,
@@ -414,7 +412,7 @@ def test_conv2d_configurations(row: Row) -> None:
 def test_dense(row: Row) -> None:
     data, kernel = (np.array(row[name], dtype=row["dtype"]) for name in ("data", "kernel"))
     bias = None if row["bias"] is None else np.array(row["bias"], dtype=np.int32)
-    got = dense_accumulate(data, kernel, row["input_zero_point"], [row["kernel_zero_point"]], bias)
+    got = matmul_accumulate(data, kernel.T, row["input_zero_point"], [row["kernel_zero_point"]], bias)
     if "requantize" in row:
         scaled = tvm_requantize(got, row["requantize"], *quantized_range("int8"), Rounding.FIXED64_UP)
         assert scaled.tolist() == row["expected"]
@@ -425,7 +423,7 @@ def test_dense(row: Row) -> None:
 @pytest.mark.parametrize("row", tvm_rows("batch_matmul"), ids=row_id)
 def test_batch_matmul_as_dense(row: Row) -> None:
     lhs, rhs = np.array(row["x"], dtype=np.int8), np.array(row["y"], dtype=np.int8)
-    got = dense_accumulate(lhs, rhs, row["x_zero_point"], [row["y_zero_point"]])
+    got = matmul_accumulate(lhs, rhs.T, row["x_zero_point"], [row["y_zero_point"]])
     if "requantize" in row:
         scaled = tvm_requantize(got, row["requantize"], *quantized_range("int8"), Rounding.FIXED64_UP)
         assert scaled.tolist() == row["expected"]

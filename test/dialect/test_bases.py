@@ -203,11 +203,7 @@ INTEGER_REDUCE = Family(
 )
 RESIZE = Family(ops_of(ResizeOp), Change(), tuple(list_faults("C2", "size", 2, 1, PAIRS)))
 
-ONE_SCALE = {
-    "input_zero_point": "0 : i64",
-    "weight_scales": "array<f64: 0.25>",
-    "weight_zero_points": "array<i64: 0>",
-}
+ONE_SCALE = {"input_zero_point": "0 : i64", "weight_scales": "array<f64: 0.25>", "weight_zero_points": "array<i64: 0>"}
 CONTRACTION_FAULTS = (
     attributes("C4", "weight_scales must have 1 or 3 entries, but got 2", weight_scales="array<f64: 0.5, 0.5>"),
     attributes("C4", "weight_zero_points must have 1 or 3 entries, but got 2", weight_zero_points="array<i64: 0, 0>"),

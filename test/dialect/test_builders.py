@@ -15,18 +15,7 @@ from op_texts import CONTEXT, Change, OpText, example, read
 from quantized_layers import fused
 
 from qdialect.arithmetic import Entries, NanPolicy, Rounding
-from qdialect.dialect import (
-    OPS,
-    ConcatOp,
-    Conv2DOp,
-    FusedDenseOp,
-    LutOp,
-    PadOp,
-    QnnOp,
-    QuantizeOp,
-    ReluOp,
-    build,
-)
+from qdialect.dialect import OPS, ConcatOp, Conv2DOp, FusedDenseOp, LutOp, PadOp, QnnOp, QuantizeOp, ReluOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage, RequantizeStage

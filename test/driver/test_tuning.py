@@ -175,8 +175,7 @@ def variants_of(module: ir.Module, target: str) -> list[Tunable]:
 
 # Portable code takes long to compile: of its variants those that the machine's own code lacks.
 @pytest.mark.parametrize(
-    ("target", "wanted"),
-    [("host", ""), ("avx2,portable", "words|pairs"), ("amxint8,portable", "dots|tiles")],
+    ("target", "wanted"), [("host", ""), ("avx2,portable", "words|pairs"), ("amxint8,portable", "dots|tiles")]
 )
 def test_every_variant_has_the_same_bits(target: str, wanted: str) -> None:
     module = qdialect.parse(SMALL if wanted else NETWORK)

@@ -370,13 +370,7 @@ def test_fused(name: str, quantizer: str) -> None:
 
 # Real networks from files: the numbers that were recorded of TFLite, in a process without the compiler.
 
-SAVED = [
-    "mobilenet_v1_0.25_224_quant",
-    "kws_ref_model",
-    "ad01_int8",
-    "pretrainedResnet_quant",
-    "dcgan_generator_int8",
-]
+SAVED = ["mobilenet_v1_0.25_224_quant", "kws_ref_model", "ad01_int8", "pretrainedResnet_quant", "dcgan_generator_int8"]
 PROGRAM = """
 import sys
 import numpy as np

@@ -47,11 +47,7 @@ NETWORKS = {
     "bisonai_mobilenetv3_mnist": Network(177, 101, 57, {"qnn.avg_pool2d": 11, "qnn.mul": 10, "qnn.lut": 8}, SOFTMAX),
     "dcgan_generator_int8": Network(23, 17, 10, {"qnn.reshape": 1}, {}),
     "deeplabv3_mnv2_dm05_pascal_quant": Network(
-        72,
-        80,
-        55,
-        {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2},
-        {"i16": 2},
+        72, 80, 55, {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2}, {"i16": 2}
     ),
     "derived_selfie_segmenter_a8w8": Network(
         134, 99, 54, {"qnn.avg_pool2d": 10, "qnn.mul": 10, "qnn.resize_bilinear": 3, "qnn.add": 8}, {"i16": 3}

@@ -254,8 +254,7 @@ def test_groups_of_convolutions(kernel: str) -> None:
 
 @variants_together
 @pytest.mark.parametrize(
-    ("dtype", "points", "bias"),
-    [(np.int16, (0, 0), None), (np.int16, (-700, 90), 2.0), (np.uint16, (40000, 21), 1.0)],
+    ("dtype", "points", "bias"), [(np.int16, (0, 0), None), (np.int16, (-700, 90), 2.0), (np.uint16, (40000, 21), 1.0)]
 )
 @pytest.mark.parametrize("kernel", [*(name for name in KERNELS if name != "depthwise"), "MatMul", "Gemm"])
 def test_sixteen_bit_data(kernel: str, dtype: Any, points: tuple[int, int], bias: float | None) -> None:

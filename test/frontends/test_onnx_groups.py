@@ -70,12 +70,7 @@ def test_results_equal_onnx_runtime(
 
 @pytest.mark.parametrize(
     ("element", "shared", "is_integer"),
-    [
-        (np.int8, "", True),
-        (np.int8, "result", False),
-        (np.uint8, "result", True),
-        (np.uint8, "lhs", True),
-    ],
+    [(np.int8, "", True), (np.int8, "result", False), (np.uint8, "result", True), (np.uint8, "lhs", True)],
 )
 def test_only_shared_tensors_of_i8_leave_the_integer_kernel(element: Any, shared: str, is_integer: bool) -> None:
     unsigned = ((0.1, 3), (0.1, 3), (0.05, 0))

@@ -105,11 +105,7 @@ NONE = np.zeros(0, dtype=np.float32)
 SIZES = [NONE, NONE, LONG([1, 3, 8, 8])]
 RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("mode must be nearest or linear or bilinear or cubic, but got lanczos", SIZES, {"mode": "lanczos"}),
-    (
-        "keep_aspect_ratio_policy must be stretch, but got not_larger",
-        SIZES,
-        {"keep_aspect_ratio_policy": "not_larger"},
-    ),
+    ("keep_aspect_ratio_policy must be stretch, but got not_larger", SIZES, {"keep_aspect_ratio_policy": "not_larger"}),
     (
         "coordinate_transformation_mode must be asymmetric or half_pixel or half_pixel_symmetric or "
         "pytorch_half_pixel or align_corners or tf_half_pixel_for_nn, but got tf_crop_and_resize",

@@ -44,13 +44,7 @@ def _sides(model: ModelBuilder, scales: tuple[float, float, float], dtype: Any) 
     return [model.parameters((scale, point), dtype) for scale, point in zip(scales, (5, 7, 9), strict=True)]
 
 
-SCALES = [
-    (0.1, INFINITE, INFINITE),
-    (0.1, INFINITE, 0.1),
-    (INFINITE, 0.1, 0.1),
-    (0.1, 0.2, INFINITE),
-    (NAN, 0.1, NAN),
-]
+SCALES = [(0.1, INFINITE, INFINITE), (0.1, INFINITE, 0.1), (INFINITE, 0.1, 0.1), (0.1, 0.2, INFINITE), (NAN, 0.1, NAN)]
 
 
 @pytest.mark.parametrize("scales", SCALES)

@@ -26,10 +26,7 @@ NODES, OPTESTER = VECTORS / "onnx_node_1.23.2", VECTORS / "ort_optester_vectors.
 
 REFUSED = {
     "input 0 must be constant where it is quantized in blocks": ["dequantizelinear_blocked"],
-    "blocks are not supported": [
-        "quantizelinear_blocked_asymmetric",
-        "quantizelinear_blocked_symmetric",
-    ],
+    "blocks are not supported": ["quantizelinear_blocked_asymmetric", "quantizelinear_blocked_symmetric"],
     "type": [
         "dequantizelinear_e4m3fn",
         "dequantizelinear_e4m3fn_float16",

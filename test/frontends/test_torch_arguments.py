@@ -64,16 +64,10 @@ INTEGERS = torch.arange(-20, 20, dtype=torch.int32).reshape(2, 20) % 7
 
 def test_results_of_another_type_are_refused() -> None:
     def wide(x: Tensor) -> list[Tensor]:
-        return [
-            torch.softmax(x.float(), -1, dtype=torch.float64),
-            x.float().mean(dtype=torch.float64),
-        ]
+        return [torch.softmax(x.float(), -1, dtype=torch.float64), x.float().mean(dtype=torch.float64)]
 
     message = _refused(wide, INTEGERS.to(torch.int8))
-    for node, element in (
-        ("softmax", "float64"),
-        ("mean", "float64"),
-    ):
+    for node, element in (("softmax", "float64"), ("mean", "float64")):
         assert f"node '{node}'" in message
         assert element in message.partition(f"node '{node}'")[2].partition("\n")[0]
 

@@ -116,16 +116,10 @@ LARGE: dict[str, Members] = {
     "zeros": created("zeros.default", argument("size", "as_ints", [1 << 20, 1 << 20])),
     "arange": created("arange.default", argument("end", "as_int", 1 << 40)),
     "expand": with_nodes(
-        [
-            call("expand.default", "made", "p_weight", size={"as_ints": [1 << 40, 3, 4]}),
-            _joins("made", "last"),
-        ]
+        [call("expand.default", "made", "p_weight", size={"as_ints": [1 << 40, 3, 4]}), _joins("made", "last")]
     ),
     "repeat": with_nodes(
-        [
-            call("repeat.default", "made", "p_weight", repeats={"as_ints": [1 << 20, 1 << 20]}),
-            _joins("made", "last"),
-        ]
+        [call("repeat.default", "made", "p_weight", repeats={"as_ints": [1 << 20, 1 << 20]}), _joins("made", "last")]
     ),
 }
 

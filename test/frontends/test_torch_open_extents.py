@@ -255,10 +255,7 @@ def texts(batch: int) -> list[Tensor]:
 
 
 STOCK: dict[str, tuple[Callable[[], nn.Module], Callable[[int], list[Tensor]]]] = {
-    "layer": (
-        lambda: nn.TransformerEncoderLayer(8, 2, 12, batch_first=True),
-        lambda batch: [torch.randn(batch, 6, 8)],
-    ),
+    "layer": (lambda: nn.TransformerEncoderLayer(8, 2, 12, batch_first=True), lambda batch: [torch.randn(batch, 6, 8)]),
     "patches": (Patches, images),
     "masked": (Masked, texts),
     "flattened": (_flattened, images),
@@ -284,12 +281,7 @@ def exported_stock(name: str, *, is_quantized: bool, is_dynamic: bool = False, b
 
 @pytest.mark.parametrize(
     ("name", "is_quantized", "batch"),
-    [
-        ("layer", True, 0),
-        ("patches", False, 0),
-        ("masked", False, 1),
-        ("flattened", True, 0),
-    ],
+    [("layer", True, 0), ("patches", False, 0), ("masked", False, 1), ("flattened", True, 0)],
 )
 def test_stock_networks_take_any_batch(
     name: str, is_quantized: bool, batch: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

@@ -45,10 +45,7 @@ def substitutions() -> list[tuple[str, str]]:
     """Pattern and replacement of every name that RUN lines may use, in the order in which they are applied."""
     python = shlex.quote(sys.executable)
     return [
-        (
-            "%roundtrip",
-            "%qopt %s --verify-roundtrip -o %t && filecheck %s --input-file %t",
-        ),
+        ("%roundtrip", "%qopt %s --verify-roundtrip -o %t && filecheck %s --input-file %t"),
         ("%qopt", f"{python} -m qdialect.cli.opt"),
         ("%qimport", f"{python} -m qdialect.cli.import_model"),
         ("%qrun", f"{python} -m qdialect.cli.run"),

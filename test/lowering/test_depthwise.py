@@ -73,14 +73,7 @@ def test_products_in_pairs_of_extreme_weights(number: int, name: str) -> None:
 
 @variants_together
 @pytest.mark.parametrize(
-    ("taps", "products"),
-    [
-        ([], 1),
-        ([(1, 1)], 1),
-        ([(0, 1), (1, 1), (2, 1)], 1),
-        ([(1, 0)], 2),
-        ([(0, 2), (2, 1)], 3),
-    ],
+    ("taps", "products"), [([], 1), ([(1, 1)], 1), ([(0, 1), (1, 1), (2, 1)], 1), ([(1, 0)], 2), ([(0, 2), (2, 1)], 3)]
 )
 def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int) -> None:
     """Too much for the middle column costs nothing, elsewhere a product for each row of the kernel."""

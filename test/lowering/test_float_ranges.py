@@ -169,11 +169,7 @@ _NUMBERS = {"one": (numbers(1, 1)[::5],), "two": tuple(one[::5] for one in pairs
 
 @pytest.mark.parametrize(
     ("kind", "functions", "names"),
-    [
-        ("one", float_sweep.UNARY, _UNARY),
-        ("two", float_sweep.BINARY, _BINARY),
-        ("rows", float_sweep.ROWS, _ROWS),
-    ],
+    [("one", float_sweep.UNARY, _UNARY), ("two", float_sweep.BINARY, _BINARY), ("rows", float_sweep.ROWS, _ROWS)],
 )
 def test_of_pytorch(kind: str, functions: Mapping[str, Function], names: tuple[str, ...]) -> None:
     """Within a few units of the last place of PyTorch or of the truth, with the same ends; all in one program."""

@@ -107,14 +107,7 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
     assert_same_bits(drawn, (1, 4, 33, 68))
 
 
-@pytest.mark.parametrize(
-    ("shape", "are_far"),
-    [
-        ((1, 7, 7, 72), False),
-        ((1, 7, 7, 72), True),
-        ((1, 4, 6, 68), False),
-    ],
-)
+@pytest.mark.parametrize(("shape", "are_far"), [((1, 7, 7, 72), False), ((1, 7, 7, 72), True), ((1, 4, 6, 68), False)])
 def test_small_planes_have_the_bits_of_the_reference(
     shape: tuple[int, ...], are_far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,10 +265,7 @@ def test_a_chain_from_zeros_to_memory_is_tiles() -> None:
     [
         ({"start": ZEROS.replace("<0>", "<1>")}, "sums must start at 0 and be added to by contractions alone"),
         ({"kind": "maxsi"}, "combining kind must be add, but got maxsi"),
-        (
-            {"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"},
-            "sums must be used once",
-        ),
+        ({"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"}, "sums must be used once"),
     ],
 )
 def test_another_chain_is_left_alone_with_a_reason(changed: dict[str, str], reason: str) -> None:

@@ -269,11 +269,7 @@ def test_mean(number: int, keep_dims: bool) -> None:
     shape, axes = AXES[number]
     source, result = EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
     rounding = list(Rounding)[number % len(Rounding)]
-    attributes: Attributes = quantization(source, result) | {
-        "axes": axes,
-        "keep_dims": keep_dims,
-        "rounding": rounding,
-    }
+    attributes: Attributes = quantization(source, result) | {"axes": axes, "keep_dims": keep_dims, "rounding": rounding}
     check_op(MeanOp, [tensor(shape, source)], result, **attributes)
 
 

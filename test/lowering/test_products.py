@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import (
-    EIGHT_BIT,
-    Attributes,
-    check,
-    check_op,
-    drawn,
-    ends,
-    tensor,
-    variants_together,
-)
+from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, tensor, variants_together
 from drawn_graphs import failures, graph
 from quantized_layers import add, fused, lut, random_table, requantize
 
@@ -283,10 +274,7 @@ def test_accumulators_at_the_ends_of_the_ranges(case: Case) -> None:
     )
 
 
-DENSE = (
-    (("i8", "ui8"), (2, 3, 9), 17, (-3, (77,))),
-    (("i8", "i8"), (2, 2, 33), 3, (1, (1, 2, 3))),
-)
+DENSE = ((("i8", "ui8"), (2, 3, 9), 17, (-3, (77,))), (("i8", "i8"), (2, 2, 33), 3, (1, (1, 2, 3))))
 
 
 def test_dense() -> None:

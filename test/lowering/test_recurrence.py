@@ -259,8 +259,7 @@ def test_bilinear(shape: int, arithmetic: int) -> None:
 def test_bilinear_blends_of_extreme_values_fit_their_numbers(element: str, arithmetic: Interpolation) -> None:
     how: Attributes = {"size": (16, 24), "coordinates": Coordinates.HALF_PIXEL, "arithmetic": arithmetic}
     module = graph(
-        [tensor((1, 2, 3, 35), element)],
-        lambda image: build(ResizeBilinearOp, image, element=element, **how).output,
+        [tensor((1, 2, 3, 35), element)], lambda image: build(ResizeBilinearOp, image, element=element, **how).output
     )
     lowest, highest = ELEMENT_RANGES[element]
     executable = compile_module(module)

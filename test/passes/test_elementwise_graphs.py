@@ -287,9 +287,7 @@ def network(
         if is_last:
             return [result]
         sides = (0,) * (len(shape_of(result.type)) - 2)
-        return [
-            build(PadOp, result, element="f32", low=(*sides, 2, 0), high=(*sides, 0, 0), value=0).output,
-        ]
+        return [build(PadOp, result, element="f32", low=(*sides, 2, 0), high=(*sides, 0, 0), value=0).output]
 
     return graph([tensor(shape, element)], body)
 

@@ -296,8 +296,7 @@ def test_a_pattern_whose_check_is_misspelt_cannot_be_made() -> None:
 # Scales that are one float32 number are the same to every pass: f32 values are computed with no more of them.
 #
 # `NEAR` is what a double of a file becomes when a text gives six digits of it.  Each test also runs the graph before
-# and
-# after its pass; where an arithmetic reads doubles, a pass must keep those that were read.
+# and after its pass; where an arithmetic reads doubles, a pass must keep those that were read.
 
 EXACT, NEAR = 0.17717300355434418, 0.177173
 IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"
@@ -335,12 +334,7 @@ def of_itself(x: Any) -> Any:
 
 
 FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
-    "lut": (
-        FuseLutPass(),
-        [IMAGE],
-        lambda x: lut(fused(x, **FUSED), TABLE, input_scale=NEAR),
-        ["qnn.fused_conv2d"],
-    ),
+    "lut": (FuseLutPass(), [IMAGE], lambda x: lut(fused(x, **FUSED), TABLE, input_scale=NEAR), ["qnn.fused_conv2d"]),
     "clamp_after_fused": (
         FuseClampPass(),
         [IMAGE],
@@ -401,13 +395,7 @@ FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
     "lut_to_clip": (
         ComposeLutsPass(),
         [EVERY],
-        lambda x: lut(
-            x,
-            np.maximum(identity_table(), 9),
-            input_scale=EXACT,
-            output_scale=NEAR,
-            output_zero_point=7,
-        ),
+        lambda x: lut(x, np.maximum(identity_table(), 9), input_scale=EXACT, output_scale=NEAR, output_zero_point=7),
         ["qnn.clip"],
     ),
     "identity_table": (
@@ -420,9 +408,7 @@ FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
         CanonicalizePass(),
         [EVERY],
         lambda x: clip(
-            requantize(x, input_scale=EXACT, weight_scales=(1.0,), input_zero_points=(7,), output_scale=NEAR),
-            3,
-            99,
+            requantize(x, input_scale=EXACT, weight_scales=(1.0,), input_zero_points=(7,), output_scale=NEAR), 3, 99
         ),
         ["qnn.clip"],
     ),

@@ -170,11 +170,7 @@ def x86_step(module: ir.Module, target: Target) -> None:
 
 @pytest.mark.parametrize(
     ("start", "step", "broken"),
-    [
-        (Phase.LINALG, "vector", vector_step),
-        (Phase.LINALG, "x86", x86_step),
-        (Phase.VECTOR, "x86", x86_step),
-    ],
+    [(Phase.LINALG, "vector", vector_step), (Phase.LINALG, "x86", x86_step), (Phase.VECTOR, "x86", x86_step)],
 )
 def test_without_a_graph_the_kernel_is_named(
     start: Phase,

@@ -299,8 +299,7 @@ assert library.omp_get_max_active_levels() == levels
 
 
 @pytest.mark.parametrize(
-    "program",
-    [FORK_IN_A_COMPILATION, FORK_BEFORE_LOGGING, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP],
+    "program", [FORK_IN_A_COMPILATION, FORK_BEFORE_LOGGING, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP]
 )
 def test_forks_and_handlers(program: str) -> None:
     output_of(IN_THREADS + PROLOGUE + program)

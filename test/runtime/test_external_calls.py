@@ -299,10 +299,7 @@ def test_the_first_failure_ends_the_call(rows_called: ir.Module) -> None:
 
 def test_threads_wait_for_a_workspace_while_functions_of_python_run(rows_called: ir.Module) -> None:
     executable = qdialect.compile(
-        rows_called,
-        externals={"npu": interpreted(rows_called)},
-        batch="dynamic",
-        workspaces=1,
+        rows_called, externals={"npu": interpreted(rows_called)}, batch="dynamic", workspaces=1
     )
     given = [entries(count) for count in range(1, 5)]
     wanted, found = [executable(one) for one in given], dict[int, Any]()

@@ -273,8 +273,7 @@ def test_every_trip_of_a_loop_counts() -> None:
     wanted = {"products": 8, "loads": 17, "stores": 8, "instructions": 8 * (1 + 1 + 2 + 2)}
     wanted["multiplications"] = 8 * (1 + 2)
     assert dict(counted(function, PLAIN)) == wanted
-    # Two instructions of any kind a cycle, one load.
-    # The load before the loop overlaps with nothing of it.
+    # Two instructions of any kind a cycle, one load. The load before the loop overlaps with nothing of it.
     assert kernel_cycles(module, PLAIN) == {3: KernelCycles(bound=24.0, predicted=25.0)}
     # On ports that are as fast each body is bound by what it has most of.
     assert kernel_cycles(module, ZEN_5)[3] == KernelCycles(bound=12.0, predicted=12.5)

@@ -198,11 +198,7 @@ def test_what_is_printed_is_no_answer(functions: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("function", "reason"),
-    [
-        ("leave", "status 0 and without an answer"),
-        ("fail", "status 1 .*RuntimeError: no luck"),
-        ("end", "status -11"),
-    ],
+    [("leave", "status 0 and without an answer"), ("fail", "status 1 .*RuntimeError: no luck"), ("end", "status -11")],
 )
 def test_a_child_without_its_answer(functions: str, function: str, reason: str) -> None:
     with pytest.raises(ChildError, match=reason) as caught:

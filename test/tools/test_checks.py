@@ -53,11 +53,7 @@ BROKEN = [
     ),
     ("test/lit/passes/fuse-sums.mlir", LIT, "fuse-sums.mlir:1: test must be named after a pass"),
     ("qdialect/long.py", "\n" * 601, "long.py:601: file must have at most 600 lines, but got 601"),
-    (
-        "qdialect/cli/late.py",
-        "from qdialect.cli import help\n",
-        "help.py:1: file of under 80 lines must be a part of",
-    ),
+    ("qdialect/cli/late.py", "from qdialect.cli import help\n", "help.py:1: file of under 80 lines must be a part of"),
     ("test/lit/cli/help.mlir", "// CHECK: qnn\n", "help.mlir:1: lit test must have a RUN line"),
     ("test/lit/cli/help.py", "# RUN: %python %s\n", "help.py:1: lit test must have a CHECK line"),
     ("test/lit/cli/a.mlir", LIT.replace("filecheck", "filecheck --implicit-check-not=x"), "a.mlir:1: filecheck has no"),

@@ -79,11 +79,7 @@ def test_the_exit_status_says_whether_a_check_holds(
     ("family", "package"), [("onnx_movement", "onnxruntime"), ("tflite_casts", "ai_edge_litert.interpreter")]
 )
 def test_an_absent_framework_is_said(
-    family: str,
-    package: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    family: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     assert main([family, "--output-dir", str(tmp_path)]) == 2

@@ -1,11 +1,10 @@
-"""tools/zoo: models are made and measured once, failures are results, and the command writes its report."""
+"""tools/zoo: models are made and measured once, failures are results, and the report says what numbers mean."""
 
 from __future__ import annotations
 
 import json
 import time
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,21 @@ from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.frameworks import Runner
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured
-from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
-from tools.zoo.__main__ import forget, main
+from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance
+from tools.zoo.__main__ import main
 from tools.zoo.campaign import Campaign
 from tools.zoo.flows.few_bits import quantize_wrapped
 from tools.zoo.flows.registry import FLOWS, TORCHAO
 from tools.zoo.measuring import measured
-from tools.zoo.networks.inputs import features, images, tokens
+from tools.zoo.networks.inputs import features
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
 from tools.zoo.networks.legacy_keras_networks import LEGACY_KERAS_NETWORKS
-from tools.zoo.networks.network import Built, Draw
+from tools.zoo.networks.network import Built
 from tools.zoo.networks.torch_networks import TORCH_NETWORKS
 from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
-from tools.zoo.speed import lead, times
-from tools.zoo.table import Entry, chosen, entries
+from tools.zoo.table import Entry, entries
+from tools.zoo.verdict import is_further, verdict
 
 ENTRY = Entry("mlp", "qdq_u8s8")
 LIMITS = Limits(1.0, 1.0)
@@ -79,76 +78,12 @@ def _campaign(folder: Path, children: Children, *, is_small: bool = False) -> Ca
     return Campaign(folder, LIMITS, is_small, children)
 
 
-def test_a_model_is_made_and_then_measured(tmp_path: Path) -> None:
-    children = Children(tmp_path)
-    assert _campaign(tmp_path, children).result(ENTRY) == MEASURED
-    assert children.started == [["make", "mlp", "qdq_u8s8"], ["measure", "mlp", "qdq_u8s8"]]
-
-
-def test_times_are_added_to_a_result(tmp_path: Path) -> None:
+def test_a_model_is_made_measured_and_timed(tmp_path: Path) -> None:
     children = Children(tmp_path)
     campaign = _campaign(tmp_path, children)
-    assert campaign.result(ENTRY).times == {}
+    assert campaign.result(ENTRY) == MEASURED
     assert campaign.timed(ENTRY) == TIMED
-    assert children.started[2:] == [["time", "mlp", "qdq_u8s8"]]
-
-
-def test_times_of_before_go_where_the_model_cannot_be_timed_any_more(tmp_path: Path) -> None:
-    campaign = _campaign(tmp_path, Children(tmp_path, time="ended by SIGSEGV"))
-    campaign.result(ENTRY)
-    TIMED.write(tmp_path / "mlp" / "mlp.qdq_u8s8.json")
-    found = campaign.timed(ENTRY)
-    assert found == replace(MEASURED, untimed={"qdialect": "qdialect: ended by SIGSEGV"})
-    assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
-
-
-ABORTED = Ended("", "ended by SIGABRT")
-
-
-@pytest.mark.parametrize(
-    ("packaging", "timing", "untimed"),
-    [
-        ([Ended("")], "", ""),
-        ([ABORTED, Ended("")], "", ""),
-        ([ABORTED, Ended("", "ended by SIGSEGV")], "", "ended by SIGSEGV"),
-        ([Ended("", "took longer than 1 s", is_late=True)], "", "took longer than 1 s"),
-        ([Ended("")], "ended by SIGILL", "ended by SIGILL"),
-    ],
-)
-def test_what_inductor_fails_at_costs_the_others_nothing(
-    tmp_path: Path, packaging: list[Ended], timing: str, untimed: str
-) -> None:
-    model = tmp_path / "mlp" / "mlp.pt2e_x86.pt2"
-    package, result = model.with_name("mlp.pt2e_x86.inductor.pt2"), model.with_suffix(".json")
-    model.parent.mkdir()
-    replace(MEASURED, times={"qdialect": 7.0}).write(result)
-    compiled = list(packaging)
-
-    def run(module: str, arguments: list[str], _: Limits) -> Ended:
-        if module == "qdialect.bench.engines.inductor":
-            assert arguments == [str(model), str(package), *["fixed"] * (len(compiled) < len(packaging))]
-            package.write_bytes(b"")
-            ended = compiled.pop(0)
-            if ended.failure:
-                package.unlink()
-            return ended
-        assert (module, compiled) == ("tools.zoo.time_model", [])
-        if package.exists() and timing:
-            return Ended("", timing)
-        TIMED.write(result)
-        return Ended("")
-
-    found = Campaign(tmp_path, LIMITS, False, run).timed(Entry("mlp", "pt2e_x86"))
-    assert found == replace(TIMED, untimed={"inductor": f"inductor: {untimed}"} if untimed else {}) == read(result)
-    assert not package.exists()
-
-
-def test_a_forgotten_result_is_measured_again_with_the_same_model(tmp_path: Path) -> None:
-    _campaign(tmp_path, Children(tmp_path)).result(ENTRY)
-    forget(tmp_path, [ENTRY])
-    children = Children(tmp_path)
-    _campaign(tmp_path, children).result(ENTRY)
-    assert [one[0] for one in children.started] == ["measure"]
+    assert children.started == [[step, "mlp", "qdq_u8s8"] for step in ("make", "measure", "time")]
 
 
 @pytest.mark.parametrize(("step", "status"), [("make", "not made"), ("measure", "crashed")])
@@ -168,45 +103,6 @@ def test_the_exit_status_tells_whether_every_model_runs(
     chosen = ["--networks", "mlp", "--flows", "qdq_u8s8", "--no-benchmark"]
     assert main([*chosen, "--folder", str(tmp_path / "zoo"), "--output-dir", str(tmp_path)]) == wanted
     assert capsys.readouterr().out == f"mlp qdq_u8s8: {status}\n"
-
-
-@pytest.mark.parametrize(("times", "started"), [({}, ["time"]), ({"qdialect": 0.5}, [])])
-def test_the_command_times_what_has_no_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: dict[str, float], started: list[str]
-) -> None:
-    assert _command(tmp_path, monkeypatch, replace(MEASURED, times=times), []) == started
-
-
-def _command(folder: Path, monkeypatch: pytest.MonkeyPatch, result: Result, options: list[str]) -> list[str]:
-    """The children that the command starts, where there is `result`."""
-    network = folder / "full" / "mlp"
-    network.mkdir(parents=True)
-    result.write(network / "mlp.qdq_u8s8.json")
-    children = Children(folder / "full")
-
-    def run(module: str, arguments: list[str], limits: Limits) -> Ended:
-        del limits
-        return children(module, arguments, LIMITS)
-
-    monkeypatch.setattr("tools.zoo.__main__.Campaign", partial(Campaign, run=run))
-    chosen = ["--networks", "mlp", "--flows", "qdq_u8s8", "--folder", str(folder), "--output-dir", str(folder)]
-    assert main([*chosen, *options]) == 0
-    return [one[0] for one in children.started]
-
-
-def test_times_alone_without_a_benchmark_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--times", "--no-benchmark"])
-    assert "argument --times: not allowed with argument --no-benchmark" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--networks", "--flows"])
-def test_an_unknown_name_is_told_with_the_known_ones(capsys: pytest.CaptureFixture[str], option: str) -> None:
-    with pytest.raises(SystemExit):
-        main([option, "mlp,qdq_u8s8,other"])
-    told = capsys.readouterr().err
-    assert "but got" in told
-    assert ("mobilenet_v2" if option == "--networks" else "pt2e_x86") in told
 
 
 # qdialect/bench/units/causes.py: whose result of a unit is how far from the truth.
@@ -341,25 +237,6 @@ def test_a_model_that_its_framework_refuses_too_was_not_made(tmp_path: Path) -> 
     assert found.reasons[1].startswith("error: 'qgemm.onnx' has 1 unsupported operation")
 
 
-# tools/zoo: inputs are the same whenever they are drawn, and files keep them.
-
-DRAWS: dict[str, tuple[Draw, list[tuple[int, ...]]]] = {
-    "images": (images(20), [(2, 3, 20, 20)]),
-    "channels_last": (images(20, channels_last=True), [(2, 20, 20, 3)]),
-    "features": (features(5, 7), [(2, 5, 7)]),
-    "tokens": (tokens(50, 12, masked=True), [(2, 12), (2, 12)]),
-}
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_a_seed_always_gives_the_same_inputs_and_another_seed_others(name: str) -> None:
-    draw, shapes = DRAWS[name]
-    one, again, other = draw(2, 1), draw(2, 1), draw(2, 2)
-    assert [array.shape for array in one] == shapes
-    assert all(map(np.array_equal, one, again))
-    assert not np.array_equal(one[0], other[0])
-
-
 # tools/zoo/table.py: the table names networks and flows that exist, and leaves none out.
 
 NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_NETWORKS}}
@@ -384,34 +261,47 @@ def test_wrapped_weights_are_compiled(flow: str, tmp_path: Path) -> None:
     assert all(region.is_compiled for region in executable.regions)
 
 
-def test_networks_and_flows_are_chosen_by_name() -> None:
-    assert [entry.flow for entry in chosen(["mlp"], ["dynamic_s8", "qdq_u8s8"])] == ["qdq_u8s8", "dynamic_s8"]
-    assert {entry.network for entry in chosen(["mlp", "lstm"], [])} == {"mlp", "lstm"}
-    assert chosen([], []) == entries()
+# tools/zoo/report.py and distance.py: what the numbers of the report mean.
+
+NEAR = Result(
+    "bert", "qdq_u8s8", "native", (), 1.0, 2.5, Difference(3, 20, 0.25), Distance(0.1, 0.2), Distance(0.1, 0.3)
+)
 
 
-# tools/zoo/speed.py: how far the other engines are behind.
+def test_a_distance_is_a_share_of_the_range_of_each_output() -> None:
+    truth = [[np.array([0.0, 10.0]), np.array([0.0, 1.0])]]
+    found = [[np.array([0.0, 9.0]), np.array([0.5, 1.0])]]
+    assert distance(found, truth) == Distance((0.1 + 0.5) / 4, 0.5)
 
 
-def _timed(network: str, **seconds: float) -> Result:
-    return Result(network, "qdq_u8s8", "native", times=seconds)
+@pytest.mark.parametrize(
+    ("ours", "what"), [((0.2, 0.3), "mean"), ((0.1, 0.4), "maximum"), ((0.2, 0.4), "mean and maximum")]
+)
+def test_what_is_further_is_named(ours: tuple[float, float], what: str) -> None:
+    assert verdict(replace(NEAR, ours=Distance(*ours))) == f"further from the truth ({what})"
 
 
-def test_the_factor_is_to_the_fastest_other_engine() -> None:
-    found = lead(_timed("mlp", qdialect=0.5, onnx_runtime=2.0, open_vino=1.5))
-    assert found
-    assert (found.engine, found.factor) == ("open_vino", 3.0)
+def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
+    timed = replace(NEAR, network="gpt2", times={"qdialect": 0.001, "onnx_runtime": 0.0025})
+    other = Result("resnet18", "pt2e_x86", "crashed", ("ended by SIGSEGV",))
+    page = report([NEAR, timed, other], {"cpu": "some"}, "small inputs")
+    head = "network | status | products compiled | compile s | elements different | largest | "
+    head += "integer units | float units | units against the truth: ours | framework | ours to truth | "
+    head += "framework to truth | unoptimized to truth | verdict |"
+    assert f"| {head} qdialect ms | onnx_runtime ms | factor |" in page
+    row = "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | - | - | - | - | 0.1, 0.2 | 0.1, 0.3 | - |"
+    assert f"{row} as near to the truth | 1 | 2.5 | 2.50 |" in page
+    assert f"| {head}\n" in page
+    assert "### resnet18, pt2e_x86: crashed\n\n- ended by SIGSEGV\n" in page
+    assert "| all | 2 | 0 | 0 | 1 | 0 |" in page
+    assert "- as near to the truth: 2" in page
 
 
-def test_each_flow_is_summed_up_and_the_models_behind_are_named() -> None:
-    results = [
-        _timed("mlp", qdialect=1.0, onnx_runtime=2.0),
-        _timed("bert", qdialect=1.0, onnx_runtime=1.2, open_vino=3.0),
-        _timed("gpt2", qdialect=1.0, onnx_runtime=1.25),
-        replace(_timed("mlp", qdialect=2.0, inductor=1.0), flow="pt2e_x86"),
-        _timed("lstm", qdialect=1.0),
-    ]
-    text = "\n".join(times(results))
-    assert "| flow | timed | median factor | smallest factor | at least 1.25 | at least 1 |" in text
-    assert "| qdq_u8s8 | 3 | 1.25 | 1.20 | 2 | 3 |\n| pt2e_x86 | 1 | 0.50 | 0.50 | 0 | 0 |\n| all | 4 |" in text
-    assert text.endswith("| mlp | pt2e_x86 | 0.50 | inductor |\n| bert | qdq_u8s8 | 1.20 | onnx\\_runtime |\n")
+def test_a_distance_that_ties_explain_is_named_so() -> None:
+    further = replace(NEAR, ours=Distance(0.2, 0.2))
+    assert is_further(further)
+    ties = replace(further, flipped=Ties(1, 2, 50, 2.61e-6))
+    assert is_further(ties)
+    assert verdict(ties) == "amplified ties: 2 elements in 1 unit, at most 3e-06 of a step from a tie"
+    assert "- amplified ties: 1\n" in report([ties], {}, "small")
+    assert verdict(replace(NEAR, flipped=ties.flipped)) == "as near to the truth"

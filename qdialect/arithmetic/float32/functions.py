@@ -72,13 +72,7 @@ def tables(rows: Sequence[Sequence[float]], offset: float, shift: int) -> list[t
 # e^x in float32.
 
 # (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; the largest error is 2^-25.8 of e^r - 1.
-EXPONENTIAL = (
-    0.00138825225,
-    0.00836651307,
-    0.0416672006,
-    0.166665435,
-    0.49999997,
-)
+EXPONENTIAL = (0.00138825225, 0.00836651307, 0.0416672006, 0.166665435, 0.49999997)
 # ln 2 in two parts; the first has 15 bits, so that its product with any exponent is exact.
 LN2_HIGH = 0.693145751953125
 LN2_LOW = 1.428606765330187e-06
@@ -114,14 +108,7 @@ def exponential(m: Machine[V], r: V) -> V:
 # 2^x in float32.
 
 # (2^r - 1) / r for |r| <= 1/2; the largest error is 2^-26.0 of 2^r.
-POWER_OF_TWO = (
-    0.000154762965,
-    0.00134002685,
-    0.00961800385,
-    0.055503279,
-    0.240226507,
-    0.693147182,
-)
+POWER_OF_TWO = (0.000154762965, 0.00134002685, 0.00961800385, 0.055503279, 0.240226507, 0.693147182)
 _EXP2_LOWEST, _EXP2_HIGHEST = -151.0, 129.0
 """Beyond them 2^x rounds to 0 and infinity; from the lower one down the exponent k is -151 or less."""
 
@@ -139,14 +126,7 @@ def exp2(m: Machine[V], x: V) -> V:
 # e^x - 1 in float32.
 
 # (e^r - 1 - r) / r^2 for |r| <= 0.42; the largest error is 2^-26.9 of e^r - 1.
-EXPM1 = (
-    0.000198476861,
-    0.00139647292,
-    0.00833345484,
-    0.0416660123,
-    0.166666657,
-    0.5,
-)
+EXPM1 = (0.000198476861, 0.00139647292, 0.00833345484, 0.0416660123, 0.166666657, 0.5)
 _EXPM1_LOWEST, _EXPM1_HIGHEST = -18.0, 89.0
 """Beyond them e^x - 1 rounds to -1 and infinity."""
 _NEAR = 0.42
@@ -190,16 +170,7 @@ def expm1_below_zero(m: Machine[V], x: V) -> V:
 # The natural logarithm in float32.
 
 # (log(1 + m) - m + m^2 / 2) / m^3 for m in [-1/4, 1/2]; the largest error is 2^-27.3 of log(1 + m).
-LOGARITHM = (
-    -0.0461680964,
-    0.105828181,
-    -0.13186878,
-    0.144676924,
-    -0.166437432,
-    0.199910909,
-    -0.250001937,
-    0.333334476,
-)
+LOGARITHM = (-0.0461680964, 0.105828181, -0.13186878, 0.144676924, -0.166437432, 0.199910909, -0.250001937, 0.333334476)
 MIN_FRACTION = 0.75
 """A number is 2^k (1 + m) with 1 + m in [0.75, 1.5), so that k is 0 for those near 1."""
 _SMALLEST = 2.0**-125

@@ -30,10 +30,7 @@ from qdialect.targets.machine import Kind, Pipes
 LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload", "llvm.load")
 SHUFFLES = ("vector.shuffle", "llvm.shufflevector")
 STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
-_SCALARS: Mapping[str, Counter[str]] = {
-    "memref.load": Counter({"loads": 0.5}),
-    "memref.store": Counter({"stores": 1}),
-}
+_SCALARS: Mapping[str, Counter[str]] = {"memref.load": Counter({"loads": 0.5}), "memref.store": Counter({"stores": 1})}
 _PRODUCTS = ("arith.mulf", "arith.muli", "math.fma")
 _SUMS = (
     *("arith.addf", "arith.subf", "arith.maxnumf", "arith.minnumf"),

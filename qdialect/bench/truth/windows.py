@@ -12,12 +12,7 @@ Array = NDArray[Any]
 
 
 def convolution(
-    data: Array,
-    weights: Array,
-    pads: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    groups: int,
+    data: Array, weights: Array, pads: Sequence[int], strides: Sequence[int], dilations: Sequence[int], groups: int
 ) -> Array:
     """Data (batch, channels, *extents) and weights (filters, channels / groups, *window) to (batch, filters, *sizes).
 

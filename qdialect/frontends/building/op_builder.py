@@ -231,18 +231,7 @@ class Arithmetic:
 
 # Numbers of the predicates of arith.cmpf and arith.cmpi.
 _FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
-_INTEGER_PREDICATES = {
-    "eq": 0,
-    "ne": 1,
-    "slt": 2,
-    "sle": 3,
-    "sgt": 4,
-    "sge": 5,
-    "ult": 6,
-    "ule": 7,
-    "ugt": 8,
-    "uge": 9,
-}
+_INTEGER_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 
 
 # Float32 arithmetic on tensors of one shape and numbers, as ops of a function.

@@ -15,12 +15,7 @@ from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
 from qdialect.frontends.onnx.inlining import captured, graphs_of
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
-from qdialect.frontends.planning.partition import (
-    OpenInterface,
-    Part,
-    PartitionNode,
-    Runner,
-)
+from qdialect.frontends.planning.partition import OpenInterface, Part, PartitionNode, Runner
 from qdialect.frontends.planning.planner import PlannedDivision
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError

@@ -86,11 +86,7 @@ class ContractionConstants:
         """
         if node.kind == "ConvTranspose" or any(node.attributes.get(name, 1) != 1 for name in ("alpha", "beta")):
             return False
-        start, end, weight = (
-            self._groups.start(node, 0),
-            self._groups.end(node),
-            self._weight_dequantization(node),
-        )
+        start, end, weight = (self._groups.start(node, 0), self._groups.end(node), self._weight_dequantization(node))
         if start is None or (weight is None and node.index not in self._is_quantized):
             return False
         before = self._groups.element(start[0], is_moved=start[1])

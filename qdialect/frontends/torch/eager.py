@@ -181,10 +181,7 @@ def _while(torch: Any, condition: Any, body: Any, carried: Sequence[Any], others
     return carried
 
 
-_CONTROL: dict[str, Callable[..., Any]] = {
-    "higher_order.cond": _cond,
-    "higher_order.while_loop": _while,
-}
+_CONTROL: dict[str, Callable[..., Any]] = {"higher_order.cond": _cond, "higher_order.while_loop": _while}
 """What operators that run graphs do with them."""
 
 

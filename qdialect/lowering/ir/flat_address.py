@@ -123,18 +123,12 @@ def _pointer(flat: ir.Value) -> ir.Value:
 
 def _at(pointer: ir.Value, start: ir.Value, element: ir.Type) -> ir.Value:
     number = b.emit("arith.index_cast", ir.IntegerType.get_signless(64), start)
-    attributes = {
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([_RUN_TIME]),
-        "elem_type": ir.TypeAttr.get(element),
-    }
+    attributes = {"rawConstantIndices": ir.DenseI32ArrayAttr.get([_RUN_TIME]), "elem_type": ir.TypeAttr.get(element)}
     return b.emit("llvm.getelementptr", pointer.type, pointer, number, attributes=attributes)
 
 
 def _further(pointer: ir.Value, distance: int, element: ir.Type) -> ir.Value:
-    attributes = {
-        "rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]),
-        "elem_type": ir.TypeAttr.get(element),
-    }
+    attributes = {"rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]), "elem_type": ir.TypeAttr.get(element)}
     return b.emit("llvm.getelementptr", pointer.type, pointer, attributes=attributes)
 
 

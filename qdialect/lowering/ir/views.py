@@ -20,9 +20,7 @@ _SAME_ELEMENTS = frozenset(
     )
 )
 """Views whose elements are those of their operand, counted from the same start."""
-_VIEWS = _SAME_ELEMENTS | {
-    *("memref.view", "memref.transpose", "memref.extract_strided_metadata", "vector.type_cast"),
-}
+_VIEWS = _SAME_ELEMENTS | {*("memref.view", "memref.transpose", "memref.extract_strided_metadata", "vector.type_cast")}
 _ADDRESSES = frozenset(
     (
         *("arith.index_cast", "arith.index_castui", "builtin.unrealized_conversion_cast", "llvm.bitcast"),

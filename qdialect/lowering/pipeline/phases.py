@@ -63,13 +63,7 @@ _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
 
 
 def passes_between(
-    start: Phase,
-    end: Phase,
-    target: Target,
-    *,
-    threads: int = 1,
-    clocked: bool = False,
-    min_cycles: int = MIN_CYCLES,
+    start: Phase, end: Phase, target: Target, *, threads: int = 1, clocked: bool = False, min_cycles: int = MIN_CYCLES
 ) -> list[tuple[Phase, list[Pass]]]:
     """Each phase after `start` as far as `end`, with the passes that lead to it."""
     settings = _Settings(target, threads, clocked, min_cycles)

@@ -60,8 +60,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     """Lower the one function of a `qnn` module in place; the module's attributes then describe the arguments of `main`.
 
     With `clocked`, `main` reads the cycle counter around each call. Memory is planned for as many `threads` as the
-    network will be divided among. Raises `CompileError` with a note for each op
-    without a lowering.
+    network will be divided among. Raises `CompileError` with a note for each op without a lowering.
     """
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")

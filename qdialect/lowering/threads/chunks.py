@@ -145,12 +145,7 @@ def _touched(kernel: KernelFunction, access: Access, partitions: Sequence[Partit
     stride = dict(access.loops).get(outermost[0], 0) if outermost and found.depth and run else 0
     inside = units // work.trips[0] if found.depth else 1
     return [
-        _Touched(
-            part,
-            access.is_write,
-            first + stride * (begin // inside),
-            last - stride * ((units - end) // inside),
-        )
+        _Touched(part, access.is_write, first + stride * (begin // inside), last - stride * ((units - end) // inside))
         for part, (begin, end) in parts
         if begin < end
     ]

@@ -181,10 +181,8 @@ def _attributes(element: str, kernel: tuple[int, ...], strides: tuple[int, ...],
 # RESIZE: every element of the result lies between two of the input along height and width.
 #
 # Element i stands at ``i * denominator + offset`` in units of 1 / numerator: the element below it is the quotient by
-# the
-# numerator, the remainder r its weight.  Nearest neighbours and sums of integers are exact; the latter are not
-# divided,
-# which a RESCALE does where a network wants it.
+# the numerator, the remainder r its weight.  Nearest neighbours and sums of integers are exact; the latter are not
+# divided, which a RESCALE does where a network wants it.
 
 
 @dataclass(frozen=True)

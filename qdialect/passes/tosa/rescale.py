@@ -41,12 +41,10 @@ from qdialect.passes.tosa.elementwise import (
 # RESCALE: the one op that rounds.
 #
 # A multiplier is ``q * 2^-shift``, which a double holds exactly.  `qnn.requantize` gets it as a scale and takes it
-# apart
-# into q * 2^k in [2^30, 2^31) and shift + k again.  With SINGLE_ROUND both pairs give the same integer:
+# apart into q * 2^k in [2^30, 2^31) and shift + k again.  With SINGLE_ROUND both pairs give the same integer:
 # ``floor((v * q + 2^(s-1)) / 2^s)`` does not change when both sides of the division are multiplied by 2^k.  The second
-# nudge of DOUBLE_ROUND is 2^30 whatever k is, so that q must be in that range already, or both shifts be 31 at most.
-# A multiplier below 2^-32, which quantization flushes to zero, takes every 32-bit number to less than one half, and
-# that
+# nudge of DOUBLE_ROUND is 2^30 whatever k is, so that q must be in that range already, or both shifts be 31 at most. A
+# multiplier below 2^-32, which quantization flushes to zero, takes every 32-bit number to less than one half, and that
 # rounds to zero too.
 #
 # TOSA leaves open what a rescale gives whose scaled value does not fit 32 bits; here it saturates.
@@ -161,11 +159,9 @@ def sole_rescale(value: ir.Value) -> ir.Operation | None:
 
 # Sums and products of 8-bit quantized values as TOSA writes them: rescale both to 32 bits, join, rescale back.
 #
-# A sum is that of `qnn.add` where the larger of the operands' multipliers is 2^19: they meet at twice the larger
-# scale,
+# A sum is that of `qnn.add` where the larger of the operands' multipliers is 2^19: they meet at twice the larger scale,
 # with 20 more bits.  A product is that of `qnn.mul` where the operands lose their zero points and nothing else.  What
-# is
-# neither stays a sum or a product of 32-bit integers.
+# is neither stays a sum or a product of 32-bit integers.
 
 _LIFT = 2.0**20
 _LARGER = _LIFT / 2
@@ -276,22 +272,14 @@ def _joined(
     points = (lhs.zero_point, rhs.zero_point, target.zero_point)
     params = [QuantParams(scale, zero_point) for scale, zero_point in zip(scales, points, strict=True)]
     quantization = BinaryQuantization(*params, bounds=ELEMENT_RANGES[target.element])
-    joined = build(
-        op_class,
-        lhs.value,
-        rhs.value,
-        element=target.element,
-        **binary_attributes(quantization),
-        **how,
-    )
+    joined = build(op_class, lhs.value, rhs.value, element=target.element, **binary_attributes(quantization), **how)
     return joined.output
 
 
 # RESCALE in 64-bit arithmetic, of which every form can be written: what no requantization has.
 #
 # ``((value - z_i) * multiplier + nudge) >> shift``, plus z_o, clamped.  The nudge is ``2^(shift - 1)``; with
-# DOUBLE_ROUND
-# and a shift above 31 it is larger by 2^30, smaller for negative values.
+# DOUBLE_ROUND and a shift above 31 it is larger by 2^30, smaller for negative values.
 
 _SECOND_NUDGE, _MAX_SHIFT_OF_ONE = 1 << 30, 31
 

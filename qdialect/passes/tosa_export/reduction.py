@@ -40,8 +40,7 @@ from qdialect.passes.tosa_export.scaling import centered, held, requantized_byte
 # Pools, means and sums over axes.
 #
 # AVG_POOL2D divides as `half_away_centered` does.  Other divisions are those of sums, which a depthwise convolution
-# with
-# ones gives: INTDIV truncates, and half of the count before it rounds away from zero.
+# with ones gives: INTDIV truncates, and half of the count before it rounds away from zero.
 
 
 def _clamped(op: PoolOp, value: ir.Value) -> ir.Value:

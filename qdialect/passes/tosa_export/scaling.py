@@ -35,11 +35,9 @@ from qdialect.passes.tosa_export.builder import (
 #
 # `fixed64_up` and `fixed64_double` are RESCALE with SINGLE_ROUND and DOUBLE_ROUND, within what RESCALE takes.
 # `fixed64_nearest`, ties away from zero, is RESCALE of the magnitude.  `fixed32_double` is MUL with a shift by 31,
-# which
-# is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that rounds
-# ties up: a negative number less one has its ties go away from zero and nothing else changed.  Float multipliers are
-# MUL
-# on f32; CAST rounds to even.
+# which is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that
+# rounds ties up: a negative number less one has its ties go away from zero and nothing else changed.  Float multipliers
+# are MUL on f32; CAST rounds to even.
 
 IDENTITY = (1 << 30, 30)
 """Multiplier and shift of RESCALE that change nothing but zero point and type."""

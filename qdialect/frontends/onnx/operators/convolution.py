@@ -67,9 +67,7 @@ def _conv_integer(call: Call) -> Tensor:
         raise UnsupportedError("weight must be constant where the zero point of the data is not")
     data = padded(call, source, point, window.before, window.after) if any(window.padding) else source
     unpadded = replace(
-        layer,
-        data=Quantized(data.shape, data, (1.0,), (0,)),
-        attributes={**layer.attributes, "padding": (0, 0, 0, 0)},
+        layer, data=Quantized(data.shape, data, (1.0,), (0,)), attributes={**layer.attributes, "padding": (0, 0, 0, 0)}
     )
     zeros = (0,) * len(window.kernel)
     images = unpadded.over_volumes(call.plan, call.name, replace(window, before=zeros, after=zeros))

@@ -224,10 +224,7 @@ def _prelu(call: Call) -> Tensor:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
     slopes = call.f32(1)
     qdq_group = binary_tensor("PRelu", data, slopes)
-    require(
-        qdq_group.shape == data.shape,
-        f"slope must broadcast to {list(data.shape)}, but got {list(slopes.shape)}",
-    )
+    require(qdq_group.shape == data.shape, f"slope must broadcast to {list(data.shape)}, but got {list(slopes.shape)}")
     return qdq_group
 
 

@@ -17,7 +17,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 
 # What several planners ask of a node's tensors.
 
@@ -53,12 +53,8 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
 
     The output must have the shape that the options and the other tensors give it.
     """
-
-    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool, bool]:
-        is_asymmetric, keeps = bool(options.AsymmetricQuantizeInputs()), bool(options.KeepNumDims())
-        return options.FusedActivationFunction(), options.WeightsFormat(), is_asymmetric, keeps
-
-    activation, weights_format, is_asymmetric, keeps = read_options(operator, tflite.FullyConnectedOptions, read)
+    fields = ("FusedActivationFunction", "WeightsFormat", "AsymmetricQuantizeInputs", "KeepNumDims")
+    activation, weights_format, is_asymmetric, keeps = read_fields(operator, tflite.FullyConnectedOptions, *fields)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
     data, weight, *_ = operands(operator, 2, 3)
@@ -313,47 +309,28 @@ class WindowOptions:
         return *(amount // 2 for amount in added), *(amount - amount // 2 for amount in added)
 
 
-def convolution_options(operator: Operator) -> WindowOptions:
-    """Those of CONV_2D and DEPTHWISE_CONV_2D."""
+_WINDOWS: dict[str, type[OptionsTable]] = {
+    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
+    **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
+}
 
-    def read(options: tflite.Conv2DOptions | tflite.DepthwiseConv2DOptions) -> WindowOptions:
-        strides, dilation = (
-            (options.StrideH(), options.StrideW()),
-            (options.DilationHFactor(), options.DilationWFactor()),
+
+def window_options(operator: Operator) -> WindowOptions:
+    """Those of a convolution or a pool; dilations and a kernel that its table lacks are 1."""
+
+    def read(options: Any) -> WindowOptions:
+        def present(*names: str) -> Shape:
+            return tuple(getattr(options, name)() for name in names if hasattr(options, name)) or (1, 1)
+
+        return WindowOptions(
+            options.Padding(),
+            options.FusedActivationFunction(),
+            present("StrideD", "StrideH", "StrideW"),
+            present("DilationDFactor", "DilationHFactor", "DilationWFactor"),
+            present("FilterHeight", "FilterWidth"),
         )
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
 
-    if operator.kind == "CONV_2D":
-        return read_options(operator, tflite.Conv2DOptions, read)
-    return read_options(operator, tflite.DepthwiseConv2DOptions, read)
-
-
-def transposed_options(operator: Operator) -> WindowOptions:
-    """Those of TRANSPOSE_CONV."""
-
-    def read(options: tflite.TransposeConvOptions) -> WindowOptions:
-        strides = options.StrideH(), options.StrideW()
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides)
-
-    return read_options(operator, tflite.TransposeConvOptions, read)
-
-
-def volume_options(operator: Operator) -> WindowOptions:
-    """Those of CONV_3D and CONV_3D_TRANSPOSE."""
-
-    def read(options: tflite.Conv3DOptions) -> WindowOptions:
-        strides = (options.StrideD(), options.StrideH(), options.StrideW())
-        dilation = (options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor())
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
-
-    return read_options(operator, tflite.Conv3DOptions, read)
-
-
-def pool_options(operator: Operator) -> WindowOptions:
-    """Those of pools."""
-
-    def read(options: tflite.Pool2DOptions) -> WindowOptions:
-        strides, kernel = (options.StrideH(), options.StrideW()), (options.FilterHeight(), options.FilterWidth())
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, kernel=kernel)
-
-    return read_options(operator, tflite.Pool2DOptions, read)
+    return read_options(operator, _WINDOWS[operator.kind], read)

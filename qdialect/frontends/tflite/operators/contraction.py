@@ -34,16 +34,15 @@ from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     check_scales,
     constant,
-    convolution_options,
     dense_options,
     eight_bit,
     integers,
     operands,
     sixteen_bit,
-    transposed_options,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.matmul import Product, transposed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports
 from qdialect.ir._mlir import ir
 
 # CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
@@ -147,8 +146,8 @@ def _bias_of_eight_bit(bias: Tensor, channels: int) -> NDArray[Any]:
 
 
 @imports("CONV_2D")
-def _conv_2d(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+def _conv_2d(operator: Operator) -> Building:
+    options = window_options(operator)
     node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     depth = node.weight.shape[3]
     require(depth >= 1 and len(node.data.shape) == 4, "input must have 4 dimensions and the weight a depth")
@@ -156,8 +155,8 @@ def _conv_2d(operator: Operator) -> Emission:
 
 
 @imports("DEPTHWISE_CONV_2D")
-def _depthwise_conv_2d(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+def _depthwise_conv_2d(operator: Operator) -> Building:
+    options = window_options(operator)
     # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
     node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
@@ -166,21 +165,18 @@ def _depthwise_conv_2d(operator: Operator) -> Emission:
     return _convolution(last, options, groups=node.data.shape[3])
 
 
-def _convolution(node: _Contraction | I16Contraction, options: WindowOptions, groups: int) -> Emission:
+def _convolution(node: _Contraction | I16Contraction, options: WindowOptions, groups: int) -> Building:
     padding = options.explicit(node.data.shape[1:3], node.weight.shape[1:3])
     attributes = {"strides": options.strides, "padding": padding, "dilation": options.dilation, "groups": groups}
-
-    def emit(emitter: Emitter) -> ir.Value:
-        data = emitter.value(node.data)
-        return node.finish(emitter, node.accumulate(emitter, Conv2DOp, data, **attributes), axis=3)
-
-    return emit
+    emitter = yield
+    data = emitter.value(node.data)
+    return node.finish(emitter, node.accumulate(emitter, Conv2DOp, data, **attributes), axis=3)
 
 
 @imports("TRANSPOSE_CONV")
-def _transpose_conv(operator: Operator) -> Emission:
+def _transpose_conv(operator: Operator) -> Building:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
-    options = transposed_options(operator)
+    options = window_options(operator)
     shape, weight, data, *bias = operands(operator, 3, 4)
     node = _contraction(operator, (data, weight, *bias), options.activation, rank=4)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
@@ -196,48 +192,39 @@ def _transpose_conv(operator: Operator) -> Emission:
     rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
     cropped, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
     attributes = {"strides": strides, "padding": (top, left, *cropped), "output_padding": tuple(extra)}
-
-    def emit(emitter: Emitter) -> ir.Value:
-        acc = node.accumulate(emitter, ConvTranspose2DOp, emitter.value(node.data), **attributes)
-        return node.finish(emitter, acc, axis=3)
-
-    return emit
+    emitter = yield
+    acc = node.accumulate(emitter, ConvTranspose2DOp, emitter.value(node.data), **attributes)
+    return node.finish(emitter, acc, axis=3)
 
 
 @imports("FULLY_CONNECTED")
-def _fully_connected(operator: Operator) -> Emission:
+def _fully_connected(operator: Operator) -> Building:
     activation, _ = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     depth, elements = weight.shape[1], math.prod(data.shape)
     require(weight.data is not None or data.element != "i16", "weight of an i16 input must be constant")
     if weight.data is None:
-        return _fully_connected_at_run_time(data, weight, bias, operator.outputs[0], activation)
+        return (yield from _fully_connected_at_run_time(data, weight, bias, operator.outputs[0], activation))
     node = _contraction(operator, (data, weight, *bias), activation, rank=2)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        rows = emitter.reshape(emitter.value(node.data), (elements // depth, depth))
-        result = node.finish(emitter, node.accumulate(emitter, DenseOp, rows), axis=1)
-        # With keep_num_dims the output has the input's leading dimensions.
-        return emitter.reshape(result, node.output.shape)
-
-    return emit
+    emitter = yield
+    rows = emitter.reshape(emitter.value(node.data), (elements // depth, depth))
+    result = node.finish(emitter, node.accumulate(emitter, DenseOp, rows), axis=1)
+    # With keep_num_dims the output has the input's leading dimensions.
+    return emitter.reshape(result, node.output.shape)
 
 
 def _fully_connected_at_run_time(
     data: Tensor, weight: Tensor, bias: Sequence[Tensor], output: Tensor, activation: int
-) -> Emission:
+) -> Building:
     channels, depth = weight.shape
     node = Product(data, weight, output, Rounding.FIXED64_NEAREST, Multiplier.F64)
     values = _bias_of_eight_bit(bias[0], channels) if bias else None
     bounds = activation_range(activation, output)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        rows = emitter.reshape(emitter.value(data), (math.prod(data.shape) // depth, depth))
-        start = None if values is None else emitter.constant(values)
-        result = node.emit(emitter, rows, transposed(emitter, emitter.value(weight)), start)
-        return emitter.reshape(emitter.clip(result, bounds), output.shape)
-
-    return emit
+    emitter = yield
+    rows = emitter.reshape(emitter.value(data), (math.prod(data.shape) // depth, depth))
+    start = None if values is None else emitter.constant(values)
+    result = node.emit(emitter, rows, transposed(emitter, emitter.value(weight)), start)
+    return emitter.reshape(emitter.clip(result, bounds), output.shape)
 
 
 # Convolutions and matrix products of 16-bit activations with constant 8-bit weights.

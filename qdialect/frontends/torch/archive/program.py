@@ -27,11 +27,7 @@ _MAX_DEPTH = 8
 _HIGHER_ORDER = "higher_order."
 _PART_OPERANDS = 2
 _PART = "export.access_subclass_inner_tensor.default"
-_CONSTANTS = {
-    "parameter": "parameter_name",
-    "buffer": "buffer_name",
-    "tensor_constant": "tensor_constant_name",
-}
+_CONSTANTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 
 
 def read_members(members: Members, extents: Extents) -> Graph:

@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 
 from qdialect.arithmetic.expressions import Input, Number
-from qdialect.dialect import (
-    F32MaxOp,
-    F32SumOp,
-)
+from qdialect.dialect import F32MaxOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, axes_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced, reduced_numbers

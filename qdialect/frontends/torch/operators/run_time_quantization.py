@@ -98,8 +98,7 @@ def _choose_by_rows(call: Call) -> Result:
 
 
 @imports(
-    f"{SPACE}.choose_qparams_per_token_asymmetric.default",
-    f"{SPACE}._choose_qparams_per_token_asymmetric_impl.default",
+    f"{SPACE}.choose_qparams_per_token_asymmetric.default", f"{SPACE}._choose_qparams_per_token_asymmetric_impl.default"
 )
 def _choose_asymmetric_by_rows(call: Call) -> Result:
     """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""

@@ -94,7 +94,7 @@ _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package, by the type that the schema gives it.
 _ATTRIBUTES = {
     "ScalarType": frozenset(
-        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", *NARROW],
+        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", *NARROW]
     ),
     "Layout": frozenset(["strided"]),
     "MemoryFormat": frozenset(["contiguous_format", "preserve_format", "channels_last"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -22,7 +23,7 @@ from qdialect.arithmetic import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import add, scale_of_sum, total_of
+from qdialect.arithmetic.elementwise import OffsetFunction, add, shifted_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
@@ -72,7 +73,7 @@ class Addition:
             is_fixed_point = isinstance(exact, FixedPointSum)
             return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
         if roundings := self.arithmetic.shifted_roundings:
-            return self._shifted(kernel, *roundings)
+            return self._shifted(kernel, roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
@@ -151,38 +152,13 @@ class Addition:
         limits = _bounds(kernel, bounds, "i32")
         return lambda _: limits
 
-    def _named(self) -> dict[str, Quantization]:
-        return {"lhs": self.lhs, "rhs": self.rhs, "sum": self.output}
-
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
-    def _join(self, body: Body, lhs: Value, rhs: Value) -> Value:
-        return body.subtract(lhs, rhs) if self.is_difference else body.add(lhs, rhs)
-
-    def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
-        common = scale_of_sum(self.lhs, self.rhs, self.output)
-        lhs = declare_multiplier(kernel, "lhs", common.lhs, operand_rounding)
-        rhs = declare_multiplier(kernel, "rhs", common.rhs, operand_rounding)
-        total = declare_multiplier(kernel, "sum", common.output, sum_rounding)
-        points = {
-            name: kernel.number(f"{name}_zero_point", q.stored_zero_point, "i64") for name, q in self._named().items()
-        }
-        low, high = _bounds(kernel, self._stored_bounds(), "i64")
-
-        def shifted_up(body: Body, quantized: Value, zero_point: Value) -> Value:
-            wide = body.cast("arith.extsi" if quantized.type == "i32" else "arith.extui", quantized, "i64")
-            offset = body.subtract(wide, zero_point)
-            return body.binary("arith.shli", offset, body.constant(common.shift, "i64"))
-
-        def emit(body: Body, left: Value, right: Value) -> Value:
-            a = lhs(body, shifted_up(body, left, points["lhs"]))
-            b = rhs(body, shifted_up(body, right, points["rhs"]))
-            value = total(body, self._join(body, a, b))
-            value = body.clamp(body.add(value, points["sum"]), low, high)
-            return body.cast("arith.trunci", value, "i32")
-
-        return emit
+    def _shifted(self, kernel: Kernel, roundings: tuple[Rounding, Rounding]) -> EmitSum:
+        own = self.lhs, self.rhs, self.output
+        emit = declare_function(kernel, shifted_sum(own, roundings, -1 if self.is_difference else 1), own, self.bounds)
+        return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
 
     def _each(self, kernel: Kernel) -> EmitSum:
         lhs = self._to_output(kernel, "lhs", self.lhs)
@@ -195,7 +171,7 @@ class Addition:
         def emit(body: Body, left: Value, right: Value) -> Value:
             a = body.cast("arith.extsi", lhs(body, left), "i64")
             b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i32")), "i64")
-            value = self._join(body, a, b)
+            value = body.subtract(a, b) if self.is_difference else body.add(a, b)
             value = body.clamp(body.subtract(value, surplus), low, high)
             return body.cast("arith.trunci", value, "i32")
 
@@ -234,7 +210,8 @@ class Addition:
         factors = [kernel.number(name, float(number), "f64") for name, number in zip(names, numbers, strict=True)]
         low, high = _bounds(kernel, self.bounds, "f32")
 
-        shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
+        stored = zip(("lhs", "rhs", "sum"), (self.lhs, self.rhs, self.output), strict=True)
+        shifts = [kernel.number(f"{name}_shift", own.shift, "i32") for name, own in stored]
 
         def f32(body: Body, quantized: Value, side: int) -> Value:
             return body.cast("arith.sitofp", body.subtract(quantized, shifts[side]), "f64")
@@ -279,11 +256,34 @@ class Addition:
         return emit
 
 
-def declare_multiplier(
-    kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE
+def declare_function(
+    kernel: Kernel, function: OffsetFunction, own: Sequence[Quantization], bounds: tuple[int, int]
+) -> Callable[[Body, Value, Value], Value]:
+    """Emit the stored value (i64), within `bounds`, of a function of two stored values (i8, or i32).
+
+    `own` is what both and the result stand for.
+    """
+    multipliers = [_declare_multiplier(kernel, *each) for each in function.multipliers]
+    names = ("lhs", "rhs", "output")
+    points = [kernel.number(f"{n}_zero_point", q.stored_zero_point, "i64") for n, q in zip(names, own, strict=True)]
+    low, high = (kernel.number(n, b + own[2].shift, "i64") for n, b in zip(("low", "high"), bounds, strict=True))
+
+    def offset(body: Body, stored: Value, point: Value) -> Value:
+        return body.subtract(body.cast("arith.extsi" if stored.type == "i32" else "arith.extui", stored, "i64"), point)
+
+    def emit(body: Body, left: Value, right: Value) -> Value:
+        offsets = offset(body, left, points[0]), offset(body, right, points[1])
+        result = function.compute(body, [partial(each, body) for each in multipliers], *offsets)
+        return body.clamp(body.add(result, points[2]), low, high)
+
+    return emit
+
+
+def _declare_multiplier(
+    kernel: Kernel, name: str, multiplier: float, rounding: Rounding
 ) -> Callable[[Body, Value], Value]:
-    """Emit the product with the fixed-point multiplier nearest to `f32`, rounded, in the wide type of its rounding."""
-    how = requantization(rounding, quantized_multipliers(np.array([f32])))
+    """Emit the product with the nearest fixed-point multiplier, rounded, in the wide type of its rounding."""
+    how = requantization(rounding, quantized_multipliers(np.array([multiplier])))
     parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
     return lambda body, value: emit_scale(body, how, value, parameters)
 
@@ -300,8 +300,7 @@ def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "su
 #
 # where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
 # below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond
-# which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the
-# ratios
+# which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios
 # of the scales times 2^s, or integers close to them.
 
 _WORD = 31
@@ -370,14 +369,11 @@ def _through(quantized: IntArray, left: IntArray, right: IntArray, shift: int, b
 #
 # which is how ``float_once`` defines it where quantized values are stored as they are, if that is the same number for
 # each of the 65 536 pairs that there are.  A and B are the ratios of the scales, and C is what the zero points leave;
-# or
-# else the middle of the window that all pairs leave for it.
+# or else the middle of the window that all pairs leave for it.
 #
-# The numbers lie where float64 computes the multiply-adds exactly before they are rounded, and far from subnormal
-# ones,
+# The numbers lie where float64 computes the multiply-adds exactly before they are rounded, and far from subnormal ones,
 # which a thread may flush to zero: with A and B of 2^-10 to 2^10, and C either 0 or of 2^-10 to 2^19, no bit of a sum
-# is
-# below 2^-33, and all are below 2^20.
+# is below 2^-33, and all are below 2^20.
 
 _SMALLEST, _LARGEST_SUM_RATIO, _LARGEST_REST = 2.0**-10, 2.0**10, 2.0**19
 

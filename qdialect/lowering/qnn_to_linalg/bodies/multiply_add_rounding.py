@@ -235,18 +235,14 @@ def least_reaching(whole: IntArray) -> F64Array:
 #   g(a', b') = z + trunc(fma(a', f, +-c)),      f = b' m rounded to float32,      the sign of c that of a' b'.
 #
 # f is computed once for each b, and each a then takes a conversion and a multiply-add.  g is odd in a' and in b', but
-# for
-# z, so that magnitudes tell everything.  Let y be |a'| f as an exact number, and v the magnitude that the op's
-# arithmetic
-# gives the pair.  The sum reaches a whole number n if and only if y + c reaches e(n), half a unit of the last place
-# below
-# n (`multiply_add_rounding`), so that g has the op's value if and only if
+# for z, so that magnitudes tell everything.  Let y be |a'| f as an exact number, and v the magnitude that the op's
+# arithmetic gives the pair.  The sum reaches a whole number n if and only if y + c reaches e(n), half a unit of the
+# last place below n (`multiply_add_rounding`), so that g has the op's value if and only if
 #
 #   c >= e(v) - y      and      c < e(v + 1) - y,
 #
 # the first only for v > 0, and the second only where v is no bound of the clamp.  Each of the 65 536 pairs is looked
-# at,
-# and c is the middle of what they leave; some multipliers around the given one are tried.
+# at, and c is the middle of what they leave; some multipliers around the given one are tried.
 
 _LARGEST_MULTIPLIER = 2.0**16
 

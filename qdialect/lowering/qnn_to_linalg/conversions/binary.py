@@ -17,13 +17,12 @@ from qdialect.arithmetic import (
     requantize,
     requantize_parameters,
 )
-from qdialect.arithmetic.elementwise import scale_of_squared_difference
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SquaredDifferenceOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES, RequantizerForms
-from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, declare_multiplier
+from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, declare_function
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     FactorProduct,
     declare_zero_point,
@@ -290,45 +289,18 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
         _lower_f32(lowering, op, elementwise.with_slope)
         return
 
-    def declare(kernel: Kernel) -> Emit:
-        lhs, rhs, output = op.quantization.params
-        rescales = [
-            declare_multiplier(kernel, name, elementwise.prelu_multiplier(slope, lhs, output))
-            for name, slope in (("positive", 1.0), ("negative", rhs.scale))
-        ]
-        stored = _StoredPair(kernel, op)
-
-        def emit(body: Body, values: Sequence[Value]) -> Value:
-            data, slope = stored.offsets(body, values)
-            is_positive = body.compare("sge", data, body.constant(0, "i64"))
-            product = body.multiply(data, slope)
-            above, below = (r(body, v) for r, v in zip(rescales, (data, product), strict=True))
-            return stored.quantized(body, body.select(is_positive, above, below))
-
-        return emit
-
-    _lower(lowering, op, declare)
+    _lower_function(lowering, op, elementwise.prelu(op.quantization.params))
 
 
 @lowers(SquaredDifferenceOp, takes_arrays=True)
 def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
-    common = scale_of_squared_difference(*op.quantization.params)
+    _lower_function(lowering, op, elementwise.squared_difference(op.quantization.params))
 
+
+def _lower_function(lowering: GraphLowering, op: BinaryOp, function: elementwise.OffsetFunction) -> None:
     def declare(kernel: Kernel) -> Emit:
-        multipliers = {"lhs": common.lhs, "rhs": common.rhs, "square": common.output}
-        *sides, square = (declare_multiplier(kernel, name, multiplier) for name, multiplier in multipliers.items())
-        stored = _StoredPair(kernel, op)
-
-        def shifted_up(body: Body, value: Value, rescale: Callable[[Body, Value], Value]) -> Value:
-            shifted = body.binary("arith.shli", value, body.constant(common.shift, "i64"))
-            return rescale(body, shifted)
-
-        def emit(body: Body, values: Sequence[Value]) -> Value:
-            left, right = (shifted_up(body, v, r) for v, r in zip(stored.offsets(body, values), sides, strict=True))
-            apart = body.subtract(left, right)
-            return stored.quantized(body, square(body, body.multiply(apart, apart)))
-
-        return emit
+        emit = declare_function(kernel, function, stored_quantizations(op), op.quantization.bounds)
+        return lambda body, values: body.narrow(emit(body, *values))
 
     _lower(lowering, op, declare)
 
@@ -357,26 +329,6 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
         return emit
 
     _lower(lowering, op, declare)
-
-
-class _StoredPair:
-    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored value."""
-
-    def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
-        lhs, rhs, output = stored_quantizations(op)
-        sides = {"lhs_zero_point": lhs, "rhs_zero_point": rhs}
-        self._zero_points = [kernel.number(name, own.stored_zero_point, "i64") for name, own in sides.items()]
-        self._output = kernel.number("output_zero_point", output.stored_zero_point, "i64")
-        self._low = kernel.number("low", op.output_min + output.shift, "i64")
-        self._high = kernel.number("high", op.output_max + output.shift, "i64")
-
-    def offsets(self, body: Body, values: Sequence[Value]) -> list[Value]:
-        own = zip(values, self._zero_points, strict=True)
-        return [body.subtract(body.cast("arith.extui", value, "i64"), z) for value, z in own]
-
-    def quantized(self, body: Body, value: Value) -> Value:
-        quantized = body.clamp(body.add(value, self._output), self._low, self._high)
-        return body.narrow(quantized)
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:

@@ -16,11 +16,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
-    BlockProducts,
-    F32Products,
-    StoredPanels,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, StoredPanels
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
     HALF,
@@ -227,12 +223,7 @@ def _spaced(program: Program, rows: tuple[int, ...], data: MapOperand, depth: in
 
 
 def _quantized(
-    program: Program,
-    rows: tuple[int, ...],
-    data: MapOperand,
-    blocks: Blocks,
-    terms: int,
-    precision: ActivationScale,
+    program: Program, rows: tuple[int, ...], data: MapOperand, blocks: Blocks, terms: int, precision: ActivationScale
 ) -> tuple[MapOperand, ...]:
     """Append the kernel call that quantizes `data`: bytes, scales, and the sums of the bytes of a block."""
     kernel, values = Kernel(program), _bytes(program, rows, blocks, terms)

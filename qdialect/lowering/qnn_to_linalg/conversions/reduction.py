@@ -393,12 +393,7 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
 
 
 def _reduce_windows(
-    lowering: GraphLowering,
-    op: F32ReduceOp,
-    gathered: GatherOp,
-    windows: Sequence[Windows],
-    fold: Fold,
-    finish: Finish,
+    lowering: GraphLowering, op: F32ReduceOp, gathered: GatherOp, windows: Sequence[Windows], fold: Fold, finish: Finish
 ) -> None:
     data, output = lowering.slot(gathered.input), lowering.result(op.output)
     axis, kernel = gathered.axis, Kernel(lowering.program)

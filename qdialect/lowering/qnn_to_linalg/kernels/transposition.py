@@ -198,8 +198,7 @@ class TransposedRows:
             inputs = [Reduced(data, (block.lanes,)), *(Reduced(number, (0,)) for number in numbers[:-1])]
             kept = (block.count, block.lanes)
             emit_reduction(
-                kernel,
-                Reduction(kept, (self.length,), inputs, [], numbers[-1], fold, lambda _, acc, __: acc, width, 1),
+                kernel, Reduction(kept, (self.length,), inputs, [], numbers[-1], fold, lambda _, acc, __: acc, width, 1)
             )
 
 

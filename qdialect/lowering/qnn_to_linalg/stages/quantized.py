@@ -49,8 +49,7 @@ class RequantizeKernel(StageKernel):
         multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
         parameters = requantize_parameters(stage.rounding, multipliers)
         requantizer = requantizer_of(
-            *(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range),
-            site.forms,
+            *(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range), site.forms
         )
         if requantizer is not None:
             return cls(site, requantizer, None)

@@ -196,12 +196,7 @@ class _Factor:
     """The tiles of a factor, each loaded once, into `FACTORS` registers from `first` on by turns."""
 
     def __init__(
-        self,
-        load: Callable[[int, TileMemory], None],
-        first: int,
-        side: Side,
-        rows: int,
-        columns: tuple[int, int],
+        self, load: Callable[[int, TileMemory], None], first: int, side: Side, rows: int, columns: tuple[int, int]
     ) -> None:
         self._load, self._first, self._side = load, first, side
         self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
