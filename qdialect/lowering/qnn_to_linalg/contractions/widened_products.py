@@ -35,6 +35,8 @@ MANY_ROWS = 32
 _STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
 PAIRED_ROWS, PAIRED_CHANNELS, PAIR = 5, 64, 2
 """From so many rows and channels on packing pairs pays; and numbers of a pair."""
+STORED_ROWS = 16
+"""From so many on packing both operands pays."""
 _VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 """Vectors of less than 512 bits have half as many registers."""
 

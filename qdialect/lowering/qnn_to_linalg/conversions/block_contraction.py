@@ -35,6 +35,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     PAIR,
     PAIRED_CHANNELS,
     PAIRED_ROWS,
+    STORED_ROWS,
     PairedProducts,
     WidenedProducts,
     stored_bound,
@@ -491,7 +492,7 @@ def multiplies_stored_pairs(lowering: GraphLowering, op: F32MatmulOp) -> bool:
     """Whether so many of both operands' numbers are bf16 ones that packing both pays."""
     (*rows, _), result = shape_of(op.data.type), shape_of(op.output.type)
     # Parts of a kernel would pack matrices again and again.
-    pays = len(rows) > 0 and rows[-1] >= MANY_ROWS and lowering.program.whole is None
+    pays = len(rows) > 0 and rows[-1] >= STORED_ROWS and lowering.program.whole is None
     return pays and tuple(rows) == result[:-1] and multiplies_pairs(lowering, op) and is_exact(op.matrix, "bf16")
 
 
