@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Arguments) -> int:
     run_arguments.check(options)
+    given = [read_npy(name) for name in options.inputs]
     terminal.progress("loading" if options.is_library else "measuring kernels" if options.tune else "compiling")
     start = time.perf_counter()
     executable = _executable(options)
@@ -61,7 +62,7 @@ def _run(options: Arguments) -> int:
     if not options.json:
         _print_network(executable, "loaded" if options.is_library else "compiled", seconds)
     reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
-    inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
+    inputs = given or _random_inputs(executable, options.seed)
     found = executable(*inputs)
     inputs = rounded(inputs, executable.inputs)
     outputs = found if isinstance(found, tuple) else (found,)

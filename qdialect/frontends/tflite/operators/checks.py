@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tflite
@@ -71,6 +71,19 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to be 8-bit with one scale and zero point."""
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
     return per_tensor(tensor, what)
+
+
+def eight_bit_ends(operator: Operator, *inputs: Tensor) -> Tensor:
+    """The output of a node, which has to be 8-bit with one scale and zero point, as `inputs` of its type have."""
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, *(eight_bit(tensor, "input") for tensor in inputs))
+    return output
+
+
+def check_parameters(output: Tensor, scale: float, zero_point: int) -> None:
+    """`output` has the only scale and zero point that a kernel writes."""
+    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
 
 
 def per_tensor(tensor: Tensor, what: str) -> Tensor:
@@ -240,11 +253,7 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-class _Activated(OptionsTable, Protocol):
-    def FusedActivationFunction(self) -> int: ...  # noqa: N802
-
-
-_ACTIVATED: dict[str, type[_Activated]] = {
+_ACTIVATED: dict[str, type[OptionsTable]] = {
     "ADD": tflite.AddOptions,
     "CONCATENATION": tflite.ConcatenationOptions,
     "DIV": tflite.DivOptions,
@@ -259,7 +268,7 @@ def activation_of(operator: Operator) -> int:
     table = _ACTIVATED.get(operator.kind)
     if table is None:
         return tflite.ActivationFunctionType.NONE
-    return read_options(operator, table, lambda options: options.FusedActivationFunction())
+    return read_fields(operator, table, "FusedActivationFunction")[0]
 
 
 def check_plain(operator: Operator) -> None:
