@@ -84,6 +84,8 @@ TFLITE_XNNPACK = replace(
     rounding=Rounding.F32_RNE_ZP_LAST,
     multiplier=Multiplier.F32,
     addition=AddArithmetic.FIXED_ONCE,
+    float_rounding=FloatRounding.HALF_EVEN,
+    scaling=Scaling.RECIPROCAL_F32,
 )
 """TFLite's desktop delegate; tables are still TFLite's own."""
 ORT = Profile(

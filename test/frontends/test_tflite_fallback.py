@@ -465,6 +465,27 @@ def test_transposed_windows_with_gaps(
         assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="none")(data), wanted)
 
 
+@pytest.mark.parametrize("profile", ["tflite", "tflite-xnnpack"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_ties_and_nan_of_quantize(dtype: type[np.int8 | np.uint8 | np.int16], profile: str, tmp_path: Path) -> None:
+    """Ties go away from zero in the reference kernels, to even elsewhere; a rest of 16 bits is LiteRT's own."""
+    scale, kernels = 0.0173, "BUILTIN_REF" if profile == "tflite" else "AUTO"
+    for count in (64, 61):
+        values = (np.arange(count, dtype=np.float32) - 29.5) * np.float32(scale)
+        values[[3, 4, 8]] = np.nan, -np.nan, 1e6
+        b = ModelWriter("quantize")
+        x, y = b.tensor("x", (count,), np.float32), b.tensor("y", (count,), dtype, Quantization((scale,), (0,)))
+        b.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
+        path = saved(tmp_path, b.finish([x], [y]))
+        wanted = whole(path, values, kernels=kernels)
+        assert_equal(qdialect.compile(path, profile=profile, fallback="framework")(values), wanted)
+        if kernels == "AUTO" and dtype is np.int16 and count == 61:
+            with pytest.raises(qdialect.ImportModelError, match="input must have a multiple of 8 elements"):
+                qdialect.compile(path, profile=profile, fallback="none")
+        else:
+            assert_equal(qdialect.compile(path, profile=profile, fallback="none")(values), wanted)
+
+
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:
     """Of hybrid depthwise convolutions: LiteRT dies there."""
     b = ModelWriter("depthwise")

@@ -320,6 +320,8 @@ class WindowOptions:
 
 _WEIGHT = 1
 """The input of a convolution that its weight is."""
+_AT_ONCE = 8
+"""How many numbers LiteRT's own kernel quantizes to 16 bits at a time."""
 _WINDOWS: dict[str, type[OptionsTable]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
     **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
@@ -350,12 +352,25 @@ def window_options(operator: Operator) -> WindowOptions:
 def check_delegated(operator: Operator) -> None:
     """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with roundings of its own.
 
-    That of transposed convolutions of 8 bits rescales 16 channels at a time in one way and the last ones in another.
+    Such a kernel rounds what fills no vector in another way: channels of transposed convolutions of 8 bits beyond
+    multiples of 16, numbers beyond multiples of 8 that become quantized values of 16 bits.
     """
-    if operator.kind != "TRANSPOSE_CONV" or len(operator.inputs) < _WEIGHT + 1:
-        return
-    weight, options, element = operator.inputs[_WEIGHT], window_options(operator), operator.outputs[0].element
-    if weight is None or element not in ("i8", "ui8") or options.padding != tflite.Padding.SAME:
+    output = operator.outputs[0] if operator.outputs else None
+    if operator.kind == "TRANSPOSE_CONV" and output is not None and output.element in ("i8", "ui8"):
+        _check_gaps(operator)
+    elif operator.kind == "QUANTIZE" and output is not None and output.element == "i16":
+        count, is_float = (
+            math.prod(output.shape),
+            any(one is not None and one.element == "f32" for one in operator.inputs),
+        )
+        wanted = f"input must have a multiple of {_AT_ONCE} elements with profile 'tflite-xnnpack'"
+        require(not is_float or count % _AT_ONCE == 0, f"{wanted}, but got {count}")
+
+
+def _check_gaps(operator: Operator) -> None:
+    weight = operator.inputs[_WEIGHT] if len(operator.inputs) > _WEIGHT else None
+    options = window_options(operator)
+    if weight is None or options.padding != tflite.Padding.SAME:
         return
     window, strides = weight.shape[1:3], options.strides
     holds = all(extent >= stride for extent, stride in zip(window, strides, strict=False))

@@ -10,8 +10,8 @@ import numpy as np
 import tflite
 
 from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, hard_swish_bound
-from qdialect.arithmetic.choices import HardswishMode, LeakyMode
-from qdialect.arithmetic.profiles import TFLITE
+from qdialect.arithmetic.choices import HardswishMode, LeakyMode, NanPolicy
+from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.arithmetic.tflite_tables import (
     tflite_abs_table,
     tflite_gelu_table,
@@ -54,7 +54,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
-from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Activations as nodes of their own.
@@ -250,18 +250,28 @@ _RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8"
 """By the element type of an input of or to 16 bits: what it is rescaled to."""
 
 
+def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
+    """Quantized f32 numbers, by a division with ties away from zero in the reference kernels, where NaN is the minimum.
+
+    Others multiply by the reciprocal and round ties to even; XNNPACK, which leaves 16 bits to LiteRT's own kernel,
+    makes NaN the maximum.
+    """
+    profile = TFLITE_XNNPACK if emitter.is_delegated else TFLITE
+    nan = NanPolicy.MAX if emitter.is_delegated and output.element != "i16" else NanPolicy.MIN
+    how: dict[str, Any] = {"rounding": profile.float_rounding, "scaling": profile.scaling, "nan": nan}
+    how |= {"scales": [output.scale], "zero_points": [output.zero_point]}
+    return emitter.build(QuantizeOp, emitter.value(data), element=output.element, **how)
+
+
 @imports("QUANTIZE")
 @imports_i16("QUANTIZE")
 def _quantize(operator: Operator) -> Building:
-    """From f32 by a float32 division, ties away from zero; between quantized values by a fixed-point rescale."""
+    """From f32 as `_of_floats` says; between quantized values by a fixed-point rescale."""
     (data,), output = operands(operator, 1), operator.outputs[0]
     is_i16 = "i16" in (data.element, output.element)
     (per_tensor if is_i16 else eight_bit)(output, "output")
     if data.element == "f32":
-        parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
-        parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
-        emitter = yield
-        return emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
+        return _of_floats((yield), data, output)
     found = f"{data.element} to {output.element}"
     is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
     require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
