@@ -143,14 +143,10 @@ class Function(Pointwise):
         (source,) = self.operands
         if to.element not in EIGHT_BIT or not isinstance(source, Quantized):
             return super()._quantized(plan, name, to)
-        before, values = source.parameters, source.values
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(values)
-            parameters = {**mapping(before, to), **ORT.table, **self.attributes}
-            return emitter.build(self.op_class, value, element=to.element, **parameters), is_channels_last
-
-        return plan.compute(name, self.shape, to.element, emit)
+        how = {"element": to.element, **mapping(source.parameters, to), **ORT.table, **self.attributes}
+        return plan.pointwise(
+            name, source.values, to.element, lambda emitter, held: emitter.build(self.op_class, held, **how)
+        )
 
 
 def _unary(kind: str, call: Call, source: Quantized) -> Function:
