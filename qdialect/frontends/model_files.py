@@ -94,7 +94,8 @@ class Format:
 def _late(entry: str, *options: str, of_content: bool = False) -> Callable[..., Any]:
     """A function of a front end by its place (``onnx.reader.metadata``), which is loaded at its first call.
 
-    It is given the path of a file, or `of_content` what that holds, and the import options of these names.
+    It is given the path of a file, or `of_content` what that holds, and the import options of these names. Its errors
+    about a file that a user has begin with the file's name.
     """
     module, _, name = entry.rpartition(".")
 
@@ -102,7 +103,12 @@ def _late(entry: str, *options: str, of_content: bool = False) -> Callable[..., 
         with LATE_IMPORTS:
             found = getattr(import_module(f"{__package__}.{module}"), name)
         read = () if path is None else (path.read_bytes() if of_content else path,)
-        return found(*read, **{option: getattr(how, option) for option in options})
+        try:
+            return found(*read, **{option: getattr(how, option) for option in options})
+        except ImportModelError as error:
+            if path is None or isinstance(path, _OwnedFile) or not error.message.startswith("file "):
+                raise
+            raise type(error)(f"'{path.name}': {error.message}") from error
 
     return call
 
@@ -172,7 +178,8 @@ def format_of(path: Path) -> Format:
     if suffix not in FORMATS:
         *others, last = FORMATS
         kinds = f"{', '.join(others)} or {last}"
-        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
+        found = f"got '{suffix}'" if suffix else "its name has no suffix"
+        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but {found}")
     return FORMATS[suffix]
 
 
