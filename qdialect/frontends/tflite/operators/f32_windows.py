@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,80 +27,34 @@ from qdialect.ir._mlir import ir
 
 # Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
 
-Pooled = Callable[[Emitter, ir.Value], ir.Value]
-"""What is made of an image."""
 
+@imports_f32("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D")
+def _pool(operator: Operator) -> Building:
+    """The elements of a window are added row by row; those of the padding do not count.
 
-@dataclass(frozen=True)
-class _Pool:
-    """Windows over an image [N, H, W, C], checked."""
-
-    data: Tensor
-    window: Window
-    activation: int
-
-    @property
-    def size(self) -> Shape:
-        """Of the image."""
-        return self.data.shape[1:3]
-
-
-def _pool(operator: Operator) -> _Pool:
-    options, output = window_options(operator), operator.outputs[0].shape
+    L2_POOL_2D is the root of the mean of the squares.
+    """
+    options, shape = window_options(operator), operator.outputs[0].shape
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    require(len(output) == 4, "output must have 4 dimensions")
-    padding = options.explicit(data.shape[1:3])
+    require(len(shape) == 4, "output must have 4 dimensions")
+    size, is_root = data.shape[1:3], operator.kind == "L2_POOL_2D"
+    padding = options.explicit(size)
     f32_bounds(options.activation)
-    window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], output[1:3])
-    return _Pool(data, window, options.activation)
-
-
-@imports_f32("MAX_POOL_2D")
-def _max_pool_2d(operator: Operator) -> Building:
-    node = _pool(operator)
-    windows = Pool.of(node.window, node.size, operator.budget)
-    windows.check()
-    return _clamped(operator, node, windows.maxima)
-
-
-@imports_f32("AVERAGE_POOL_2D")
-def _average_pool_2d(operator: Operator) -> Building:
-    node = _pool(operator)
-    return _clamped(operator, node, _means(operator, node))
-
-
-def _clamped(operator: Operator, node: _Pool, pooled: Pooled) -> Building:
-    """What `pooled` makes of the image, with the activation that is fused."""
-    emitter = yield
-    found = pooled(emitter, emitter.value(node.data))
-    return F32Builder(emitter, operator.outputs[0].shape).clamp(found, node.activation)
-
-
-def _means(operator: Operator, node: _Pool) -> Pooled:
-    """The elements of a window are added row by row; those of the padding do not count."""
-    shape, window = operator.outputs[0].shape, node.window
-    counts = window.counts(node.size).astype(np.float32)[..., None]
-    require(bool((counts > 0).all()), f"every window must have an element of {list(node.size)}")
+    window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], shape[1:3])
+    if operator.kind == "MAX_POOL_2D":
+        windows = Pool.of(window, size, operator.budget)
+        windows.check()
+        emitter = yield
+        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, emitter.value(data)), options.activation)
+    counts = window.counts(size).astype(np.float32)[..., None]
+    require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
     operator.budget.spend_constant((shape[3], *window.kernel), 4)
-
-    def build(emitter: Emitter, image: ir.Value) -> ir.Value:
-        return F32Builder(emitter, shape)("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
-
-    return build
-
-
-@imports_f32("L2_POOL_2D")
-def _l2_pool_2d(operator: Operator) -> Building:
-    """The root of the mean of the squares, which is that of the average pool."""
-    node, shape = _pool(operator), operator.outputs[0].shape
-    means = _means(operator, node)
-
-    def roots(emitter: Emitter, image: ir.Value) -> ir.Value:
-        squares = F32Builder(emitter, node.data.shape)("mulf", image, image)
-        return F32Builder(emitter, shape)("sqrt", means(emitter, squares))
-
-    return _clamped(operator, node, roots)
+    emitter = yield
+    image, s = emitter.value(data), F32Builder(emitter, shape)
+    image = F32Builder(emitter, data.shape)("mulf", image, image) if is_root else image
+    mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
+    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation)
 
 
 @imports_f32("TRANSPOSE_CONV")
