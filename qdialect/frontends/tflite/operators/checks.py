@@ -318,6 +318,8 @@ class WindowOptions:
         return *(amount // 2 for amount in added), *(amount - amount // 2 for amount in added)
 
 
+_WEIGHT = 1
+"""The input of a convolution that its weight is."""
 _WINDOWS: dict[str, type[OptionsTable]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
     **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
@@ -343,3 +345,19 @@ def window_options(operator: Operator) -> WindowOptions:
         )
 
     return read_options(operator, _WINDOWS[operator.kind], read)
+
+
+def check_delegated(operator: Operator) -> None:
+    """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with roundings of its own.
+
+    That of transposed convolutions of 8 bits rescales 16 channels at a time in one way and the last ones in another.
+    """
+    if operator.kind != "TRANSPOSE_CONV" or len(operator.inputs) < _WEIGHT + 1:
+        return
+    weight, options, element = operator.inputs[_WEIGHT], window_options(operator), operator.outputs[0].element
+    if weight is None or element not in ("i8", "ui8") or options.padding != tflite.Padding.SAME:
+        return
+    window, strides = weight.shape[1:3], options.strides
+    holds = all(extent >= stride for extent, stride in zip(window, strides, strict=False))
+    wanted = "windows must be at least as large as their strides with profile 'tflite-xnnpack' and padding SAME"
+    require(holds, f"{wanted}, but got windows of {list(window)} and strides of {list(strides)}")
