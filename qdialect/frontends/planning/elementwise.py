@@ -14,7 +14,7 @@ from qdialect.arithmetic import FloatArray
 from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect.fields import is_scale
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
@@ -338,17 +338,13 @@ class Clamped(F32Tensor):
         return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, name)
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(source)
-            shape = shape_of(value.type)
+        def build(emitter: Emitter, value: ir.Value) -> ir.Value:
+            s = Arithmetic(emitter)
             for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
-                if np.isfinite(bound):
-                    value = emitter.float_op(op, value, emitter.constant(np.broadcast_to(np.float32(bound), shape)))
-            return value, is_channels_last
+                value = s.op(op, value, bound) if np.isfinite(bound) else value
+            return value
 
-        return plan.compute(name, self.shape, "f32", emit)
+        return plan.pointwise(name, self.source.f32(plan, name), "f32", build)
 
 
 # Quantization and dequantization by a scale that no integer arithmetic can hold, in plain float32 arithmetic.

@@ -87,6 +87,15 @@ class Plan:
             name, shape, element, lambda emitter: (build(emitter, [*map(emitter.to_channels_first, values)]), False)
         )
 
+    def pointwise(self, name: str, value: Value, element: str, build: Callable[[Emitter, ir.Value], ir.Value]) -> Value:
+        """What `build` makes of a value element by element, with its dimensions in the order in which it is held."""
+
+        def emit(emitter: Emitter) -> Emitted:
+            held, is_channels_last = emitter.either(value)
+            return build(emitter, held), is_channels_last
+
+        return self.compute(name, value.shape, element, emit)
+
     def add(self, value: ComputedValue) -> ComputedValue:
         """`value`, which its emission builds; raises as `compute`."""
         self.count()
@@ -309,12 +318,8 @@ def clip(plan: Plan, name: str, values: Value, minimum: int, maximum: int) -> Va
     """`values` clipped to [`minimum`, `maximum`]; themselves where that is the range of their type."""
     if (minimum, maximum) == ELEMENT_RANGES[values.element]:
         return values
-
-    def emit(emitter: Emitter) -> Emitted:
-        value, is_channels_last = emitter.either(values)
-        return emitter.build(ClipOp, value, element=values.element, min=minimum, max=maximum), is_channels_last
-
-    return plan.compute(name, values.shape, values.element, emit)
+    how: dict[str, Any] = {"element": values.element, "min": minimum, "max": maximum}
+    return plan.pointwise(name, values, values.element, lambda emitter, held: emitter.build(ClipOp, held, **how))
 
 
 def limit(plan: Plan, name: str, values: Value, to: QuantizedTensorType) -> Value:
@@ -353,13 +358,8 @@ def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, f
     """The quantized values of `function` of 8-bit numbers: a table whose entries are quantized as f32 values are."""
     require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
     table = to.quantize(evaluate(function, source)).view(np.uint8)
-
-    def emit(emitter: Emitter) -> Emitted:
-        value, is_channels_last = emitter.either(source.values)
-        attributes = {"table": table, **mapping(source.parameters, to)}
-        return emitter.build(LutOp, value, element=to.element, **attributes), is_channels_last
-
-    return plan.compute(name, source.shape, to.element, emit)
+    how: dict[str, Any] = {"element": to.element, "table": table, **mapping(source.parameters, to)}
+    return plan.pointwise(name, source.values, to.element, lambda emitter, held: emitter.build(LutOp, held, **how))
 
 
 class _Quantization(Protocol):
@@ -443,22 +443,17 @@ class QuantizedTensorType:
 def in_f32(plan: Plan, value: Value) -> Computed:
     """The f32 numbers of a value of small floats, once for all readers."""
 
-    def emit(emitter: Emitter) -> Emitted:
-        stored, is_channels_last = emitter.either(value)
-        return emitter.upstream("arith.extf", "f32", stored), is_channels_last
+    def widen() -> Value:
+        return plan.pointwise(
+            value.name, value, "f32", lambda emitter, held: emitter.upstream("arith.extf", "f32", held)
+        )
 
-    widened = plan.ask((value, "f32"), lambda: plan.compute(value.name, value.shape, "f32", emit))
-    return Computed(value.shape, widened)
+    return Computed(value.shape, plan.ask((value, "f32"), widen))
 
 
 def in_small_float(plan: Plan, name: str, value: Value, element: str) -> Value:
     """An f32 value rounded half to even to one of the type `element`."""
-
-    def emit(emitter: Emitter) -> Emitted:
-        held, is_channels_last = emitter.either(value)
-        return emitter.upstream("arith.truncf", element, held), is_channels_last
-
-    return plan.compute(name, value.shape, element, emit)
+    return plan.pointwise(name, value, element, lambda emitter, held: emitter.upstream("arith.truncf", element, held))
 
 
 # Results that are computed in float32 of float32 operands, whatever becomes of them.

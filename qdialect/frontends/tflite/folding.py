@@ -222,24 +222,18 @@ def _pointwise(function: Callable[[Array, Array], Array]) -> Folder:
     return fold
 
 
+def _quotient(function: Callable[[Array, Array], Array]) -> Folder:
+    def divide(lhs: Array, rhs: Array) -> Array:
+        if not rhs.all():
+            raise ZeroDivisionError
+        return function(lhs, rhs)
+
+    return _pointwise(divide)
+
+
 def _divide(lhs: Array, rhs: Array) -> Array:
     """Towards zero."""
-    if not rhs.all():
-        raise ZeroDivisionError
     return np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))
-
-
-def _floor_divide(lhs: Array, rhs: Array) -> Array:
-    if not rhs.all():
-        raise ZeroDivisionError
-    return lhs // rhs
-
-
-def _floor_modulo(lhs: Array, rhs: Array) -> Array:
-    """With the sign of the divisor."""
-    if not rhs.all():
-        raise ZeroDivisionError
-    return lhs % rhs
 
 
 _FOLDERS: dict[str, Folder] = {
@@ -257,10 +251,10 @@ _FOLDERS: dict[str, Folder] = {
     "BROADCAST_ARGS": lambda _, arrays: np.array(np.broadcast_shapes(*(tuple(map(int, array)) for array in arrays))),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,
-    "DIV": _pointwise(_divide),
+    "DIV": _quotient(_divide),
     "EXPAND_DIMS": _reshape,
-    "FLOOR_DIV": _pointwise(_floor_divide),
-    "FLOOR_MOD": _pointwise(_floor_modulo),
+    "FLOOR_DIV": _quotient(np.floor_divide),
+    "FLOOR_MOD": _quotient(np.mod),
     "GATHER": _gather,
     "MAXIMUM": _pointwise(np.maximum),
     "MINIMUM": _pointwise(np.minimum),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,48 +89,29 @@ def applied(call: Call, formula: Expression) -> Pointwise:
     return Pointwise(source.shape, (source,), formula)
 
 
-def _number(call: Call, name: str, default: float) -> float:
-    return call.attribute(name, float(np.float32(default)))
+_PARAMETRIC: dict[str, tuple[Callable[..., Expression], dict[str, float]]] = {
+    "Celu": (onnx_activations.celu, {"alpha": 1.0}),
+    "Elu": (onnx_activations.elu, {"alpha": 1.0}),
+    "HardSigmoid": (onnx_activations.hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "Selu": (
+        onnx_activations.selu,
+        {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+    ),
+    "Shrink": (onnx_activations.shrink, {"lambd": 0.5, "bias": 0.0}),
+    "Swish": (onnx_activations.swish, {"alpha": 1.0}),
+    "ThresholdedRelu": (onnx_activations.thresholded, {"alpha": 1.0}),
+    "com.microsoft.QuickGelu": (onnx_activations.swish, {"alpha": 1.702}),
+}
+"""Functions with attributes, in the order of their parameters, and the defaults of these."""
 
 
-@imports("Elu")
-def _elu(call: Call) -> Tensor:
-    return applied(call, onnx_activations.elu(_number(call, "alpha", 1.0)))
-
-
-@imports("Selu")
-def _selu(call: Call) -> Tensor:
-    alpha, gamma = 1.67326319217681884765625, 1.05070102214813232421875
-    return applied(call, onnx_activations.selu(_number(call, "alpha", alpha), _number(call, "gamma", gamma)))
-
-
-@imports("ThresholdedRelu")
-def _thresholded(call: Call) -> Tensor:
-    return applied(call, onnx_activations.thresholded(_number(call, "alpha", 1.0)))
-
-
-@imports("Celu")
-def _celu(call: Call) -> Tensor:
-    alpha = _number(call, "alpha", 1.0)
-    require(alpha != 0, "attribute 'alpha' must not be 0")
-    return applied(call, onnx_activations.celu(alpha))
-
-
-@imports("HardSigmoid")
-def _hard_sigmoid(call: Call) -> Tensor:
-    return applied(call, onnx_activations.hard_sigmoid(_number(call, "alpha", 0.2), _number(call, "beta", 0.5)))
-
-
-@imports("Shrink")
-def _shrink(call: Call) -> Tensor:
-    return applied(call, onnx_activations.shrink(_number(call, "lambd", 0.5), _number(call, "bias", 0.0)))
-
-
-@imports("Swish", "com.microsoft.QuickGelu")
-def _swish(call: Call) -> Tensor:
+@imports(*_PARAMETRIC)
+def _parametric(call: Call) -> Tensor:
     call.count(1)
-    default = 1.0 if call.node.kind == "Swish" else 1.702
-    return applied(call, onnx_activations.swish(_number(call, "alpha", default)))
+    function, defaults = _PARAMETRIC[call.node.kind]
+    numbers = [call.attribute(name, float(np.float32(default))) for name, default in defaults.items()]
+    require(call.node.kind != "Celu" or numbers[0] != 0, "attribute 'alpha' must not be 0")
+    return applied(call, function(*numbers))
 
 
 @imports("Gelu")
@@ -162,14 +143,10 @@ class Function(Pointwise):
         (source,) = self.operands
         if to.element not in EIGHT_BIT or not isinstance(source, Quantized):
             return super()._quantized(plan, name, to)
-        before, values = source.parameters, source.values
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(values)
-            parameters = {**mapping(before, to), **ORT.table, **self.attributes}
-            return emitter.build(self.op_class, value, element=to.element, **parameters), is_channels_last
-
-        return plan.compute(name, self.shape, to.element, emit)
+        how = {"element": to.element, **mapping(source.parameters, to), **ORT.table, **self.attributes}
+        return plan.pointwise(
+            name, source.values, to.element, lambda emitter, held: emitter.build(self.op_class, held, **how)
+        )
 
 
 def _unary(kind: str, call: Call, source: Quantized) -> Function:

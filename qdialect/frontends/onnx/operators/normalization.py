@@ -314,17 +314,10 @@ def _rows(call: Call, table: int, indices: Value) -> F32Tensor:
 
 
 def _normalized(call: Call, total: F32Tensor) -> Tensor:
-    source, epsilon = total.f32(call.plan, call.name), call.attribute("epsilon", float(np.float32(_EMBEDDING_EPSILON)))
     for index in (5, 6):
         found = call.f32(index).shape
         require(found == total.shape[-1:], f"input {index} must have {total.shape[-1]} entries, but got {list(found)}")
-    scale, bias = (call.f32(index).f32(call.plan, call.name) for index in (5, 6))
-
-    def emit(emitter: Emitter) -> Emitted:
-        rows = normalized(emitter, emitter.to_channels_first(source), (2,), epsilon)
-        return affine(emitter, rows, emitter.to_channels_first(scale), emitter.to_channels_first(bias)), False
-
-    return Computed(total.shape, call.plan.compute(call.name, total.shape, "f32", emit))
+    return _scaled_rows(call.with_input(0, total), total.shape, (2,), (0, 5, 6), _EMBEDDING_EPSILON, True)
 
 
 def _counts(call: Call, shape: Shape) -> Tensor:

@@ -15,7 +15,7 @@ from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import F32MaxOp, MeanOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.op_builder import Arithmetic, F32Builder, blocked_sum, reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
@@ -99,17 +99,12 @@ class Average(F32Tensor):
 
     def _shifted(self, plan: Plan, name: str, scale: float, zero_point: int) -> Value:
         """What is rounded to quantized values, the zero point added before."""
-        mean = self.f32(plan, name)
 
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(mean)
-            for op, number in (("arith.divf", scale), ("arith.addf", zero_point)):
-                value = emitter.float_op(
-                    op, value, emitter.constant(np.broadcast_to(np.float32(number), shape_of(value.type)))
-                )
-            return value, is_channels_last
+        def build(emitter: Emitter, mean: ir.Value) -> ir.Value:
+            s = Arithmetic(emitter)
+            return s.op("arith.addf", s.op("arith.divf", mean, scale), zero_point)
 
-        return plan.compute(name, self.shape, "f32", emit)
+        return plan.pointwise(name, self.f32(plan, name), "f32", build)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)

@@ -160,19 +160,12 @@ _F32_PLANNERS = Registry[F32Planner]("float importer", "qdialect.frontends.onnx.
 _INTEGER_PLANNERS = Registry[Planner]("integer importer", "qdialect.frontends.onnx.operators")
 
 
-def imports(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators by their names, those of other domains with the domain in front."""
-    return _PLANNERS.register(*kinds)
-
-
-def imports_f32(*kinds: str) -> Callable[[F32Planner], F32Planner]:
-    """Register the decorated planner for what operators compute in float32 where no integer op expresses them."""
-    return _F32_PLANNERS.register(*kinds)
-
-
-def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for what operators compute where input 0 is integers or booleans."""
-    return _INTEGER_PLANNERS.register(*kinds)
+imports = _PLANNERS.register
+"""Registers the decorated planner for operators by their names, those of other domains with the domain in front."""
+imports_f32 = _F32_PLANNERS.register
+"""As `imports`, for what operators compute in float32 where no integer op expresses them."""
+imports_integers = _INTEGER_PLANNERS.register
+"""As `imports`, for what operators compute where input 0 is integers or booleans."""
 
 
 def planner_of(kind: str) -> Planner:

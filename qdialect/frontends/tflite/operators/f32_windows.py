@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,110 +27,65 @@ from qdialect.ir._mlir import ir
 
 # Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
 
-Pooled = Callable[[Emitter, ir.Value], ir.Value]
-"""What is made of an image."""
 
+@imports_f32("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D")
+def _pool(operator: Operator) -> Building:
+    """The elements of a window are added row by row; those of the padding do not count.
 
-@dataclass(frozen=True)
-class _Pool:
-    """Windows over an image [N, H, W, C], checked."""
-
-    data: Tensor
-    window: Window
-    activation: int
-
-    @property
-    def size(self) -> Shape:
-        """Of the image."""
-        return self.data.shape[1:3]
-
-
-def _pool(operator: Operator) -> _Pool:
-    options, output = window_options(operator), operator.outputs[0].shape
+    L2_POOL_2D is the root of the mean of the squares.
+    """
+    options, shape = window_options(operator), operator.outputs[0].shape
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    require(len(output) == 4, "output must have 4 dimensions")
-    padding = options.explicit(data.shape[1:3])
+    require(len(shape) == 4, "output must have 4 dimensions")
+    size, is_root = data.shape[1:3], operator.kind == "L2_POOL_2D"
+    padding = options.explicit(size)
     f32_bounds(options.activation)
-    window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], output[1:3])
-    return _Pool(data, window, options.activation)
-
-
-@imports_f32("MAX_POOL_2D")
-def _max_pool_2d(operator: Operator) -> Building:
-    node = _pool(operator)
-    windows = Pool.of(node.window, node.size, operator.budget)
-    windows.check()
-    return _clamped(operator, node, windows.maxima)
-
-
-@imports_f32("AVERAGE_POOL_2D")
-def _average_pool_2d(operator: Operator) -> Building:
-    node = _pool(operator)
-    return _clamped(operator, node, _means(operator, node))
-
-
-def _clamped(operator: Operator, node: _Pool, pooled: Pooled) -> Building:
-    """What `pooled` makes of the image, with the activation that is fused."""
-    emitter = yield
-    found = pooled(emitter, emitter.value(node.data))
-    return F32Builder(emitter, operator.outputs[0].shape).clamp(found, node.activation)
-
-
-def _means(operator: Operator, node: _Pool) -> Pooled:
-    """The elements of a window are added row by row; those of the padding do not count."""
-    shape, window = operator.outputs[0].shape, node.window
-    counts = window.counts(node.size).astype(np.float32)[..., None]
-    require(bool((counts > 0).all()), f"every window must have an element of {list(node.size)}")
+    window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], shape[1:3])
+    if operator.kind == "MAX_POOL_2D":
+        windows = Pool.of(window, size, operator.budget)
+        windows.check()
+        emitter = yield
+        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, emitter.value(data)), options.activation)
+    counts = window.counts(size).astype(np.float32)[..., None]
+    require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
     operator.budget.spend_constant((shape[3], *window.kernel), 4)
-
-    def build(emitter: Emitter, image: ir.Value) -> ir.Value:
-        return F32Builder(emitter, shape)("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
-
-    return build
-
-
-@imports_f32("L2_POOL_2D")
-def _l2_pool_2d(operator: Operator) -> Building:
-    """The root of the mean of the squares, which is that of the average pool."""
-    node, shape = _pool(operator), operator.outputs[0].shape
-    means = _means(operator, node)
-
-    def roots(emitter: Emitter, image: ir.Value) -> ir.Value:
-        squares = F32Builder(emitter, node.data.shape)("mulf", image, image)
-        return F32Builder(emitter, shape)("sqrt", means(emitter, squares))
-
-    return _clamped(operator, node, roots)
+    emitter = yield
+    image, s = emitter.value(data), F32Builder(emitter, shape)
+    image = F32Builder(emitter, data.shape)("mulf", image, image) if is_root else image
+    mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
+    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation)
 
 
 @imports_f32("TRANSPOSE_CONV")
 def _transpose_conv(operator: Operator) -> Building:
-    """A convolution of the data with zeros between them, by the weights from the last tap to the first.
-
-    The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc).
-    """
-    options = window_options(operator)
+    """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
     wanted, weight, data, *bias = operands(operator, 3, 4)
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
     taps, shape = constant(weight, "weight"), operator.outputs[0].shape
     ranks = len(data.shape), taps.ndim, len(shape)
     require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
+    require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
+    return _transposed(operator, data, taps, wanted, bias)
+
+
+def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:
+    """A convolution of the data with zeros between them, by `taps` [O, ..., I] from the last one to the first."""
+    how, shape = window_options(operator), operator.outputs[0].shape
     require(integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
-    depth = taps.shape[3]
-    require(data.shape[3] == depth, f"input must have {depth} channels, but got {data.shape[3]}")
-    f32_bounds(options.activation)
+    f32_bounds(how.activation)
     check_bias(bias, taps.shape[0])
-    strides, window = options.strides, taps.shape[1:3]
-    top, left, *_ = options.explicit(shape[1:3], window)
-    before = (window[0] - 1 - top, window[1] - 1 - left)
+    low, axes = how.explicit(shape[1:-1], taps.shape[1:-1]), range(len(shape) - 2)
+    window = [(taps.shape[1 + i] - 1) * how.dilation[i] for i in axes]
+    before = tuple(window[i] - low[i] for i in axes)
     # Behind the last element there are zeros already, one fewer than the stride.
-    after = tuple(shape[1 + i] - before[i] + window[i] - 1 - data.shape[1 + i] * strides[i] for i in range(2))
+    after = tuple(shape[1 + i] - before[i] + window[i] - data.shape[1 + i] * how.strides[i] for i in axes)
+    backwards = np.ascontiguousarray(np.flip(taps, tuple(range(1, taps.ndim - 1))))
     emitter = yield
-    cells = spaced(emitter, emitter.value(data), (1, *strides, 1))
+    cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
     apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
-    backwards = emitter.constant(np.ascontiguousarray(taps[:, ::-1, ::-1]))
-    total = emitter.build(F32Conv2DOp, apart, backwards, element="f32", rounded_products=True)
-    return finished(emitter, total, bias, options.activation, shape)
+    total = _convolved(emitter, apart, backwards, (1,) * len(axes), how.dilation, shape)
+    return finished(emitter, total, bias, how.activation, shape)
 
 
 # CONV_3D and CONV_3D_TRANSPOSE of float32 volumes NDHWC, with the sums of TFLite's reference kernels in their order.
@@ -161,23 +114,11 @@ def _conv_3d(operator: Operator) -> Building:
 
 @imports_f32("CONV_3D_TRANSPOSE")
 def _conv_3d_transpose(operator: Operator) -> Building:
-    """A convolution of the data with zeros between them, by the weights [D, H, W, O, I] from the last to the first."""
-    how = window_options(operator)
+    """Weights are [D, H, W, O, I]."""
     wanted, weight, data, *bias = operands(operator, 3, 4)
     taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
-    shape = _checked_volume(operator, data, taps, how, bias)
-    require(integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
-    low = how.explicit(shape[1:4], taps.shape[1:4])
-    window = [(taps.shape[1 + i] - 1) * how.dilation[i] for i in range(3)]
-    before = tuple(window[i] - low[i] for i in range(3))
-    # Behind the last element there are zeros already, one fewer than the stride.
-    after = tuple(shape[1 + i] - before[i] + window[i] - data.shape[1 + i] * how.strides[i] for i in range(3))
-    backwards = np.ascontiguousarray(taps[:, ::-1, ::-1, ::-1])
-    emitter = yield
-    cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
-    apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
-    total = _convolved(emitter, apart, backwards, (1, 1, 1), how.dilation, shape)
-    return finished(emitter, total, bias, how.activation, shape)
+    _checked_volume(operator, data, taps, window_options(operator), bias)
+    return _transposed(operator, data, taps, wanted, bias)
 
 
 def _volume_weight(weight: Tensor, data: Tensor) -> Array:
@@ -205,11 +146,16 @@ def _checked_volume(operator: Operator, data: Tensor, taps: Array, how: WindowOp
 
 
 def _convolved(
-    emitter: Emitter, volumes: ir.Value, taps: Array, strides: Shape, dilation: Shape, shape: Shape
+    emitter: Emitter, data: ir.Value, taps: Array, strides: Shape, dilation: Shape, shape: Shape
 ) -> ir.Value:
-    zeros = (0, 0, 0)
-    rows, flat = rows_of_windows(emitter, volumes, Window(taps.shape[1:4], strides, dilation, zeros, zeros, shape[1:4]))
-    weight = np.ascontiguousarray(taps).reshape(len(taps), *flat.kernel, taps.shape[4])
-    how: dict[str, Any] = {"strides": flat.strides, "dilation": flat.dilation}
-    total = emitter.build(F32Conv2DOp, rows, emitter.constant(weight), element="f32", rounded_products=True, **how)
+    """The sums of products of images, or of volumes, whose border is there."""
+    how: dict[str, Any] = {"strides": strides, "dilation": dilation}
+    weight = np.ascontiguousarray(taps)
+    if len(strides) > 2:
+        zeros = (0,) * len(strides)
+        window = Window(taps.shape[1:-1], strides, dilation, zeros, zeros, shape[1:-1])
+        data, flat = rows_of_windows(emitter, data, window)
+        weight = weight.reshape(len(taps), *flat.kernel, taps.shape[-1])
+        how = {"strides": flat.strides, "dilation": flat.dilation}
+    total = emitter.build(F32Conv2DOp, data, emitter.constant(weight), element="f32", rounded_products=True, **how)
     return emitter.reshape(total, shape)

@@ -200,7 +200,7 @@ def _gather(operator: Operator) -> Building:
     return emitter.reshape(gather(emitter, emitter.value(data), dimension, indices), shape)
 
 
-def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Building:
+def _along(data: Tensor, positions: Sequence[Sequence[int]]) -> Building:
     """The elements at `positions` along each dimension."""
     emitter = yield
     value = emitter.value(data)
@@ -218,7 +218,7 @@ def _mirror_pad(operator: Operator) -> Building:
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     sides = zip(data.shape, low, high, strict=True)
-    return _along(operator, data, [border(*side, _MIRRORS[mode], "paddings", operator.budget) for side in sides])
+    return _along(data, [border(*side, _MIRRORS[mode], "paddings", operator.budget) for side in sides])
 
 
 @imports("TILE")
@@ -246,7 +246,7 @@ def _reverse(operator: Operator) -> Building:
     for axis in reversed_ones:
         check_indices(data.shape[axis], operator.budget)
     ranges = [range(extent) for extent in data.shape]
-    return _along(operator, data, [one[::-1] if i in reversed_ones else one for i, one in enumerate(ranges)])
+    return _along(data, [one[::-1] if i in reversed_ones else one for i, one in enumerate(ranges)])
 
 
 @imports("BROADCAST_TO")
