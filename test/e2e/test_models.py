@@ -70,7 +70,7 @@ def arrays_of(recorded: Mapping[str, Array], kind: str) -> list[Array]:
 
 
 def results(executable: Callable[..., Any], inputs: list[Array]) -> tuple[Array, ...]:
-    found = executable(*inputs)
+    found: Array | tuple[Array, ...] = executable(*inputs)
     return found if isinstance(found, tuple) else (found,)
 
 
