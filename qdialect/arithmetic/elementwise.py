@@ -89,7 +89,7 @@ class OffsetFunction:
     """A function of the offsets of two operands from their zero points, whose result is the offset of the result's."""
 
     multipliers: tuple[tuple[str, float, Rounding], ...]
-    """The name of each multiplier, its real value, and how products with it are rounded."""
+    """The name of each multiplier, its value, and how products with it are rounded."""
     compute: Callable[[Machine[Any], Sequence[Callable[[Any], Any]], Any, Any], Any]
     """``compute(machine, products with the multipliers, lhs, rhs)``; all are i64."""
 
