@@ -1,6 +1,7 @@
-"""docs/explore-*.png: the pages of `qdialect-explore` for a transformer and a detector, as a browser shows them.
+"""docs/explore-*.png: the pages of `qdialect-explore` for three networks, as a browser shows them.
 
 ``python tools/explorer_pictures.py`` draws them in headless Chromium, and measures the networks where it runs.
+MobileNetV2 is one of the models that ``make models`` fetches.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "test")]
 
 from onnx_graphs import ModelBuilder  # noqa: E402
 
+from qdialect.bench import models  # noqa: E402
 from qdialect.cli import explore  # noqa: E402
 
 SIZE = "1300,800"
@@ -36,6 +38,14 @@ class Picture:
     write: Callable[[Path], None]
     selected: str
     """The kernel that is chosen, by the end of its name."""
+
+
+def mobilenet(path: Path) -> None:
+    """MobileNetV2 as TensorFlow quantized it."""
+    found = models.find("tf2_mobilenet_v2_1.0_224_ptq")
+    if found is None:
+        raise SystemExit("MobileNetV2 is not here: make models fetches it")
+    shutil.copy(found, path)
 
 
 def transformer(path: Path) -> None:
@@ -87,7 +97,11 @@ def detector(path: Path) -> None:
     path.write_bytes(b.finish(b.node("Cast", chosen, to=1, output="detections"), dtype=np.float32))
 
 
-PICTURES = (Picture("transformer", ".pt2", transformer, "linear_3"), Picture("detector", ".onnx", detector, "by_class"))
+PICTURES = (
+    Picture("mobilenet", ".tflite", mobilenet, "expanded_conv_3_add_add"),
+    Picture("transformer", ".pt2", transformer, "linear_3"),
+    Picture("detector", ".onnx", detector, "by_class"),
+)
 
 
 def draw(picture: Picture, folder: Path, browser: str) -> None:

@@ -59,8 +59,8 @@ def exact_conv2d(
     groups: int,
 ) -> IntArray:
     """Sums of products, int64[N, OH, OW, O], taken in float64: exact as long as they are below 2^53."""
-    channels, depth, kernel = weight.shape[0], weight.shape[3], weight.shape[1:3]
-    batch, extents = padded.shape[0], padded.shape[1:3]
+    channels, *kernel, depth = weight.shape
+    batch, *extents, _ = padded.shape
     size = [output_size(n, k, s, 0, d) for n, k, s, d in zip(extents, kernel, strides, dilation, strict=True)]
     taps = weight.astype(np.float64).reshape(groups, channels // groups, *kernel, depth)
     total = np.zeros((groups, batch * size[0] * size[1], channels // groups))

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from qdialect.bench.engines import ENGINES, OURS
 from qdialect.bench.results import Measurement, Results, Row
 
-_COLOURS = ("#c96a12", "#2f6ea5", "#2d8a3e", "#7a4ea3", "#b8393e", "#7f5f4c", "#6e6e6e")
+_COLOURS = ("#c96a12", "#2f6ea5", "#2d8a3e", "#7a4ea3", "#b8393e", "#7f5f4c", "#6e6e6e", "#b59a00", "#d06ba8")
 _MARGIN = 20
 _BAR, _GAP = 11, 16
 _LABELS, _BARS, _FIGURES = 260, 640, 240

@@ -102,7 +102,7 @@ class _Captured:
         found = self._opened(examples)
         self._is_open = found is not None
         self._graph = found[0] if found else _for_inference(module, examples)
-        plain = self._graph.wrapped.plain_constants(examples)
+        plain = self._graph.plain_examples(examples)
         # Dynamo guards it: with another answer the graph is captured again.
         self._is_recorded = any(getattr(one, "requires_grad", False) for one in examples)
         is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
@@ -132,7 +132,7 @@ class _Captured:
         return self._run(*arguments)
 
     def _run(self, *arguments: Any) -> tuple[Any, ...]:
-        plain = self._graph.wrapped.plain(arguments)
+        plain = self._graph.plain(arguments)
         if self._graph.is_shared(plain):
             _LOGGER.info("PyTorch runs the whole graph: it writes to an argument in whose memory another one is")
             return self._eager(*arguments)
@@ -148,7 +148,7 @@ class _Captured:
         found = self._opened(arguments)
         if self._is_open and found is None:
             return self._eager(*arguments)
-        constants = self._graph.wrapped.plain_constants(arguments)
+        constants = self._graph.plain_examples(arguments)
         run = found[1] if found else _compiled(self._graph, constants, self._options)
         self._held = state, run
         return run(plain)
@@ -202,7 +202,7 @@ def _of_batch(module: Any, examples: Sequence[Any], has_batch: Sequence[bool], s
     is_new = all(one and one.argument is None and one.group is None and one.is_contiguous for one in graph.layouts)
     if graph.written or not is_new:
         raise ImportModelError("results must be new contiguous tensors to have any batch")
-    return graph, read_captured(graph.module, graph.wrapped.plain_constants(given))
+    return graph, read_captured(graph.module, graph.plain_examples(given))
 
 
 def _for_inference(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> Lowered:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 import qdialect
 from qdialect.bench import float_functions, torch_program
 from qdialect.bench.drawn import LAYERS, VARIATIONS, ConvolutionLayer, DenseLayer, draw_input, layer_network
+from qdialect.bench.engines import ggml
 from qdialect.bench.engines.inductor import Inductor, main, make_unsigned
 from qdialect.bench.float_functions import FUNCTIONS
 from qdialect.bench.network import Network, evaluate
 from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
-from qdialect.bench.traced_graph import arrays
+from qdialect.bench.traced_graph import Weights, arrays
 from qdialect.bench.transformers import LANGUAGE_LAYERS, WORKLOADS, Shape, prepare
 from qdialect.bench.worker import agreement
 from qdialect.frontends.onnx import import_onnx
@@ -161,6 +163,37 @@ def test_inductor_compiles_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert agreement(case.forms[variant].outputs(), session.outputs(), case.tolerance).different == 0
     Path(case.forms[variant].model).write_bytes(b"damaged")
     assert str(main([case.forms[variant].model, "package.pt2"])).startswith("DecodeError: ")
+
+
+@pytest.mark.parametrize(("name", "rows"), [("T5_level4", 1), ("T5_prefill4", 9), ("T5_int8", 1)])
+def test_ggml_gets_the_weights_of_a_layer_in_its_own_blocks(name: str, rows: int, tmp_path: Path) -> None:
+    shape = replace(_TINY_DECODER, tokens=9, rows=rows)
+    case = prepare(name, replace(LANGUAGE_LAYERS[name], shape=shape), tmp_path)
+    products, norms = ggml.constants(case.forms["onnx"])
+    assert [extents for extents, _ in products] == [
+        (64, 64),
+        (64, 32),
+        (64, 32),
+        (64, 64),
+        (64, 96),
+        (64, 96),
+        (96, 64),
+    ]
+    assert len(norms) == 2
+    graph, _ = LANGUAGE_LAYERS[name].build(shape, np.random.default_rng(5))
+    for weights, (_, blocks) in zip(graph.weights, products, strict=True):
+        scales = np.ascontiguousarray(blocks[..., :2]).view(np.float16).astype(np.float32)
+        stored = blocks[..., 2:]
+        if isinstance(weights, Weights):
+            found, wanted = stored.view(np.int8) * scales, weights.values.T * weights.scales[:, None]
+        else:
+            found, wanted = (np.concatenate([stored & 15, stored >> 4], -1) - 8.0) * scales, weights.numbers().T
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-3)
+    if find_spec("ggml"):
+        for variant, form in (engine := ggml.Ggml()).variants(case).items():
+            session = engine.load(case, variant, 1)
+            session.call()
+            assert agreement(case.forms[form].outputs(), session.outputs(), tolerance=0.2).different == 0
 
 
 def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -187,27 +188,71 @@ def test_the_page_must_be_html(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "error: --output must name an .html or .json file" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-def test_a_browser_shows_the_same_kernel_everywhere(divided: Explored, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(explore.page(divided))
-    number: int = next(call["id"] for call in divided.calls if call["label"] == "qnn.fused_conv2d")
-    name = str(divided.calls[number]["kernel"])
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    shown = subprocess.run(
-        [*command, "--virtual-time-budget=4000", "--dump-dom", f"file://{path}#kernel={quote(name)}"],
+def shown(page: str, folder: Path, link: str = "") -> str:
+    """What a browser makes of a page."""
+    path = folder / "page.html"
+    path.write_text(page)
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    return subprocess.run(
+        [*command, "--window-size=700,900", "--virtual-time-budget=4000", "--dump-dom", f"file://{path}#{link}"],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     ).stdout
-    assert "data-ready=" in shown
-    assert f"<h1>{name}</h1>" in shown
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_a_browser_shows_the_same_kernel_everywhere(divided: Explored, tmp_path: Path) -> None:
+    number: int = next(call["id"] for call in divided.calls if call["label"] == "qnn.fused_conv2d")
+    name = str(divided.calls[number]["kernel"])
+    found = shown(explore.page(divided), tmp_path, f"kernel={quote(name)}")
+    assert "data-ready=" in found
+    assert f"<h1>{name}</h1>" in found
     nodes = sum(number in node["calls"] for node in divided.nodes)
     ops = sum(number in op["calls"] for op in divided.ops)
-    assert len(re.findall(r'class="box[^"]* on"', shown)) == nodes + ops
+    assert len(re.findall(r'class="box[^"]* on"', found)) == nodes + ops
     # The nodes, and what takes their place after fusion.
-    assert len(re.findall(r'class="box foreign[^"]*"', shown)) == sum(node["region"] == 1 for node in divided.nodes) + 1
+    assert len(re.findall(r'class="box foreign[^"]*"', found)) == sum(node["region"] == 1 for node in divided.nodes) + 1
     # The texts of its phases have been unpacked.
-    assert all(f">{phase} (" in shown for phase in ("fused", *PHASES))
-    assert shown.count("<mark>") > 5
+    assert all(f">{phase} (" in found for phase in ("fused", *PHASES))
+    assert found.count("<mark>") > 5
+
+
+_USER = """<script>{
+const log = [], key = one => document.dispatchEvent(new KeyboardEvent("keydown", { key: one, bubbles: true }));
+const heading = () => document.querySelector("#details h1").textContent;
+const on = id => [...document.querySelectorAll(`#${id} .box.on`)].length;
+const field = at("search");
+document.querySelector("#before .box.foreign").dispatchEvent(new MouseEvent("click"));
+log.push(["foreign", heading(), on("before"), location.hash]);
+document.querySelector("#after .box:not(.none):not(.foreign)").dispatchEvent(new MouseEvent("click"));
+log.push(["op", heading(), on("before") > 0 && on("after") > 0, location.hash]);
+field.value = "fused_conv2d"; field.oninput();
+document.querySelector("#hits li").dispatchEvent(new MouseEvent("mousedown"));
+log.push(["search", heading(), on("after") > 0, document.querySelectorAll("#strip .on").length]);
+field.value = "no such thing"; field.oninput();
+log.push(["nothing", document.querySelector("#hits").textContent]);
+for (const one of ["t", "Escape", "j"]) key(one);
+log.push(["keys", heading(), document.documentElement.classList.contains("dark")]);
+log.push(["width", document.body.scrollWidth <= innerWidth]);
+document.body.dataset.log = JSON.stringify(log);
+}</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_clicks_searches_and_keys_choose_the_same_everywhere(divided: Explored, tmp_path: Path) -> None:
+    found = shown(explore.page(divided).replace("</body>", _USER + "</body>"), tmp_path)
+    log = {name: rest for name, *rest in json.loads(unescape(re.findall(r'data-log="([^"]*)"', found)[0]))}
+    kernels = [str(call["kernel"]) for call in divided.calls]
+    hardmax = next(node for node in divided.nodes if node["region"] == 1)
+    assert log["foreign"] == [hardmax["title"], 1, f"#node={hardmax['id']}"]
+    title, is_chosen, link = log["op"]
+    assert is_chosen
+    assert title in kernels
+    assert unquote(link) == f"#kernel={title}"
+    conv = next(call for call in divided.calls if call["label"] == "qnn.fused_conv2d")
+    assert log["search"] == [str(conv["kernel"]), True, 1]
+    assert log["nothing"] == ["nothing has this in its name"]
+    assert log["keys"] == [kernels[0], True]
+    assert log["width"] == [True]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -70,8 +70,8 @@ def arrays_of(recorded: Mapping[str, Array], kind: str) -> list[Array]:
 
 
 def results(executable: Callable[..., Any], inputs: list[Array]) -> tuple[Array, ...]:
-    found: Array | tuple[Array, ...] = executable(*inputs)
-    return found if isinstance(found, tuple) else (found,)
+    found = executable(*inputs)
+    return cast("tuple[Array, ...]", found) if isinstance(found, tuple) else (found,)
 
 
 def check(executable: Callable[..., Any], recorded: Mapping[str, Array]) -> None:

@@ -209,7 +209,7 @@ def test_every_option_is_read() -> None:
             for field in vars(table)
             if field[0].isupper() and field != "Init" and not field.startswith(("GetRoot", name))
         }
-        unread |= {f"{name}.{field}" for field in fields if not re.search(rf"\.{field}(Length)?\(", text)}
+        unread |= {f"{name}.{field}" for field in fields if not re.search(rf"[.\"]{field}(Length)?[(\"]", text)}
     assert unread == _WITHOUT_USE
 
 

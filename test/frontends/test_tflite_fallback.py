@@ -21,6 +21,7 @@ from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.targets import resolve
 
 Array = NDArray[Any]
 FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
@@ -292,41 +293,58 @@ def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(given), 10 + trip * given)
 
 
-def blockwise(block: int, kind: int = SCHEMA.TensorType.INT4) -> tuple[bytes, Array]:
+def blockwise(
+    block: int, kind: int = SCHEMA.TensorType.INT4, *, least: float = 0.01, activation: int = 0
+) -> tuple[bytes, Array]:
     """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
     code, types = SCHEMA.BuiltinOperator, SCHEMA.TensorType
     random = np.random.default_rng(2)
-    weights = random.integers(-7, 8, (8, 64))
-    scales = random.uniform(0.01, 0.1, (8, 64 // block)).astype(np.float16)
+    weights = random.integers(-8, 8, (8, 192))
+    scales = random.uniform(least, 0.1, (8, 192 // block)).astype(np.float16)
     model = SCHEMA.ModelT()
-    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(3)]
+    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(4)]
     pairs = (weights & 15).astype(np.uint8).reshape(-1, 2)
     model.buffers[1].data = memoryview((pairs[:, 0] | (pairs[:, 1] << 4)).astype(np.uint8).tobytes())
     model.buffers[2].data = memoryview(scales.tobytes())
+    model.buffers[3].data = memoryview(np.arange(8, dtype=np.float32).tobytes())
     graph = SCHEMA.SubGraphT()
     model.subgraphs, graph.tensors, graph.operators = [graph], [], []
     details = SCHEMA.BlockwiseQuantizationT()
     details.scales, details.zeroPoints, details.blockSize = 2, -1, block
     quantization = SCHEMA.QuantizationParametersT()
     quantization.details, quantization.detailsType = details, SCHEMA.QuantizationDetails.BlockwiseQuantization
-    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), kind, quantization, 1)
+    x, weight = added(graph, "x", (4, 192), types.FLOAT32), added(graph, "w", (8, 192), kind, quantization, 1)
     added(graph, "scales", scales.shape, types.FLOAT16, buffer=2)
-    y = added(graph, "y", (3, 8), types.FLOAT32)
-    dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, -1], [y])
+    bias, y = added(graph, "b", (8,), types.FLOAT32, buffer=3), added(graph, "y", (4, 8), types.FLOAT32)
+    dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, bias], [y])
     dense.builtinOptionsType = SCHEMA.BuiltinOptions.FullyConnectedOptions
     dense.builtinOptions = SCHEMA.FullyConnectedOptionsT()
+    dense.builtinOptions.fusedActivationFunction = activation
     graph.inputs, graph.outputs = [x], [y]
     return packed(model), weights * np.repeat(scales.astype(np.float64), block, axis=1)
 
 
-def test_scales_by_block(tmp_path: Path) -> None:
-    """LiteRT's own kernels take no notice of them."""
-    content, weights = blockwise(32)
-    x = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
+@pytest.mark.parametrize(("block", "least", "activation"), [(32, 0.01, 0), (64, 1e-5, 1), (192, 0.01, 0)])
+def test_scales_by_block(block: int, least: float, activation: int, tmp_path: Path) -> None:
+    """The bits of XNNPACK with AVX-512 VNNI, whose other kernels add in another order."""
+    content, weights = blockwise(block, least=least, activation=activation)
+    x = np.random.default_rng(1).normal(size=(4, 192)).astype(np.float32)
+    x[1], x[2, :3] = 0, (1e4, -3, 0)
     path = saved(tmp_path, content)
     executable = qdialect.compile(path, fallback="framework")
-    assert np.corrcoef(np.ravel(executable(x)), np.ravel(x @ weights.T))[0, 1] > 0.99
-    assert_equal(executable(x), whole(path, x, kernels="AUTO"))
+    assert [region.runner for region in executable.regions] == ["qdialect"]
+    found, real = np.asarray(executable(x)), x @ weights.T + np.arange(8)
+    assert np.corrcoef(np.ravel(found), np.ravel(real if activation == 0 else np.maximum(real, 0)))[0, 1] > 0.99
+    (wanted,) = whole(path, x, kernels="AUTO")
+    largest = np.maximum(np.abs(wanted).max(axis=1, keepdims=True), 1)
+    assert_floats_within(found / largest, wanted / largest, "formula")
+    if resolve("host").has_vnni:
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_scales_by_block_that_are_refused(tmp_path: Path) -> None:
+    """LiteRT's reference kernels take no notice of them."""
+    path = saved(tmp_path, blockwise(32)[0])
     refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
     with pytest.raises(qdialect.ImportModelError, match=refused):
         qdialect.compile(path, profile="tflite", fallback="framework")
@@ -335,6 +353,12 @@ def test_scales_by_block(tmp_path: Path) -> None:
             qdialect.compile(saved(tmp_path, other[0]), fallback="framework")
     with pytest.raises(qdialect.ImportModelError, match="got blockwise int2"):
         qdialect.compile(saved(tmp_path, other[0]), fallback="none")
+    for other, reason in (
+        (blockwise(32, least=-1.0), "must be positive and finite"),
+        (blockwise(16), "multiples of 32"),
+    ):
+        with pytest.raises(qdialect.ImportModelError, match=reason):
+            qdialect.compile(saved(tmp_path, other[0]), profile="tflite-xnnpack")
 
 
 NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}
@@ -410,6 +434,35 @@ def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, wanted: str, 
     path = saved(tmp_path, narrow(kind, bits, dtype))
     with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of {wanted}, but got {bits}"):
         qdialect.compile(path, profile="tflite", fallback="none")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dtype"), [(2, 3, SAME, np.int8), (1, 2, SAME, np.uint8), (1, 2, 1, np.int8)]
+)
+def test_transposed_windows_with_gaps(
+    kernel: int, stride: int, padding: int, dtype: type[np.int8 | np.uint8], tmp_path: Path
+) -> None:
+    """Those of SAME the delegate leaves to a kernel of LiteRT that rounds the last channels otherwise."""
+    b, drawn, rows = ModelWriter("gaps"), np.random.default_rng(7), 5
+    low = np.iinfo(dtype).min
+    points = low + 131, low + 133, low + 128
+    extent = (rows - 1) * stride + kernel if padding else rows * stride
+    of_weights = Quantization((0.01,), points[2:])
+    shape = b.constant("shape", np.array([1, extent, extent, 21], np.int32))
+    weight = b.constant("w", drawn.integers(low + 1, low + 256, (21, kernel, kernel, 16)).astype(dtype), of_weights)
+    x = b.tensor("x", (1, rows, rows, 16), dtype, Quantization((0.08,), points[:1]))
+    y = b.tensor("y", (1, extent, extent, 21), dtype, Quantization((0.05,), points[1:2]))
+    option = options_of("TransposeConv", padding, stride, stride)
+    b.operator(tflite.BuiltinOperator.TRANSPOSE_CONV, [shape, weight, x], y, *option)
+    path, data = saved(tmp_path, b.finish([x], [y])), drawn.integers(low, low + 256, (1, rows, rows, 16)).astype(dtype)
+    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(data), whole(path, data))
+    wanted = whole(path, data, kernels="AUTO")
+    assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(data), wanted)
+    if padding == SAME:
+        with pytest.raises(qdialect.ImportModelError, match="windows must be at least as large as their strides"):
+            qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+    else:
+        assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="none")(data), wanted)
 
 
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forking_process import ForkingProcess
+from onnx.shape_inference import infer_shapes
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
@@ -41,7 +42,7 @@ COMMANDS = {
 PROJECT = ("qdialect", "test", "tools")
 # Page: how many files of the project one writes or changes by hand to add what it is about.
 TRACES = {"adding-a-stage.md": 5, "adding-a-unary-op.md": 4, "adding-an-onnx-operator.md": 2}
-BLOCK = re.compile(r"^```(\w+)(?: (file|append)=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)(?: (file|append|engines)(?:=(\S+))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A folder with more files than these has a README.md.
 FEW_FILES = 10
 READMES = sorted((ROOT / "qdialect").rglob("README.md"))
@@ -60,7 +61,12 @@ def write_models(folder: Path) -> None:
     (folder / "model.tflite").write_bytes(small_network())
     builder = ModelBuilder()
     relu = builder.node("Relu", builder.input("image", (1, 4)))
-    (folder / "model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
+    model = infer_shapes(builder.finish(relu, dtype=np.float32))
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+
+
+# The environment of other engines, which blocks that show them need.
+ENGINES = ROOT / ".venv-bench" / "bin"
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,19 @@ def run_commands(run: Run, text: str, folder: Path) -> None:
         assert not expected.strip() or re.fullmatch(pattern, printed.strip(), re.DOTALL), printed
 
 
+def run_engines(blocks: Iterable[Block], folder: Path) -> None:
+    """Run blocks that show other engines, where these are installed."""
+    if not (ENGINES / "python").exists():
+        return
+    for block in blocks:
+        if block.language == "python":
+            program = folder / "program_of_the_page.py"
+            program.write_text(block.text)
+            output_of(run_new, [str(ENGINES / "python"), str(program)], folder)
+        else:
+            run_commands(lambda command, at: run_new([str(ENGINES / command[0]), *command[1:]], at), block.text, folder)
+
+
 def copy_project(folder: Path) -> None:
     for name in PROJECT:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("Output", "*.npz"))
@@ -145,7 +164,12 @@ def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingPro
     if any(block.is_of_project for block in blocks):
         copy_project(tmp_path)
         run = run_new
-    for (language, is_file), group in groupby(blocks, lambda block: (block.language, bool(block.file))):
+    for (language, mode, is_file), group in groupby(
+        blocks, lambda block: (block.language, block.mode, bool(block.file))
+    ):
+        if mode == "engines":
+            run_engines(group, tmp_path)
+            continue
         if not is_file and language == "python":
             run_program(run, program_of(group), tmp_path)
             continue

@@ -18,6 +18,7 @@ _ENGINES: Mapping[str, tuple[str, str, str]] = {
     "litert": ("model_files", "LiteRt", "ai_edge_litert"),
     "torch": ("pytorch", "PyTorch", "torch"),
     "inductor": ("inductor", "Inductor", "torch"),
+    "ggml": ("ggml", "Ggml", "ggml"),
     "iree": ("iree", "Iree", "iree"),
     "tvm": ("model_files", "Tvm", "tvm"),
 }

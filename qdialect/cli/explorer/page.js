@@ -97,7 +97,7 @@ function draw(name) {
       onclick: () => pick(name, item.id), onkeydown: event => { if (event.key === "Enter") pick(name, item.id); },
     }, make("rect", { width: WIDTH, height: HEIGHT, rx: 4 }));
     if (owner !== null && calls[owner].seconds) box.append(make("rect", { class: "heat", y: HEIGHT - 3, height: 3, width: Math.max(1, WIDTH * calls[owner].seconds / most) }));
-    box.append(make("text", { x: 6, y: 13 }, short(label(item), 26)), make("text", { x: 6, y: 26, class: "sub" }, tail(sub(item), 27)));
+    box.append(make("text", { x: 6, y: 13 }, short(label(item), 26)), make("text", { x: 6, y: 26, class: "sub" }, tail(sub(item), 26)));
     world.append(box);
   }
   svg.replaceChildren(world);
@@ -125,7 +125,10 @@ function draw(name) {
     const found = ids.map(id => graph.node("n" + id)), xs = found.map(node => node.x), least = Math.min(...xs), most = Math.max(...xs);
     if (view.scale < 0.55) view.scale = 0.8;
     const fits = (most - least + WIDTH) * view.scale <= svg.clientWidth;
-    view.x = svg.clientWidth / 2 - (fits ? (least + most) / 2 : found[0].x) * view.scale;
+    const wanted = svg.clientWidth / 2 - (fits ? (least + most) / 2 : found[0].x) * view.scale;
+    // What has room is shown whole.
+    const spare = svg.clientWidth - size.width * view.scale;
+    view.x = spare > 0 ? spare / 2 : Math.max(spare, Math.min(0, wanted));
     view.y = svg.clientHeight / 2 - found[0].y * view.scale; show();
   };
 }
@@ -300,7 +303,9 @@ function search() {
   showHits();
 }
 function showHits() {
-  at("hits").hidden = !hits.length;
+  const isAsked = at("search").value.trim() !== "";
+  at("hits").hidden = !isAsked;
+  if (isAsked && !hits.length) return at("hits").replaceChildren(make("li", { class: "soft" }, "nothing has this in its name"));
   at("hits").replaceChildren(...hits.map((entry, number) => make("li", { class: number === hit ? "on" : "", onmousedown: () => take(entry) }, entry.shown)));
 }
 function take(entry) { entry.go(); at("search").value = ""; hits = []; showHits(); at("search").blur(); }

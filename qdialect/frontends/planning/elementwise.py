@@ -123,14 +123,19 @@ def common_element(values: Sequence[Value], elements: Sequence[str]) -> str:
 def elementwise(site: Site, values: Sequence[Value], element: str, build: Build) -> Value:
     """The result of `build` on `values`, which broadcast, converted to `element`."""
     shape = reduce(broadcast_shape, [value.shape for value in values])
-    is_unsigned = any(value.element.startswith("u") for value in values)
 
     def emit(emitter: Emitter) -> Emitted:
         operands, is_channels_last = operands_of_shape(emitter, values, shape)
-        result = build(Arithmetic(emitter, is_unsigned), [without_sign(emitter, operand) for operand in operands])
-        return (emitter.convert("tensor.bitcast", result, element) if element[0] == "u" else result), is_channels_last
+        return on_bits(emitter, operands, element, build), is_channels_last
 
     return site.plan.compute(site.name, shape, element, emit)
+
+
+def on_bits(emitter: OpBuilder, operands: Sequence[ir.Value], element: str, build: Build) -> ir.Value:
+    """The result of `build` on `operands` of one shape, as a tensor of `element`."""
+    s = Arithmetic(emitter, any(element_of(operand.type).startswith("u") for operand in operands))
+    result = build(s, [without_sign(emitter, operand) for operand in operands])
+    return emitter.convert("tensor.bitcast", result, element) if element.startswith("u") else result
 
 
 def without_sign(emitter: OpBuilder, operand: ir.Value) -> ir.Value:

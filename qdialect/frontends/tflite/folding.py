@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qdialect.frontends.building.checks import UnsupportedError, converting
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_options
+from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_fields, read_options
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain
 from qdialect.frontends.tflite.operators.slicing import select
@@ -480,12 +480,10 @@ class RowSlices:
         return self._sliced(operator, fresh) if operator.kind == "SLICE" else operator
 
     def _joined(self, operator: Operator) -> Operator:
-        def read(options: tflite.ConcatenationOptions) -> tuple[int, int]:
-            return options.Axis(), options.FusedActivationFunction()
-
         parts = [self._of.get(tensor.index, [tensor]) for tensor in operator.inputs if tensor is not None]
         flat = [one for part in parts for one in part]
-        is_plain = read_options(operator, tflite.ConcatenationOptions, read) == (0, 0)
+        fields = ("Axis", "FusedActivationFunction")
+        is_plain = read_fields(operator, tflite.ConcatenationOptions, *fields) == (0, 0)
         has_rows = len(parts) == len(operator.inputs) and all(one.shape for one in flat)
         if not is_plain or not has_rows or not 1 <= len(flat) <= _MAX_SLICES:
             return operator

@@ -20,7 +20,7 @@ from qdialect.frontends.building.checks import Budget, Interface, UnsupportedErr
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import convolution_options, integers, operands, operands_of_many
+from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, window_options
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -151,7 +151,7 @@ def _concatenation(operator: Operator) -> Sequence[Shape]:
 
 
 def _convolution(operator: Operator) -> Sequence[Shape]:
-    options, channel_axis = convolution_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    options, channel_axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *_ = operands(operator, 2, 3)
     require(len(data.shape) == len(weight.shape) == 4, "input and weight must have 4 dimensions")
     size, kernel = data.shape[1:3], weight.shape[1:3]

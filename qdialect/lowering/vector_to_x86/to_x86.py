@@ -33,7 +33,7 @@ from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPatte
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
-from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
+from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights, prefetch_rows
 from qdialect.lowering.vector_to_x86.transpositions import (
     PixelWrite,
     StridedRead,
@@ -101,6 +101,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
         contract_in_tiles(module, target)
         if instructions := instruction_set_of(target):
             prefetch_float_weights(module, instructions.machine)
+            prefetch_rows(module, instructions.machine)
         apply_instructions(module, _contractions(target))
         # Patterns of stores and conversions match vectors that fill registers.
         if instructions:

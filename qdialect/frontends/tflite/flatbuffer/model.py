@@ -42,6 +42,8 @@ class Tensor:
     """-1 for extents that are only known when the operators are, where `shape` has any; empty where all are known."""
     block: int = 0
     """How many elements of a row share a scale; 0 where rows are not divided."""
+    block_scales: NDArray[Any] | None = None
+    """Those of a constant of 4 bits [rows, blocks], whose zero points are 0."""
     bits: int = 0
     """Of each integer in the file, where a constant is wider here than there; else 0."""
     narrow: Tensor | None = None

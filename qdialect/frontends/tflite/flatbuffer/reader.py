@@ -40,14 +40,15 @@ _MAX_DIMENSIONS = 8
 _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
-_BUILTIN_CODE, _BLOCK_SIZE = 10, 8
+_BUILTIN_CODE = 10
+_BLOCK_SCALES, _BLOCK_ZERO_POINTS, _BLOCK_SIZE = 4, 6, 8
 _FIRST_SLOT = 4
 _DESCRIPTION = b"M001"
 _DESCRIPTIVE = {"name": 4, "description": 6, "version": 8, "author": 12, "license": 14}
 """The identifier of a model's description, and the offsets of its texts in the list of its fields."""
 _MAX_METADATA, _MAX_METADATA_BYTES = 64, 1 << 20
 # Of quantization details, newer than the schema's classes here.
-_BLOCKWISE = 2
+_BLOCKWISE, _BLOCK_BITS = 2, 4
 # Where the schema's classes keep what they read.
 _table_of = attrgetter("_tab")
 # A table without a field: four bytes of its own fields' sizes, and where to find these.
@@ -102,6 +103,11 @@ def read_options(operator: Operator, table_class: type[Options], read: Callable[
         options = table_class()
         options.Init(*(_NO_FIELDS if is_absent or table is None else (table.Bytes, table.Pos)))
         return read(options)
+
+
+def read_fields(operator: Operator, table_class: type[OptionsTable], *names: str) -> tuple[Any, ...]:
+    """As `read_options`, of the fields with these names in the schema."""
+    return read_options(operator, table_class, lambda table: tuple(getattr(table, name)() for name in names))
 
 
 class _Fields:
@@ -251,7 +257,8 @@ class _Reader:
         with reading("the signatures"):
             keys = [self._text(entry, _SIGNATURE_KEY, f"signature {index}") for index, entry in enumerate(present)]
         listed = ", ".join(f"'{key}'" for key in keys)
-        _require(wanted in keys, f"signature must be one of the model's [{listed}], but got '{wanted}'")
+        known = f"one of the model's [{listed}]" if keys else "left out, since the model has none"
+        _require(wanted in keys, f"signature must be {known}, but got '{wanted}'")
         entry = present[keys.index(wanted)]
         with reading(f"signature '{wanted}'"):
             index, count = entry.SubgraphIndex(), self._model.SubgraphsLength()
@@ -330,16 +337,20 @@ class _Reader:
         shape = self._shape(tensor, name)
         content = None if buffers is None else _content(buffers, tensor, name)
         block, bits = self._block(tensor), _NARROW.get(tensor.Type(), 0)
-        if content is None or block or tensor.Sparsity() is not None:
+        if content is None or tensor.Sparsity() is not None:
             bits = 0
-        if content is not None and bits:
-            content, element = self._widened(content, name, shape, bits), "i8"
+        block_scales = self._block_scales(subgraph, tensor, shape, buffers) if block and bits == _BLOCK_BITS else None
         # What no operator of ours reads, LiteRT may.
-        element = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}{element}"
-        data = None if content is None else _constant(content, name, element, shape)
+        divided = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}"
+        stored = element = divided + element
+        if content is not None and (block_scales is not None if block else bits):
+            content, stored = self._widened(content, name, shape, bits), "i8"
+            element, bits = (element, 0) if block else (stored, bits)
+        data = None if content is None else _constant(content, name, stored, shape)
         scales, zero_points, axis = self._quantization(tensor, name, shape) if not block else ((), (), 0)
         signature = self._integers(tensor.ShapeSignatureAsNumpy())
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature, block, bits)
+        known = (name, shape, element, scales, zero_points, axis, data, signature)
+        return Tensor(index, *known, block, block_scales, bits * (not block))
 
     def _widened(self, packed: NDArray[np.uint8], name: str, shape: tuple[int, ...], bits: int) -> NDArray[np.uint8]:
         """The bytes of integers of 8 bits that are equal to those of a constant of fewer."""
@@ -356,9 +367,25 @@ class _Reader:
         parameters = tensor.Quantization()
         if parameters is None or parameters.DetailsType() != _BLOCKWISE:
             return 0
-        table: Any = _present(parameters.Details(), "size of blocks")
-        offset = int(table.Offset(_BLOCK_SIZE))
-        return max(1, int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0)
+        return max(1, self._of_blocks(tensor, _BLOCK_SIZE))
+
+    def _of_blocks(self, tensor: tflite.Tensor, field: int) -> int:
+        """A field of what says how a tensor's rows are divided."""
+        table: Any = _present(_present(tensor.Quantization(), "quantization").Details(), "size of blocks")
+        offset = int(table.Offset(field))
+        return int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0
+
+    def _block_scales(
+        self, subgraph: tflite.SubGraph, tensor: tflite.Tensor, shape: tuple[int, ...], buffers: _Buffers | None
+    ) -> NDArray[Any] | None:
+        """The constant f16 scales of rows that are divided; None where there are zero points, or a part of a block."""
+        index, block = self._of_blocks(tensor, _BLOCK_SCALES), self._block(tensor)
+        _check_indices((index,), subgraph.TensorsLength(), "scales of blocks")
+        is_f16 = _present(subgraph.Tensors(index), f"tensor {index}").Type() == tflite.TensorType.FLOAT16
+        if not is_f16 or self._of_blocks(tensor, _BLOCK_ZERO_POINTS) != -1 or len(shape) != 2 or shape[1] % block:
+            return None
+        scales = self._tensor(subgraph, index, buffers).data
+        return scales if scales is not None and scales.shape == (shape[0], shape[1] // block) else None
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()

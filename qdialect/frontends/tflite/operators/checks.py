@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tflite
@@ -17,7 +17,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 
 # What several planners ask of a node's tensors.
 
@@ -53,12 +53,8 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
 
     The output must have the shape that the options and the other tensors give it.
     """
-
-    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool, bool]:
-        is_asymmetric, keeps = bool(options.AsymmetricQuantizeInputs()), bool(options.KeepNumDims())
-        return options.FusedActivationFunction(), options.WeightsFormat(), is_asymmetric, keeps
-
-    activation, weights_format, is_asymmetric, keeps = read_options(operator, tflite.FullyConnectedOptions, read)
+    fields = ("FusedActivationFunction", "WeightsFormat", "AsymmetricQuantizeInputs", "KeepNumDims")
+    activation, weights_format, is_asymmetric, keeps = read_fields(operator, tflite.FullyConnectedOptions, *fields)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
     data, weight, *_ = operands(operator, 2, 3)
@@ -75,6 +71,19 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to be 8-bit with one scale and zero point."""
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
     return per_tensor(tensor, what)
+
+
+def eight_bit_ends(operator: Operator, *inputs: Tensor) -> Tensor:
+    """The output of a node, which has to be 8-bit with one scale and zero point, as `inputs` of its type have."""
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, *(eight_bit(tensor, "input") for tensor in inputs))
+    return output
+
+
+def check_parameters(output: Tensor, scale: float, zero_point: int) -> None:
+    """`output` has the only scale and zero point that a kernel writes."""
+    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
 
 
 def per_tensor(tensor: Tensor, what: str) -> Tensor:
@@ -244,11 +253,7 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-class _Activated(OptionsTable, Protocol):
-    def FusedActivationFunction(self) -> int: ...  # noqa: N802
-
-
-_ACTIVATED: dict[str, type[_Activated]] = {
+_ACTIVATED: dict[str, type[OptionsTable]] = {
     "ADD": tflite.AddOptions,
     "CONCATENATION": tflite.ConcatenationOptions,
     "DIV": tflite.DivOptions,
@@ -263,7 +268,7 @@ def activation_of(operator: Operator) -> int:
     table = _ACTIVATED.get(operator.kind)
     if table is None:
         return tflite.ActivationFunctionType.NONE
-    return read_options(operator, table, lambda options: options.FusedActivationFunction())
+    return read_fields(operator, table, "FusedActivationFunction")[0]
 
 
 def check_plain(operator: Operator) -> None:
@@ -313,47 +318,46 @@ class WindowOptions:
         return *(amount // 2 for amount in added), *(amount - amount // 2 for amount in added)
 
 
-def convolution_options(operator: Operator) -> WindowOptions:
-    """Those of CONV_2D and DEPTHWISE_CONV_2D."""
+_WEIGHT = 1
+"""The input of a convolution that its weight is."""
+_WINDOWS: dict[str, type[OptionsTable]] = {
+    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
+    **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
+}
 
-    def read(options: tflite.Conv2DOptions | tflite.DepthwiseConv2DOptions) -> WindowOptions:
-        strides, dilation = (
-            (options.StrideH(), options.StrideW()),
-            (options.DilationHFactor(), options.DilationWFactor()),
+
+def window_options(operator: Operator) -> WindowOptions:
+    """Those of a convolution or a pool; dilations and a kernel that its table lacks are 1."""
+
+    def read(options: Any) -> WindowOptions:
+        def present(*names: str) -> Shape:
+            return tuple(getattr(options, name)() for name in names if hasattr(options, name)) or (1, 1)
+
+        return WindowOptions(
+            options.Padding(),
+            options.FusedActivationFunction(),
+            present("StrideD", "StrideH", "StrideW"),
+            present("DilationDFactor", "DilationHFactor", "DilationWFactor"),
+            present("FilterHeight", "FilterWidth"),
         )
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
 
-    if operator.kind == "CONV_2D":
-        return read_options(operator, tflite.Conv2DOptions, read)
-    return read_options(operator, tflite.DepthwiseConv2DOptions, read)
+    return read_options(operator, _WINDOWS[operator.kind], read)
 
 
-def transposed_options(operator: Operator) -> WindowOptions:
-    """Those of TRANSPOSE_CONV."""
+def check_delegated(operator: Operator) -> None:
+    """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with roundings of its own.
 
-    def read(options: tflite.TransposeConvOptions) -> WindowOptions:
-        strides = options.StrideH(), options.StrideW()
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides)
-
-    return read_options(operator, tflite.TransposeConvOptions, read)
-
-
-def volume_options(operator: Operator) -> WindowOptions:
-    """Those of CONV_3D and CONV_3D_TRANSPOSE."""
-
-    def read(options: tflite.Conv3DOptions) -> WindowOptions:
-        strides = (options.StrideD(), options.StrideH(), options.StrideW())
-        dilation = (options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor())
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
-
-    return read_options(operator, tflite.Conv3DOptions, read)
-
-
-def pool_options(operator: Operator) -> WindowOptions:
-    """Those of pools."""
-
-    def read(options: tflite.Pool2DOptions) -> WindowOptions:
-        strides, kernel = (options.StrideH(), options.StrideW()), (options.FilterHeight(), options.FilterWidth())
-        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, kernel=kernel)
-
-    return read_options(operator, tflite.Pool2DOptions, read)
+    That of transposed convolutions of 8 bits rescales 16 channels at a time in one way and the last ones in another.
+    """
+    if operator.kind != "TRANSPOSE_CONV" or len(operator.inputs) < _WEIGHT + 1:
+        return
+    weight, options, element = operator.inputs[_WEIGHT], window_options(operator), operator.outputs[0].element
+    if weight is None or element not in ("i8", "ui8") or options.padding != tflite.Padding.SAME:
+        return
+    window, strides = weight.shape[1:3], options.strides
+    holds = all(extent >= stride for extent, stride in zip(window, strides, strict=False))
+    wanted = "windows must be at least as large as their strides with profile 'tflite-xnnpack' and padding SAME"
+    require(holds, f"{wanted}, but got windows of {list(window)} and strides of {list(strides)}")

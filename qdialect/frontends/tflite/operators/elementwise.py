@@ -22,20 +22,19 @@ from qdialect.frontends.tflite.operators.checks import (
     activation_range,
     bounded,
     check_rescale,
-    eight_bit,
+    eight_bit_ends,
     log2_of,
     operands,
     output_of,
     quantized_range,
     same_quantization,
     same_scale,
-    same_type,
     sixteen_bit,
     two_inputs,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import binary
-from qdialect.frontends.tflite.operators.registry import Emission, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Functions of two tensors that broadcast, with fused activations where the operator has one.
@@ -117,8 +116,7 @@ def _prelu(operator: Operator) -> Emission:
 def _checked(operator: Operator) -> tuple[Tensor, Tensor]:
     """Both operands, of the output's 8-bit type."""
     lhs, rhs = operands(operator, 2)
-    eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(lhs, "input"), eight_bit(rhs, "input"))
+    eight_bit_ends(operator, lhs, rhs)
     return lhs, rhs
 
 
@@ -147,7 +145,7 @@ _SHIFT = 15
 
 
 @imports_i16("ADD", "SUB")
-def _sum_i16(operator: Operator) -> Emission:
+def _sum_i16(operator: Operator) -> Building:
     table, op = (tflite.AddOptions, "arith.addi") if operator.kind == "ADD" else (tflite.SubOptions, "arith.subi")
     # LiteRT takes options that are left out as all zero, unlike the schema.
     is_pot = (
@@ -162,7 +160,7 @@ def _sum_i16(operator: Operator) -> Emission:
     return _rescaled_sum(operator, bounds, op)
 
 
-def _shifted_sum(operator: Operator, shifts: Sequence[int], bounds: tuple[int, int], op: str) -> Emission:
+def _shifted_sum(operator: Operator, shifts: Sequence[int], bounds: tuple[int, int], op: str) -> Building:
     """Scales that are powers of two: one operand has the output's, the other a smaller one and is shifted to it."""
     lhs, rhs, output = two_inputs(operator)
     holds = min(shifts) == 0 and max(shifts) < _SHIFT
@@ -184,7 +182,7 @@ def _halved(s: Arithmetic, value: ir.Value, times: int) -> ir.Value:
     return s.op("arith.shrsi", s.op("arith.addi", s.op("arith.addi", value, 1 << (times - 1)), sign), times)
 
 
-def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Emission:
+def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Building:
     """Both operands meet at twice the larger scale with 15 more bits; the factors are evaluated in double."""
     lhs, rhs, output = two_inputs(operator)
     twice_max = 2 * max(lhs.scale, rhs.scale)
@@ -203,7 +201,7 @@ def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Emiss
 
 
 @imports_i16("MUL")
-def _mul_i16(operator: Operator) -> Emission:
+def _mul_i16(operator: Operator) -> Building:
     """The factor of the product is evaluated in float32."""
     activation = activation_of(operator)
     lhs, rhs, output = two_inputs(operator)
@@ -218,7 +216,7 @@ def _mul_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("MAXIMUM", "MINIMUM")
-def _extreme_i16(operator: Operator) -> Emission:
+def _extreme_i16(operator: Operator) -> Building:
     """Quantized values are compared as they are, which means something where all scales are equal."""
     lhs, rhs, output = two_inputs(operator)
     for tensor in (lhs, rhs):
@@ -228,7 +226,7 @@ def _extreme_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("SQUARED_DIFFERENCE")
-def _squared_difference_i16(operator: Operator) -> Emission:
+def _squared_difference_i16(operator: Operator) -> Building:
     """As of bytes, but without bits to spare where the operands meet: LiteRT itself has no kernel for words."""
     lhs, rhs, output = two_inputs(operator)
     twice_max = 2 * max(lhs.scale, rhs.scale)
@@ -244,7 +242,7 @@ def _squared_difference_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("PRELU")
-def _prelu_i16(operator: Operator) -> Emission:
+def _prelu_i16(operator: Operator) -> Building:
     """One factor for positive numbers, one with the slope's scale for the others; both evaluated in float32."""
     data, slope = operands(operator, 2)
     sixteen_bit(data, "input")

@@ -20,27 +20,27 @@ from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import ordered_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import ordered_sum
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
 from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 from qdialect.frontends.tflite.operators.checks import (
     Padding,
     activation_of,
     constant,
-    convolution_options,
     dense_options,
     f32_bounds,
     operands,
     parts_of,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
 # arith.cmpf's number of "ordered and greater than or equal".
@@ -90,10 +90,29 @@ _FUNCTIONS: dict[str, Expression] = {
 }
 
 
-@imports_f32(*_FUNCTIONS)
+_PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
+    "ELU": lambda _: activations.elu(1.0),
+    "GELU": lambda operator: (
+        activations.tflite_gelu_tanh
+        if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+        else activations.gelu
+    ),
+    "LEAKY_RELU": lambda operator: activations.leaky_relu(
+        read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    ),
+}
+"""Functions with options.
+
+``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own; the exact
+form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``.
+"""
+
+
+@imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
+    function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
     (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(_FUNCTIONS[operator.kind], emitter.value(data))
+    return lambda emitter: emitter.expression(function, emitter.value(data))
 
 
 _LEFT, _RIGHT = Input(0), Input(1)
@@ -111,7 +130,7 @@ _PAIRS: dict[str, Expression] = {
 
 
 @imports_f32(*_PAIRS)
-def _pair(operator: Operator) -> Emission:
+def _pair(operator: Operator) -> Building:
     """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
     activation = activation_of(operator)
     f32_bounds(activation)
@@ -120,22 +139,19 @@ def _pair(operator: Operator) -> Emission:
 
 
 @imports_f32("SQUARED_DIFFERENCE")
-def _squared_difference(operator: Operator) -> Emission:
+def _squared_difference(operator: Operator) -> Building:
     return pairwise(operator, lambda s, lhs, rhs: s.emitter.expression(activations.square, s("subf", lhs, rhs)))
 
 
-def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Emission:
+def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
     sides, shape = operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
     check_broadcast(sides, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
-        return combine(F32Builder(emitter, shape), lhs, rhs)
-
-    return emit
+    emitter = yield
+    lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
+    return combine(F32Builder(emitter, shape), lhs, rhs)
 
 
 @imports_f32("LOG_SOFTMAX", "SOFTMAX")
@@ -151,40 +167,30 @@ def _softmax(operator: Operator) -> Emission:
     return lambda emitter: softmax(emitter, emitter.value(data), (len(data.shape) - 1,), **how)
 
 
-@imports_f32("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
-def _reduction(operator: Operator) -> Emission:
+@imports_f32("MEAN", "SUM")
+def _reduction(operator: Operator) -> Building:
     axes, keep_dims = reduced_axes(operator)
-    data, output = operator.inputs[0], operator.outputs[0]
-    assert data is not None
+    data, _ = operands(operator, 2)
     count = float(math.prod(data.shape[axis] for axis in axes))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        if operator.kind not in ("MEAN", "SUM"):
-            kind = operator.kind.removeprefix("REDUCE_").lower()
-            return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
-        total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
-        return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
-
-    return emit
+    emitter = yield
+    total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
+    return F32Builder(emitter, operator.outputs[0].shape)("divf", total, count) if operator.kind == "MEAN" else total
 
 
 @imports_f32("CONCATENATION")
-def _concatenation(operator: Operator) -> Emission:
+def _concatenation(operator: Operator) -> Building:
     (parts, axis), activation, output = parts_of(operator), activation_of(operator), operator.outputs[0]
     for part in parts:
         _f32(part, "input")
     joined_shape([part.shape for part in parts], axis)
     f32_bounds(activation)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
-        return F32Builder(emitter, output.shape).clamp(joined, activation)
-
-    return emit
+    emitter = yield
+    joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
+    return F32Builder(emitter, output.shape).clamp(joined, activation)
 
 
 @imports_f32("FULLY_CONNECTED")
-def _fully_connected(operator: Operator) -> Emission:
+def _fully_connected(operator: Operator) -> Building:
     activation, _ = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     matrix = constant(_f32(weight, "weight"), "weight")
@@ -192,17 +198,14 @@ def _fully_connected(operator: Operator) -> Emission:
     columns, depth = matrix.shape
     elements, packed = math.prod(data.shape), packed_weight(weight, is_transposed=True)
     check_bias(bias, columns)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        shape = (elements // depth, columns)
-        rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
-        if packed is None:
-            total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
-        else:
-            total = block_product(emitter, rows, packed, rounded_products=True)
-        return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
-
-    return emit
+    emitter = yield
+    shape = (elements // depth, columns)
+    rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
+    if packed is None:
+        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
+    else:
+        total = block_product(emitter, rows, packed, rounded_products=True)
+    return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
@@ -232,8 +235,8 @@ def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: 
 
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
-def _convolution(operator: Operator) -> Emission:
-    options = convolution_options(operator)
+def _convolution(operator: Operator) -> Building:
+    options = window_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
@@ -244,14 +247,11 @@ def _convolution(operator: Operator) -> Emission:
     check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
     padding = options.explicit(data.shape[1:3], taps.shape[1:3])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
-        how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
-        total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
-        return finished(emitter, total, bias, options.activation, shape)
-
-    return emit
+    emitter = yield
+    image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
+    how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
+    total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
+    return finished(emitter, total, bias, options.activation, shape)
 
 
 def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
@@ -259,35 +259,8 @@ def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Valu
     return framed(emitter, image, (0, *padding[:2], 0), (0, *padding[2:], 0))
 
 
-# Activations with parameters between float32 tensors: ELU, GELU, LEAKY_RELU and PRELU.
-
-
-def _activation_of_one(operator: Operator, expression: Expression) -> Emission:
-    (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(expression, emitter.value(data))
-
-
-@imports_f32("ELU")
-def _elu(operator: Operator) -> Emission:
-    """``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own."""
-    return _activation_of_one(operator, activations.elu(1.0))
-
-
-@imports_f32("GELU")
-def _gelu(operator: Operator) -> Emission:
-    """The exact form is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``."""
-    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
-    return _activation_of_one(operator, activations.tflite_gelu_tanh if is_approximate else activations.gelu)
-
-
-@imports_f32("LEAKY_RELU")
-def _leaky_relu(operator: Operator) -> Emission:
-    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
-    return _activation_of_one(operator, activations.leaky_relu(alpha))
-
-
 @imports_f32("PRELU")
-def _prelu(operator: Operator) -> Emission:
+def _prelu(operator: Operator) -> Building:
     """x where x is not negative, x times the slope elsewhere."""
 
     def combine(s: F32Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
@@ -304,45 +277,36 @@ _MAX_RADIUS = 64
 
 
 @imports_f32("L2_NORMALIZATION")
-def _l2_normalization(operator: Operator) -> Emission:
+def _l2_normalization(operator: Operator) -> Building:
     """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
     activation = activation_of(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     f32_bounds(activation)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
-        small = F32Builder(emitter, shape_of(total.type))
-        return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
-
-    return emit
+    emitter = yield
+    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
+    small = F32Builder(emitter, shape_of(total.type))
+    return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
 
 
 @imports_f32("LOCAL_RESPONSE_NORMALIZATION")
-def _local_response_normalization(operator: Operator) -> Emission:
+def _local_response_normalization(operator: Operator) -> Building:
     """``x * (bias + alpha * sum)^-beta`` with the sum of the squares of `radius` elements before and behind.
 
     So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
     """
-
-    def read(options: tflite.LocalResponseNormalizationOptions) -> tuple[int, float, float, float]:
-        return options.Radius(), options.Bias(), options.Alpha(), options.Beta()
-
-    radius, *numbers = read_options(operator, tflite.LocalResponseNormalizationOptions, read)
+    fields = ("Radius", "Bias", "Alpha", "Beta")
+    radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
     bias, alpha, beta = numbers
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(0 <= radius <= _MAX_RADIUS, f"radius must be in [0, {_MAX_RADIUS}], but got {radius}")
     require(all(map(math.isfinite, numbers)), f"bias, alpha and beta must be finite, but got {numbers}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        total = _sum_around(emitter, s("mulf", x, x), radius)
-        return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
-
-    return emit
+    emitter = yield
+    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    total = _sum_around(emitter, s("mulf", x, x), radius)
+    return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
 
 
 def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:

@@ -21,12 +21,10 @@ from qdialect.frontends.tflite.operators.checks import (
     f32_bounds,
     integers,
     operands,
-    pool_options,
-    transposed_options,
-    volume_options,
+    window_options,
 )
 from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
 # Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
@@ -50,7 +48,7 @@ class _Pool:
 
 
 def _pool(operator: Operator) -> _Pool:
-    options, output = pool_options(operator), operator.outputs[0].shape
+    options, output = window_options(operator), operator.outputs[0].shape
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     require(len(output) == 4, "output must have 4 dimensions")
@@ -61,7 +59,7 @@ def _pool(operator: Operator) -> _Pool:
 
 
 @imports_f32("MAX_POOL_2D")
-def _max_pool_2d(operator: Operator) -> Emission:
+def _max_pool_2d(operator: Operator) -> Building:
     node = _pool(operator)
     windows = Pool.of(node.window, node.size, operator.budget)
     windows.check()
@@ -69,19 +67,16 @@ def _max_pool_2d(operator: Operator) -> Emission:
 
 
 @imports_f32("AVERAGE_POOL_2D")
-def _average_pool_2d(operator: Operator) -> Emission:
+def _average_pool_2d(operator: Operator) -> Building:
     node = _pool(operator)
     return _clamped(operator, node, _means(operator, node))
 
 
-def _clamped(operator: Operator, node: _Pool, pooled: Pooled) -> Emission:
+def _clamped(operator: Operator, node: _Pool, pooled: Pooled) -> Building:
     """What `pooled` makes of the image, with the activation that is fused."""
-
-    def emit(emitter: Emitter) -> ir.Value:
-        found = pooled(emitter, emitter.value(node.data))
-        return F32Builder(emitter, operator.outputs[0].shape).clamp(found, node.activation)
-
-    return emit
+    emitter = yield
+    found = pooled(emitter, emitter.value(node.data))
+    return F32Builder(emitter, operator.outputs[0].shape).clamp(found, node.activation)
 
 
 def _means(operator: Operator, node: _Pool) -> Pooled:
@@ -98,7 +93,7 @@ def _means(operator: Operator, node: _Pool) -> Pooled:
 
 
 @imports_f32("L2_POOL_2D")
-def _l2_pool_2d(operator: Operator) -> Emission:
+def _l2_pool_2d(operator: Operator) -> Building:
     """The root of the mean of the squares, which is that of the average pool."""
     node, shape = _pool(operator), operator.outputs[0].shape
     means = _means(operator, node)
@@ -111,12 +106,12 @@ def _l2_pool_2d(operator: Operator) -> Emission:
 
 
 @imports_f32("TRANSPOSE_CONV")
-def _transpose_conv(operator: Operator) -> Emission:
+def _transpose_conv(operator: Operator) -> Building:
     """A convolution of the data with zeros between them, by the weights from the last tap to the first.
 
     The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc).
     """
-    options = transposed_options(operator)
+    options = window_options(operator)
     wanted, weight, data, *bias = operands(operator, 3, 4)
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
     taps, shape = constant(weight, "weight"), operator.outputs[0].shape
@@ -132,15 +127,12 @@ def _transpose_conv(operator: Operator) -> Emission:
     before = (window[0] - 1 - top, window[1] - 1 - left)
     # Behind the last element there are zeros already, one fewer than the stride.
     after = tuple(shape[1 + i] - before[i] + window[i] - 1 - data.shape[1 + i] * strides[i] for i in range(2))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        cells = spaced(emitter, emitter.value(data), (1, *strides, 1))
-        apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
-        backwards = emitter.constant(np.ascontiguousarray(taps[:, ::-1, ::-1]))
-        total = emitter.build(F32Conv2DOp, apart, backwards, element="f32", rounded_products=True)
-        return finished(emitter, total, bias, options.activation, shape)
-
-    return emit
+    emitter = yield
+    cells = spaced(emitter, emitter.value(data), (1, *strides, 1))
+    apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
+    backwards = emitter.constant(np.ascontiguousarray(taps[:, ::-1, ::-1]))
+    total = emitter.build(F32Conv2DOp, apart, backwards, element="f32", rounded_products=True)
+    return finished(emitter, total, bias, options.activation, shape)
 
 
 # CONV_3D and CONV_3D_TRANSPOSE of float32 volumes NDHWC, with the sums of TFLite's reference kernels in their order.
@@ -153,27 +145,24 @@ _VOLUME_RANK = 5
 
 
 @imports_f32("CONV_3D")
-def _conv_3d(operator: Operator) -> Emission:
+def _conv_3d(operator: Operator) -> Building:
     """Weights are [D, H, W, I, O]."""
-    how = volume_options(operator)
+    how = window_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps = np.moveaxis(_volume_weight(weight, data), 4, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
     padding = how.explicit(data.shape[1:4], taps.shape[1:4])
     low, high = padding[:3], padding[3:]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
-        total = _convolved(emitter, volumes, taps, how.strides, how.dilation, shape)
-        return finished(emitter, total, bias, how.activation, shape)
-
-    return emit
+    emitter = yield
+    volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
+    total = _convolved(emitter, volumes, taps, how.strides, how.dilation, shape)
+    return finished(emitter, total, bias, how.activation, shape)
 
 
 @imports_f32("CONV_3D_TRANSPOSE")
-def _conv_3d_transpose(operator: Operator) -> Emission:
+def _conv_3d_transpose(operator: Operator) -> Building:
     """A convolution of the data with zeros between them, by the weights [D, H, W, O, I] from the last to the first."""
-    how = volume_options(operator)
+    how = window_options(operator)
     wanted, weight, data, *bias = operands(operator, 3, 4)
     taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
@@ -184,14 +173,11 @@ def _conv_3d_transpose(operator: Operator) -> Emission:
     # Behind the last element there are zeros already, one fewer than the stride.
     after = tuple(shape[1 + i] - before[i] + window[i] - data.shape[1 + i] * how.strides[i] for i in range(3))
     backwards = np.ascontiguousarray(taps[:, ::-1, ::-1, ::-1])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
-        apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
-        total = _convolved(emitter, apart, backwards, (1, 1, 1), how.dilation, shape)
-        return finished(emitter, total, bias, how.activation, shape)
-
-    return emit
+    emitter = yield
+    cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
+    apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
+    total = _convolved(emitter, apart, backwards, (1, 1, 1), how.dilation, shape)
+    return finished(emitter, total, bias, how.activation, shape)
 
 
 def _volume_weight(weight: Tensor, data: Tensor) -> Array:

@@ -16,7 +16,7 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.indexing import check_index_type
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -48,7 +48,7 @@ def _zeros(operator: Operator) -> Emission:
 
 
 @imports("RANGE")
-def _range(operator: Operator) -> Emission:
+def _range(operator: Operator) -> Building:
     """``start + i * delta`` in the type of the numbers, as the kernel adds them up."""
     numbers = operands(operator, 3)
     element = operator.outputs[0].element
@@ -61,11 +61,8 @@ def _range(operator: Operator) -> Emission:
     operator.budget.spend_constant((count,), 8)
     steps = np.full(count, delta, NUMPY_DTYPES[element])
     steps[0] = start
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.constant(np.add.accumulate(steps, dtype=steps.dtype))
-
-    return emit
+    emitter = yield
+    return emitter.constant(np.add.accumulate(steps, dtype=steps.dtype))
 
 
 def _count(start: float, limit: float, delta: float) -> int:
@@ -91,7 +88,7 @@ def _diagonal(operator: Operator) -> Emission:
 
 
 @imports("MATRIX_SET_DIAG")
-def _set_diagonal(operator: Operator) -> Emission:
+def _set_diagonal(operator: Operator) -> Building:
     data, diagonal = operands(operator, 2)
     shape = data.shape
     require(len(shape) >= 2, f"input must have at least 2 dimensions, but got {len(shape)}")
@@ -100,13 +97,10 @@ def _set_diagonal(operator: Operator) -> Emission:
     _check_diagonal(operator, diagonal.shape, shape)
     same_type(operator, data, diagonal)
     mask = np.eye(*shape[-2:], dtype=np.bool_)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        on = _spread_diagonal(emitter, emitter.value(diagonal), shape)
-        chosen = emitter.broadcast(emitter.constant(mask), shape)
-        return Arithmetic(emitter).select(chosen, on, emitter.value(data))
-
-    return emit
+    emitter = yield
+    on = _spread_diagonal(emitter, emitter.value(diagonal), shape)
+    chosen = emitter.broadcast(emitter.constant(mask), shape)
+    return Arithmetic(emitter).select(chosen, on, emitter.value(data))
 
 
 def _check_diagonal(operator: Operator, diagonal: Shape, shape: Shape) -> None:
@@ -132,7 +126,7 @@ _MAX_DEPTH = 1 << 20
 
 
 @imports("ONE_HOT")
-def _one_hot(operator: Operator) -> Emission:
+def _one_hot(operator: Operator) -> Building:
     """An index outside of the new dimension has no number of its own there."""
     axis = read_options(operator, tflite.OneHotOptions, lambda options: options.Axis())
     positions, depth, on, off = operands(operator, 4)
@@ -148,15 +142,12 @@ def _one_hot(operator: Operator) -> Emission:
     shape = (*positions.shape[:along], depths[0], *positions.shape[along:])
     dtype = np.int32 if positions.element == "i32" else np.int64
     index = np.arange(depths[0], dtype=dtype).reshape(-1, *[1] * (rank - along))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        given = emitter.reshape(emitter.value(positions), split)
-        spread = emitter.build(BroadcastOp, given, element=positions.element, shape=shape)
-        known = emitter.build(BroadcastOp, emitter.constant(index), element=positions.element, shape=shape)
-        s, (chosen, other) = Arithmetic(emitter), (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
-        return s.select(s.compare("eq", spread, known), chosen, other)
-
-    return emit
+    emitter = yield
+    given = emitter.reshape(emitter.value(positions), split)
+    spread = emitter.build(BroadcastOp, given, element=positions.element, shape=shape)
+    known = emitter.build(BroadcastOp, emitter.constant(index), element=positions.element, shape=shape)
+    s, (chosen, other) = Arithmetic(emitter), (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
+    return s.select(s.compare("eq", spread, known), chosen, other)
 
 
 def _number(tensor: Tensor, what: str, element: str) -> np.ndarray[tuple[()], np.dtype[np.generic]]:

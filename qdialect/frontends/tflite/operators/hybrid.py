@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,14 +30,14 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     check_scales,
     constant,
-    convolution_options,
     dense_options,
     f32_bounds,
     operands,
+    window_options,
 )
-from qdialect.frontends.tflite.operators.f32 import F32Builder, padded_image
+from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_hybrid
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
 
 # FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
@@ -47,6 +48,8 @@ from qdialect.ir._mlir import ir
 # holds, so it is added before.
 
 _MAX_IMAGES = 64
+# What XNNPACK's delegate takes, and how many weights its packing adds up at a time.
+_DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
 
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
@@ -69,46 +72,78 @@ def _packed(weight: Tensor, matrix: NDArray[Any]) -> PackedWeights | None:
     return packed if packed is not None and takes_quantized_rows(packed) else None
 
 
-def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
-    for tensor in bias:
-        require(tensor.element == "f32", f"bias must be f32, but got {tensor.element}")
-        found = math.prod(tensor.shape)
-        require(found == channels, f"bias must have {channels} entries, but got {found}")
-    return bias[0] if bias else None
+def _dense(
+    emitter: Emitter, rows: ir.Value, matrix: NDArray[Any], weight: Tensor, bias: list[Tensor], *, is_asymmetric: bool
+) -> ir.Value:
+    """``bias + float32(sum) * (scale * weight_scale)`` of each row, by weights [N, K]."""
+    row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
+    start = emitter.reshape(emitter.value(bias[0]), (len(matrix),)) if bias else None
+    parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
+    return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
 
 
 @imports_hybrid("FULLY_CONNECTED")
-def _fully_connected(operator: Operator) -> Emission:
-    """``bias + float32(sum) * (scale * weight_scale)`` of each row."""
+def _fully_connected(operator: Operator) -> Building:
     activation, is_asymmetric = dense_options(operator)
-    data, weight, *rest = operands(operator, 2, 3)
+    data, weight, *bias = operands(operator, 2, 3)
+    if weight.block_scales is not None:
+        return (yield from _in_blocks(operator, activation, weight.block_scales))
     matrix = _weights(weight, 2, 0)
     f32_bounds(activation)
     channels, depth = matrix.shape
-    bias, count = _bias(rest, channels), math.prod(data.shape) // depth
-    packed = _packed(weight, matrix)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        rows = emitter.reshape(emitter.value(data), (count, depth))
+    check_bias(bias, channels)
+    count, packed = math.prod(data.shape) // depth, _packed(weight, matrix)
+    emitter = yield
+    rows = emitter.reshape(emitter.value(data), (count, depth))
+    if packed is None:
+        total = _dense(emitter, rows, matrix, weight, bias, is_asymmetric=is_asymmetric)
+        bias = []
+    else:
         row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
-        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        s = F32Builder(emitter, (count, channels))
-        if packed is None:
-            parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
-            total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
-        else:
-            total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
-            total = total if start is None else s("addf", total, start)
-        return emitter.reshape(s.clamp(total, activation), operator.outputs[0].shape)
+        total = dynamic_block_product(emitter, row.values, row.scale, row.zero_point, packed)
+    return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
-    return emit
+
+def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Building:
+    """``bias + s * (k * (z + 128) + sum of f32(c) * r)``, every step rounded, a fused product and sum for each block.
+
+    Of a row s is the scale and z the zero point, of a block c the sum of ``(a + 128) * w`` and r the scale, rounded to
+    bfloat16, and k minus the sum of ``w * r``, rounded for each 16 weights (XNNPACK's qd8-f32-qb4w with AVX-512 VNNI;
+    its other kernels add in another order).  The first term is that of a block of its own.
+    """
+    data, weight, *bias = operands(operator, 2, 3)
+    matrix, block = constant(weight, "weight"), weight.block
+    channels, depth = matrix.shape
+    f32_bounds(activation)
+    holds = block % _DELEGATED_BLOCK == 0
+    require(holds, f"blocks of the weight must be multiples of {_DELEGATED_BLOCK}, but have {block} elements")
+    require(bool(((scales > 0) & np.isfinite(scales)).all()), "scales of the weight must be positive and finite")
+    rounded = scales.astype(ml_dtypes.bfloat16).astype(np.float32)
+    first = np.zeros(channels, np.float32)
+    for start in range(0, depth, _AT_ONCE_PACKED):
+        total = matrix[:, start : start + _AT_ONCE_PACKED].sum(axis=1, dtype=np.int32)
+        first -= total.astype(np.float32) * rounded[:, start // block]
+    added = np.zeros((channels, block), np.int8)
+    added[:, 0] = 1
+    packed = pack_weights(np.hstack([added, matrix]), np.column_stack([first, rounded]), None, block)
+    require(packed is not None and takes_quantized_rows(packed), f"blocks of {block} elements are not supported")
+    assert packed is not None
+    check_bias(bias, channels)
+    emitter, count = (yield), math.prod(data.shape) // depth
+    row = delegated(emitter, emitter.reshape(emitter.value(data), (count, depth)), (1,))
+    points = emitter.broadcast(row.zero_point, (count, block))
+    rows = emitter.concatenate([points, row.values], 1)
+    offset = emitter.number(1.0, (1,)), emitter.constant(np.array([_LOWEST], np.int8))
+    total = dynamic_block_product(emitter, rows, *offset, packed)
+    total = F32Builder(emitter, (count, channels))("mulf", total, row.scale)
+    return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
 
 @imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
-def _convolution(operator: Operator) -> Emission:
+def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
-    windows, axis = convolution_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
-    data, weight, *rest = operands(operator, 2, 3)
+    windows, axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    data, weight, *bias = operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
@@ -123,7 +158,7 @@ def _convolution(operator: Operator) -> Emission:
     images = data.shape[0]
     require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
     f32_bounds(windows.activation)
-    bias = _bias(rest, channels)
+    check_bias(bias, channels)
     window = (taps.shape[1], taps.shape[2])
     padding = windows.explicit(data.shape[1:3], window)
     how: dict[str, Any] = {"strides": windows.strides, "dilation": windows.dilation, "groups": groups}
@@ -138,27 +173,18 @@ def _convolution(operator: Operator) -> Emission:
         )
         parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
         total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
-        s = F32Builder(emitter, shape_of(total.type))
-        biased = total if bias is None else s("addf", total, emitter.reshape(emitter.value(bias), (channels,)))
-        return s.clamp(biased, windows.activation)
+        return finished(emitter, total, bias, windows.activation, shape_of(total.type))
 
-    def of_pixels(emitter: Emitter) -> ir.Value:
+    emitter = yield
+    if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
+        # Each pixel is a row.
         rows = emitter.reshape(emitter.value(data), (math.prod(data.shape[:3]), depth))
-        found = quantizer_of(emitter, is_asymmetric=True)(emitter, rows, (1,), ())
-        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        parts = (found.values, emitter.constant(taps.reshape(channels, depth)), found.scale, found.zero_point, start)
-        total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+        total = _dense(emitter, rows, taps.reshape(channels, depth), weight, bias, is_asymmetric=True)
         total = F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
         return emitter.reshape(total, (*data.shape[:3], channels))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
-            return of_pixels(emitter)
-        value = emitter.value(data)
-        results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
-        return results[0] if images == 1 else emitter.concatenate(results, 0)
-
-    return emit
+    value = emitter.value(data)
+    results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
+    return results[0] if images == 1 else emitter.concatenate(results, 0)
 
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
@@ -171,7 +197,7 @@ _MAX_MATRICES = 64
 
 
 @imports_hybrid("BATCH_MATMUL")
-def _batch_matmul(operator: Operator) -> Emission:
+def _batch_matmul(operator: Operator) -> Building:
     """``float32(sum) * (scale * weight_scale)`` of each row."""
     transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
     data, weight = operands(operator, 2)
@@ -195,18 +221,14 @@ def _batch_matmul(operator: Operator) -> Emission:
 
     def of_matrix(emitter: Emitter, value: ir.Value, index: int) -> ir.Value:
         part = take_slices(emitter, value, (Slice(index * height, 1, height), Slice(0, 1, depth)))
-        row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, part, (1,), ())
-        parts = (row.values, emitter.constant(np.ascontiguousarray(flat[index])), row.scale, row.zero_point, None)
-        return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+        return _dense(emitter, part, np.ascontiguousarray(flat[index]), weight, [], is_asymmetric=is_asymmetric)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.value(data)
-        value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
-        results = [of_matrix(emitter, value, index) for index in range(count)]
-        joined = results[0] if count == 1 else emitter.concatenate(results, 0)
-        return emitter.reshape(joined, operator.outputs[0].shape)
-
-    return emit
+    emitter = yield
+    value = emitter.value(data)
+    value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
+    results = [of_matrix(emitter, value, index) for index in range(count)]
+    joined = results[0] if count == 1 else emitter.concatenate(results, 0)
+    return emitter.reshape(joined, operator.outputs[0].shape)
 
 
 # Float32 tensors quantized when the network runs, by the range of each group of their elements.

@@ -19,7 +19,7 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import log2_of, one_input
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_i16
 from qdialect.ir._mlir import ir
 
 # Functions of one 16-bit tensor that the kernels read from tables, with straight lines between the entries.
@@ -42,24 +42,21 @@ def i16_lookup(emitter: Emitter, value: ir.Value, entries: Lines) -> ir.Value:
     return s.op("arith.shrsi", s.op("arith.addi", found, 1 << (entries.fraction - 1)), entries.fraction)
 
 
-def _tabulated(data: Tensor, output: Tensor, function: Function) -> Emission:
+def _tabulated(data: Tensor, output: Tensor, function: Function) -> Building:
     """By a table in float32; a sum that does not fit wraps around, as the kernel's does."""
     lines = lines_of(table_of(function, data.scale, output.scale, 0, np.float32))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        return s.resize(i16_lookup(emitter, s.resize(emitter.value(data), "i32"), lines), "i16")
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    return s.resize(i16_lookup(emitter, s.resize(emitter.value(data), "i32"), lines), "i16")
 
 
 @imports_i16("EXP")
-def _exp(operator: Operator) -> Emission:
+def _exp(operator: Operator) -> Building:
     return _tabulated(*one_input(operator), real_functions.exp)
 
 
 @imports_i16("LOG")
-def _log(operator: Operator) -> Emission:
+def _log(operator: Operator) -> Building:
     """The smallest quantized value stands for what has no logarithm."""
     data, output = one_input(operator)
     smallest = np.float32(_FIRST) * np.float32(output.scale)
@@ -67,7 +64,7 @@ def _log(operator: Operator) -> Emission:
 
 
 @imports_i16("RSQRT")
-def _rsqrt(operator: Operator) -> Emission:
+def _rsqrt(operator: Operator) -> Building:
     """The largest quantized value stands for the root of zero; the kernel fails for a negative number."""
     data, output = one_input(operator)
     largest = np.float32(_LAST) * np.float32(output.scale)
@@ -75,7 +72,7 @@ def _rsqrt(operator: Operator) -> Emission:
 
 
 @imports_i16("GELU")
-def _gelu(operator: Operator) -> Emission:
+def _gelu(operator: Operator) -> Building:
     is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
     data, output = one_input(operator)
     return _tabulated(data, output, activations.tflite_gelu_tanh if is_approximate else _exact_gelu)
@@ -87,42 +84,36 @@ def _exact_gelu(x: FloatArray) -> FloatArray:
 
 
 @imports_i16("LOGISTIC")
-def _logistic(operator: Operator) -> Emission:
+def _logistic(operator: Operator) -> Building:
     """One half of the table serves both, as ``sigmoid(-x) = 1 - sigmoid(x)``."""
     data, output = one_input(operator)
     _check_output(output)
     multiplier, shift = _table_multiplier(data.scale, (-12,))
     # Beyond the table 0x7FFF << 10 is what the kernel takes.
     lines = sigmoid_lines(9, 2 * _LAST)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
-        found = looked_up(emitter, s.op("math.absi", x), lines)
-        below = s.op("arith.addi", s.op("arith.xori", found, -1), (1 << 25) + (1 << 9))
-        chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 9), below)
-        return s.resize(s.op("arith.shrsi", chosen, 10), "i16")
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
+    found = looked_up(emitter, s.op("math.absi", x), lines)
+    below = s.op("arith.addi", s.op("arith.xori", found, -1), (1 << 25) + (1 << 9))
+    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 9), below)
+    return s.resize(s.op("arith.shrsi", chosen, 10), "i16")
 
 
 @imports_i16("TANH")
-def _tanh(operator: Operator) -> Emission:
+def _tanh(operator: Operator) -> Building:
     """``tanh(x) = 2 * sigmoid(2 * x) - 1``, by the table of the sigmoid."""
     data, output = one_input(operator)
     _check_output(output)
     multiplier, shift = _table_multiplier(data.scale, (-12, -11))
     lines = sigmoid_lines(8, 2**16 - 1)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
-        found = s.op("arith.subi", looked_up(emitter, s.op("math.absi", x), lines), 1 << 23)
-        below = s.op("arith.addi", s.op("arith.xori", found, -1), 1 << 7)
-        chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 7), below)
-        return s.resize(s.op("arith.shrsi", chosen, 8), "i16")
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
+    found = s.op("arith.subi", looked_up(emitter, s.op("math.absi", x), lines), 1 << 23)
+    below = s.op("arith.addi", s.op("arith.xori", found, -1), 1 << 7)
+    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 7), below)
+    return s.resize(s.op("arith.shrsi", chosen, 8), "i16")
 
 
 def _rescaled(s: Arithmetic, value: ir.Value, multiplier: int, shift: int) -> ir.Value:

@@ -25,13 +25,13 @@ from qdialect.frontends.tflite.operators.checks import (
     one_input,
     operands,
     output_of,
-    pool_options,
     same_content,
     same_quantization,
     same_scale,
     sixteen_bit,
+    window_options,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # AVERAGE_POOL_2D and MAX_POOL_2D.
@@ -63,7 +63,7 @@ def _same_parameters(operator: Operator) -> None:
 
 def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
     """A pool whose input and output have the same parameters, which the caller has checked."""
-    options = pool_options(operator)
+    options = window_options(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
@@ -82,7 +82,7 @@ _INTERPOLATIONS = {
 
 
 @imports("RESIZE_BILINEAR")
-def _bilinear(operator: Operator) -> Emission:
+def _bilinear(operator: Operator) -> Building:
     """The kernels compute in fixed point for i8 and in float32 for the others."""
     coordinates = bilinear_coordinates(operator)
     output = operator.outputs[0].element if operator.outputs else ""
@@ -108,7 +108,7 @@ def _alignment(
 
 
 @imports("RESIZE_NEAREST_NEIGHBOR")
-def _nearest(operator: Operator) -> Emission:
+def _nearest(operator: Operator) -> Building:
     is_aligned, is_half = _alignment(operator, tflite.ResizeNearestNeighborOptions)
     centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     attributes = {
@@ -119,18 +119,15 @@ def _nearest(operator: Operator) -> Emission:
     return _resize(operator, ResizeNearestOp, attributes)
 
 
-def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, object]) -> Emission:
+def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, object]) -> Building:
     data, extents = operands(operator, 2)
     same_content(data, operator.outputs[0])
     size = _size_of(data, extents)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.value(data)
-        if size == data.shape[1:3]:
-            return value
-        return emitter.build(op_class, value, element=data.element, size=size, **attributes)
-
-    return emit
+    emitter = yield
+    value = emitter.value(data)
+    if size == data.shape[1:3]:
+        return value
+    return emitter.build(op_class, value, element=data.element, size=size, **attributes)
 
 
 def _size_of(data: Tensor, extents: Tensor) -> tuple[int, ...]:

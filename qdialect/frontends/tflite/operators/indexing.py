@@ -27,7 +27,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_type,
 )
 from qdialect.frontends.tflite.operators.movement import amounts_of
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_integers
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -44,7 +44,7 @@ def check_index_type(tensor: Tensor, what: str) -> None:
     require(tensor.element in _INDICES, f"{what} must be i32 or i64, but got {tensor.element}")
 
 
-def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: int) -> Emission:
+def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: int) -> Building:
     """GATHER: the dimensions of the indices after `batch_dims`, which both tensors share, replace `axis`."""
     shape, indices = data.shape, positions.shape
     check_index_type(positions, "indices")
@@ -54,20 +54,17 @@ def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: i
     batch, extent = math.prod(shape[:batch_dims]), shape[axis]
     between, after = shape[batch_dims:axis], shape[axis + 1 :]
     result = (*shape[:axis], *indices[batch_dims:], *after)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value, where = emitter.value(data), emitter.value(positions)
-        if not batch_dims:
-            return emitter.build(DynamicGatherOp, value, where, element=data.element, axis=axis)
-        # A row of the whole for each index of each batch and of what lies between.
-        middle, picked = math.prod(between), math.prod(indices[batch_dims:])
-        rows = np.arange(batch * middle).reshape(batch, middle, 1) * extent
-        flat = emitter.reshape(where, (batch, 1, picked))
-        at = _sum(emitter, _repeated(emitter, flat, middle), np.broadcast_to(rows, (batch, middle, picked)))
-        table = emitter.reshape(value, (batch * middle * extent, *after))
-        return emitter.reshape(_rows_at(emitter, table, at), result)
-
-    return emit
+    emitter = yield
+    value, where = emitter.value(data), emitter.value(positions)
+    if not batch_dims:
+        return emitter.build(DynamicGatherOp, value, where, element=data.element, axis=axis)
+    # A row of the whole for each index of each batch and of what lies between.
+    middle, picked = math.prod(between), math.prod(indices[batch_dims:])
+    rows = np.arange(batch * middle).reshape(batch, middle, 1) * extent
+    flat = emitter.reshape(where, (batch, 1, picked))
+    at = _sum(emitter, _repeated(emitter, flat, middle), np.broadcast_to(rows, (batch, middle, picked)))
+    table = emitter.reshape(value, (batch * middle * extent, *after))
+    return emitter.reshape(_rows_at(emitter, table, at), result)
 
 
 def _repeated(emitter: Emitter, value: ir.Value, count: int) -> ir.Value:
@@ -85,7 +82,7 @@ def _rows_at(emitter: Emitter, table: ir.Value, at: ir.Value) -> ir.Value:
 
 
 @imports("GATHER_ND")
-def _gather_nd(operator: Operator) -> Emission:
+def _gather_nd(operator: Operator) -> Building:
     """The last dimension of the indices names an element of the leading dimensions of the data."""
     data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
@@ -95,13 +92,10 @@ def _gather_nd(operator: Operator) -> Emission:
     require(1 <= depth <= len(data.shape), f"indices must name 1 to {len(data.shape)} dimensions, but got {depth}")
     leading, after = data.shape[:depth], data.shape[depth:]
     count = math.prod(positions.shape[:-1])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
-        table = emitter.reshape(emitter.value(data), (math.prod(leading), *after))
-        return emitter.reshape(_rows_at(emitter, table, at), (*positions.shape[:-1], *after))
-
-    return emit
+    emitter = yield
+    at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
+    table = emitter.reshape(emitter.value(data), (math.prod(leading), *after))
+    return emitter.reshape(_rows_at(emitter, table, at), (*positions.shape[:-1], *after))
 
 
 def joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
@@ -116,7 +110,7 @@ def joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
 
 
 @imports("REVERSE_SEQUENCE")
-def _reverse_sequence(operator: Operator) -> Emission:
+def _reverse_sequence(operator: Operator) -> Building:
     """The first elements of each sequence, as many as its length, in reverse order."""
     axes = read_options(operator, tflite.ReverseSequenceOptions, lambda o: (o.SeqDim(), o.BatchDim()))
     data, lengths = operands(operator, 2)
@@ -128,16 +122,13 @@ def _reverse_sequence(operator: Operator) -> Emission:
     sizes = data.shape[batch], data.shape[time]
     require(lengths.shape == sizes[:1], f"lengths must be {sizes[0]}, but got {list(lengths.shape)}")
     order = (batch, time, *(axis for axis in range(rank) if axis not in (batch, time)))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        moved = _transposed(emitter, emitter.value(data), order)
-        inner = shape_of(moved.type)[2:]
-        at = _reversed_positions(emitter, emitter.value(lengths), *sizes)
-        table = emitter.reshape(moved, (sizes[0] * sizes[1], *inner))
-        rows = emitter.reshape(_rows_at(emitter, table, at), (*sizes, *inner))
-        return _transposed(emitter, rows, [order.index(axis) for axis in range(rank)])
-
-    return emit
+    emitter = yield
+    moved = _transposed(emitter, emitter.value(data), order)
+    inner = shape_of(moved.type)[2:]
+    at = _reversed_positions(emitter, emitter.value(lengths), *sizes)
+    table = emitter.reshape(moved, (sizes[0] * sizes[1], *inner))
+    rows = emitter.reshape(_rows_at(emitter, table, at), (*sizes, *inner))
+    return _transposed(emitter, rows, [order.index(axis) for axis in range(rank)])
 
 
 def _reversed_positions(emitter: Emitter, lengths: ir.Value, batch: int, steps: int) -> ir.Value:
@@ -157,7 +148,7 @@ def _transposed(emitter: Emitter, value: ir.Value, order: Sequence[int]) -> ir.V
 
 
 @imports("DYNAMIC_UPDATE_SLICE")
-def _dynamic_update_slice(operator: Operator) -> Emission:
+def _dynamic_update_slice(operator: Operator) -> Building:
     """The update over the data from an index on, which is cut so that all of it fits."""
     data, update, starts = operands(operator, 3)
     for tensor in (data, update):
@@ -168,22 +159,19 @@ def _dynamic_update_slice(operator: Operator) -> Emission:
     require(fits and starts.shape == (rank,), "update must fit into the data and have an index for each dimension")
     cut = [axis for axis in range(rank) if update.shape[axis] < data.shape[axis]]
     require(len(cut) <= 1, f"update must be smaller in one dimension, but is in {len(cut)}")
+    emitter = yield
     if not cut:
-        return lambda emitter: emitter.value(update)
+        return emitter.value(update)
     axis = cut[0]
     order = (axis, *(other for other in range(rank) if other != axis))
     extent, count = data.shape[axis], update.shape[axis]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, where = Arithmetic(emitter), take_slices(emitter, emitter.value(starts), (Slice(axis, 1, 1),))
-        first = s.op("arith.minsi", s.op("arith.maxsi", where, 0), extent - count)
-        rows = emitter.concatenate([first] * count, 0) if count > 1 else first
-        parts = [_transposed(emitter, emitter.value(tensor), order) for tensor in (data, update)]
-        at = _sum(emitter, rows, np.arange(count))
-        written = emitter.build(DynamicScatterOp, parts[0], at, parts[1], element=data.element)
-        return _transposed(emitter, written, [order.index(axis) for axis in range(rank)])
-
-    return emit
+    s, where = Arithmetic(emitter), take_slices(emitter, emitter.value(starts), (Slice(axis, 1, 1),))
+    first = s.op("arith.minsi", s.op("arith.maxsi", where, 0), extent - count)
+    rows = emitter.concatenate([first] * count, 0) if count > 1 else first
+    parts = [_transposed(emitter, emitter.value(tensor), order) for tensor in (data, update)]
+    at = _sum(emitter, rows, np.arange(count))
+    written = emitter.build(DynamicScatterOp, parts[0], at, parts[1], element=data.element)
+    return _transposed(emitter, written, [order.index(axis) for axis in range(rank)])
 
 
 # GATHER, MIRROR_PAD, TILE, REVERSE_V2, BROADCAST_TO, DEPTH_TO_SPACE and SPACE_TO_DEPTH: elements moved.
@@ -194,38 +182,36 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 
 
 @imports("GATHER")
-def _gather(operator: Operator) -> Emission:
+def _gather(operator: Operator) -> Building:
     """The dimension `axis` makes way for those of the indices."""
     axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
     data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
     dimension = axis_of([axis], len(data.shape))
     if positions.data is None or dims:
-        return gather_at_run_time(data, positions, dimension, dims)
+        return (yield from gather_at_run_time(data, positions, dimension, dims))
     check_indices(math.prod(positions.shape), operator.budget)
     indices = integers(positions, "indices", MAX_INDICES)
     extent = data.shape[dimension]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
     shape = (*data.shape[:dimension], *positions.shape, *data.shape[dimension + 1 :])
-    return lambda emitter: emitter.reshape(gather(emitter, emitter.value(data), dimension, indices), shape)
+    emitter = yield
+    return emitter.reshape(gather(emitter, emitter.value(data), dimension, indices), shape)
 
 
-def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Emission:
+def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Building:
     """The elements at `positions` along each dimension."""
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.value(data)
-        for axis, indices in enumerate(positions):
-            value = gather(emitter, value, axis, indices)
-        return value
-
-    return emit
+    emitter = yield
+    value = emitter.value(data)
+    for axis, indices in enumerate(positions):
+        value = gather(emitter, value, axis, indices)
+    return value
 
 
 @imports("MIRROR_PAD")
-def _mirror_pad(operator: Operator) -> Emission:
-    mode = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
+def _mirror_pad(operator: Operator) -> Building:
+    mode: int = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
     data, paddings = operands(operator, 2)
     same_content(data, operator.outputs[0])
@@ -236,7 +222,7 @@ def _mirror_pad(operator: Operator) -> Emission:
 
 
 @imports("TILE")
-def _tile(operator: Operator) -> Emission:
+def _tile(operator: Operator) -> Building:
     data, multiples = operands(operator, 2)
     counts, rank = integers(multiples, "multiples"), len(data.shape)
     holds = len(counts) == rank and min(counts, default=1) >= 1
@@ -245,17 +231,14 @@ def _tile(operator: Operator) -> Emission:
     pairs = list(zip(counts, data.shape, strict=True))
     split = tuple(entry for _, extent in pairs for entry in (1, extent))
     repeated = tuple(entry for pair in pairs for entry in pair)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        parts = emitter.reshape(emitter.value(data), split)
-        spread = emitter.build(BroadcastOp, parts, element=data.element, shape=repeated)
-        return emitter.reshape(spread, tuple(count * extent for count, extent in pairs))
-
-    return emit
+    emitter = yield
+    parts = emitter.reshape(emitter.value(data), split)
+    spread = emitter.build(BroadcastOp, parts, element=data.element, shape=repeated)
+    return emitter.reshape(spread, tuple(count * extent for count, extent in pairs))
 
 
 @imports("REVERSE_V2")
-def _reverse(operator: Operator) -> Emission:
+def _reverse(operator: Operator) -> Building:
     data, axes = operands(operator, 2)
     # The kernel copies elements whatever they stand for: converters give both sides scales of their own.
     same_type(operator, data)
@@ -336,7 +319,7 @@ def _filled(emitter: Emitter, reduction: ScatterReduction, element: str, shape: 
 
 
 @imports_integers("SCATTER_ND")
-def _scatter_nd(operator: Operator) -> Emission:
+def _scatter_nd(operator: Operator) -> Building:
     """Zeros to which each update adds at the elements that its index names."""
     positions, updates, wanted = operands(operator, 3)
     output = operator.outputs[0]
@@ -350,19 +333,16 @@ def _scatter_nd(operator: Operator) -> Emission:
     listed = (*positions.shape[:-1], *row)
     require(updates.shape == listed, f"updates must have the shape {list(listed)}, but got {list(updates.shape)}")
     count = math.prod(positions.shape[:-1])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
-        table = _filled(emitter, ScatterReduction.ADD, output.element, (math.prod(leading), *row))
-        added = emitter.reshape(emitter.value(updates), (count, *row))
-        how = {"element": output.element, "reduction": ScatterReduction.ADD}
-        return emitter.reshape(emitter.build(DynamicScatterOp, table, at, added, **how), output.shape)
-
-    return emit
+    emitter = yield
+    at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
+    table = _filled(emitter, ScatterReduction.ADD, output.element, (math.prod(leading), *row))
+    added = emitter.reshape(emitter.value(updates), (count, *row))
+    how = {"element": output.element, "reduction": ScatterReduction.ADD}
+    return emitter.reshape(emitter.build(DynamicScatterOp, table, at, added, **how), output.shape)
 
 
 @imports(*_SEGMENTS)
-def _segments(operator: Operator) -> Emission:
+def _segments(operator: Operator) -> Building:
     """The rows of each segment, reduced in their order."""
     data, segments, *_ = operands(operator, 2, 3)
     output = operator.outputs[0]
@@ -376,20 +356,17 @@ def _segments(operator: Operator) -> Emission:
     known = segments.data is None or bool(((segments.data >= 0) & (segments.data < rows)).all())
     require(known, f"segment ids must be in [0, {rows})")
     reduction = _SEGMENTS[operator.kind]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        table = _filled(emitter, reduction, output.element, output.shape)
-        operands_ = table, emitter.value(segments), emitter.value(data)
-        return emitter.build(DynamicScatterOp, *operands_, element=output.element, reduction=reduction)
-
-    return emit
+    emitter = yield
+    table = _filled(emitter, reduction, output.element, output.shape)
+    operands_ = table, emitter.value(segments), emitter.value(data)
+    return emitter.build(DynamicScatterOp, *operands_, element=output.element, reduction=reduction)
 
 
 # SPARSE_TO_DENSE: elements written to where their indices say, a default elsewhere.
 
 
 @imports_integers("SPARSE_TO_DENSE")
-def _sparse_to_dense(operator: Operator) -> Emission:
+def _sparse_to_dense(operator: Operator) -> Building:
     """LiteRT fails at an index outside of its dimension; here it names another element of the result."""
     positions, extents, values, default = operands(operator, 4)
     output = operator.outputs[0]
@@ -404,21 +381,18 @@ def _sparse_to_dense(operator: Operator) -> Emission:
     require(len(positions.shape) <= 2 and depth == len(shape), f"indices must name {len(shape)} dimensions")
     given = math.prod(values.shape)
     require(given in (1, count), f"values must have 1 or {count} elements, but got {given}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), shape)
-        table = emitter.broadcast(emitter.reshape(emitter.value(default), (1,)), (math.prod(shape),))
-        written = emitter.broadcast(emitter.reshape(emitter.value(values), (given,)), (count,))
-        return emitter.reshape(emitter.build(DynamicScatterOp, table, at, written, element=output.element), shape)
-
-    return emit
+    emitter = yield
+    at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), shape)
+    table = emitter.broadcast(emitter.reshape(emitter.value(default), (1,)), (math.prod(shape),))
+    written = emitter.broadcast(emitter.reshape(emitter.value(values), (given,)), (count,))
+    return emitter.reshape(emitter.build(DynamicScatterOp, table, at, written, element=output.element), shape)
 
 
 # EMBEDDING_LOOKUP: rows of a table by their indices, as they are or as the numbers that i8 rows stand for.
 
 
 @imports("EMBEDDING_LOOKUP")
-def _embedding_lookup(operator: Operator) -> Emission:
+def _embedding_lookup(operator: Operator) -> Building:
     positions, table = operands(operator, 2)
     output = operator.outputs[0]
     check_index_type(positions, "indices")
@@ -427,7 +401,8 @@ def _embedding_lookup(operator: Operator) -> Emission:
     is_hybrid = (table.element, output.element) == ("i8", "f32")
     if not is_hybrid:
         same_content(table, output)
-        return lambda emitter: _table_rows(emitter, emitter.value(table), emitter.value(positions), table.element)
+        emitter = yield
+        return _table_rows(emitter, emitter.value(table), emitter.value(positions), table.element)
     check_scales(table, "table")
     is_by_row = len(table.scales) > 1
     require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
@@ -438,11 +413,8 @@ def _embedding_lookup(operator: Operator) -> Emission:
     packed = pack_weights(rows, scales, None, rows.shape[1])
     require(packed is not None, f"table must have elements, but has the shape {list(table.shape)}")
     assert packed is not None
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.reshape(block_rows(emitter, emitter.value(positions), packed), output.shape)
-
-    return emit
+    emitter = yield
+    return emitter.reshape(block_rows(emitter, emitter.value(positions), packed), output.shape)
 
 
 def _table_rows(emitter: Emitter, table: ir.Value, positions: ir.Value, element: str) -> ir.Value:

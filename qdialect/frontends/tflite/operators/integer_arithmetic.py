@@ -6,12 +6,12 @@ import math
 
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, without_sign
+from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS
 from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_plain, operands
-from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, check_type, unary
+from qdialect.frontends.tflite.operators.plain import binary, check_type, unary
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
+from qdialect.frontends.tflite.operators.registry import Building, imports, imports_integers
 from qdialect.ir._mlir import ir
 
 INTEGERS = ("i32", "i64")
@@ -27,7 +27,7 @@ def _square_difference(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 @imports_integers("ADD", *_NAMES, "MAXIMUM", "MINIMUM", "MUL", "SQUARED_DIFFERENCE", "SUB")
-def _pair(operator: Operator) -> Emission:
+def _pair(operator: Operator) -> Building:
     sides = operands(operator, 2)
     check_type((*sides, operator.outputs[0]), INTEGERS)
     check_plain(operator)
@@ -39,35 +39,24 @@ def _pair(operator: Operator) -> Emission:
 
 
 @imports_integers("ABS", "NEG", "SIGN")
-def _of_one(operator: Operator) -> Emission:
+def _of_one(operator: Operator) -> Building:
     (data,) = operands(operator, 1)
     check_type((data, operator.outputs[0]), INTEGERS)
     return unary(operator, data, OF_ONE_INTEGER[operator.kind.lower()])
 
 
-@imports_integers("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
-def _reduction(operator: Operator) -> Emission:
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    kind = operator.kind.removeprefix("REDUCE_").lower()
-    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
-
-
 @imports_integers("MEAN")
-def _mean(operator: Operator) -> Emission:
+def _mean(operator: Operator) -> Building:
     """The sum in 64 bits over the number of elements, cut towards zero."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     check_type((data, operator.outputs[0]), INTEGERS)
     count = math.prod(data.shape[axis] for axis in axes)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        wide = s.resize(emitter.value(data), "i64")
-        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
-        return s.resize(s.op("arith.div{s}i", total, count), data.element)
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    wide = s.resize(emitter.value(data), "i64")
+    total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
+    return s.resize(s.op("arith.div{s}i", total, count), data.element)
 
 
 # BITWISE_XOR, RIGHT_SHIFT and BITCAST: operators on the bits of numbers, whatever these stand for.
@@ -82,24 +71,21 @@ _CASTS = {
 
 
 @imports("BITWISE_XOR", "RIGHT_SHIFT")
-def _pair_of_bits(operator: Operator) -> Emission:
+def _pair_of_bits(operator: Operator) -> Building:
     """A shift by more bits than there are is one by all but one, and by fewer than 0 is none."""
     sides, output = operands(operator, 2), operator.outputs[0]
     check_type((*sides, output), tuple(_BITS))
-    check_broadcast(sides, output.shape)
-    is_unsigned, last = output.element == "ui8", _BITS[output.element] - 1
+    last = _BITS[output.element] - 1
 
-    def emit(emitter: Emitter) -> ir.Value:
-        s, signed = Arithmetic(emitter, is_unsigned), Arithmetic(emitter)
-        lhs, rhs = (without_sign(emitter, emitter.broadcast(emitter.value(side), output.shape)) for side in sides)
-        if operator.kind == "BITWISE_XOR":
-            result = s.op("arith.xori", lhs, rhs)
-        else:
-            count = s.op("arith.minui", rhs, last) if is_unsigned else _within_bits(signed, rhs, last)
-            result = s.op("arith.shr{s}i", lhs, count)
-        return s.convert("tensor.bitcast", result, "ui8") if is_unsigned else result
+    def shifted(s: Arithmetic, bits: ir.Value, count: ir.Value) -> ir.Value:
+        held = s.op("arith.minui", count, last) if s.is_unsigned else _within_bits(s, count, last)
+        return s.op("arith.shr{s}i", bits, held)
 
-    return emit
+    return binary(operator, sides, _exclusive if operator.kind == "BITWISE_XOR" else shifted)
+
+
+def _exclusive(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    return s.op("arith.xori", lhs, rhs)
 
 
 def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:
@@ -107,37 +93,31 @@ def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:
 
 
 @imports("BITCAST")
-def _bitcast(operator: Operator) -> Emission:
+def _bitcast(operator: Operator) -> Building:
     (data,), output = operands(operator, 1), operator.outputs[0]
     types = data.element, output.element
     known = types[0] == types[1] or types in _CASTS
     require(known, f"must go between f32 and i32 or between i8 and ui8, but got {types[0]}, {types[1]}")
     found, wanted = math.prod(output.shape), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.reshape(emitter.value(data), output.shape)
-        return value if types[0] == types[1] else emitter.convert(_CASTS[types], value, types[1])
-
-    return emit
+    emitter = yield
+    value = emitter.reshape(emitter.value(data), output.shape)
+    return value if types[0] == types[1] else emitter.convert(_CASTS[types], value, types[1])
 
 
 # ADD_N: the sum of any number of tensors, one after another.
 
 
 @imports("ADD_N")
-def _add_n(operator: Operator) -> Emission:
+def _add_n(operator: Operator) -> Building:
     """In the order of the inputs."""
     terms, output = operands(operator, 1, max(1, len(operator.inputs))), operator.outputs[0]
     check_type((*terms, output), ("f32", "i32"))
     for term in terms:
         require(term.shape == output.shape, f"inputs must be {list(output.shape)}, but got {list(term.shape)}")
     name = "arith.addf" if output.element == "f32" else "arith.addi"
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, (total, *others) = Arithmetic(emitter), [emitter.value(term) for term in terms]
-        for other in others:
-            total = s.op(name, total, other)
-        return total
-
-    return emit
+    emitter = yield
+    s, (total, *others) = Arithmetic(emitter), [emitter.value(term) for term in terms]
+    for other in others:
+        total = s.op(name, total, other)
+    return total

@@ -14,7 +14,7 @@ from qdialect.dialect import F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.integer_lstm import IntegerLstm
@@ -25,12 +25,13 @@ from qdialect.frontends.tflite.operators.recurrence import (
     LstmTensors,
     RowProduct,
     Steps,
+    auxiliary_of,
     cell_activation,
     columns,
     f32_vector,
     of_both,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
 # UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: states are zero at the start of a call.
@@ -39,18 +40,16 @@ from qdialect.ir._mlir import ir
 _FORWARD = (0, *range(1, 18), 35, 36)
 _BACKWARD = (0, *range(18, 35), 37, 38)
 _AUXILIARY, _BOTH = 39, 48
+_FIELDS = ("FusedActivationFunction", "CellClip", "ProjClip", "AsymmetricQuantizeInputs", "TimeMajor")
 
 
 @imports("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _lstm(operator: Operator) -> Emission:
-    def read(options: tflite.UnidirectionalSequenceLSTMOptions) -> tuple[int, float, float, bool, bool]:
-        clips, is_asymmetric = (options.CellClip(), options.ProjClip()), bool(options.AsymmetricQuantizeInputs())
-        require(not options.DiagonalRecurrentTensors(), "diagonals in place of recurrent weights are not supported")
-        return options.FusedActivationFunction(), *clips, is_asymmetric, bool(options.TimeMajor())
-
-    activation, cell_clip, projection_clip, is_asymmetric, is_time_major = read_options(
-        operator, tflite.UnidirectionalSequenceLSTMOptions, read
+    fields = (*_FIELDS, "DiagonalRecurrentTensors")
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_diagonal = read_fields(
+        operator, tflite.UnidirectionalSequenceLSTMOptions, *fields
     )
+    require(not is_diagonal, "diagonals in place of recurrent weights are not supported")
     found = len(operator.inputs)
     require(found in (SHORTEST, LONGEST), f"must have {SHORTEST} or {LONGEST} inputs, but got {found}")
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
@@ -65,38 +64,21 @@ def _lstm(operator: Operator) -> Emission:
 
 
 @imports("BIDIRECTIONAL_SEQUENCE_LSTM")
-def _bidirectional(operator: Operator) -> Emission:
-    def read(options: tflite.BidirectionalSequenceLSTMOptions) -> tuple[LstmOptions, bool, bool]:
-        activation = cell_activation(options.FusedActivationFunction())
-        clips, is_asymmetric = (options.CellClip(), options.ProjClip()), bool(options.AsymmetricQuantizeInputs())
-        return LstmOptions(activation, *clips, is_asymmetric), bool(options.TimeMajor()), bool(options.MergeOutputs())
-
-    how, is_time_major, is_merged = read_options(operator, tflite.BidirectionalSequenceLSTMOptions, read)
-    found, wanted = len(operator.outputs), 1 if is_merged else 2
-    require(found == wanted, f"must have {wanted} outputs, but got {found}")
-    require(len(operator.inputs) == _BOTH, f"must have {_BOTH} inputs, but got {len(operator.inputs)}")
-    auxiliary = _auxiliary(operator)
+def _bidirectional(operator: Operator) -> Building:
+    fields = (*_FIELDS, "MergeOutputs")
+    activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = read_fields(
+        operator, tflite.BidirectionalSequenceLSTMOptions, *fields
+    )
+    how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
+    auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     forward, backward = (LstmTensors.of([operator.inputs[index] for index in order]) for order in (_FORWARD, _BACKWARD))
     if auxiliary is not None:
         backward = replace(backward, data=auxiliary)
         backward.check_shapes()
     steps = Steps.of(forward.data, is_time_major)
     cells = FloatLstm.of(forward, steps, how), FloatLstm.of(backward, replace(steps, is_reverse=True), how)
-
-    def emit(emitter: Emitter) -> list[ir.Value]:
-        return of_both(
-            emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged
-        )
-
-    return emit
-
-
-def _auxiliary(operator: Operator) -> Tensor | None:
-    """What the direction that runs backwards reads instead of the input."""
-    first, *weights = operator.inputs[_AUXILIARY:]
-    has_weights = any(weight is not None for weight in weights)
-    require(not has_weights, "weights of an auxiliary input are not supported")
-    return first
+    emitter = yield
+    return of_both(emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged)
 
 
 # Long short-term memory of float32 activations: weights of float32, or of i8 ("hybrid").

@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.planning.block_weights import block_product
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     check_scales,
@@ -25,7 +25,7 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.f32 import packed_weight
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_f32, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_f32, imports_i16
 from qdialect.ir._mlir import ir
 
 # BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it.
@@ -79,24 +79,21 @@ class Product:
 
 
 @imports("BATCH_MATMUL")
-def _batch_matmul(operator: Operator) -> Emission:
+def _batch_matmul(operator: Operator) -> Building:
     """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
 
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
     right = _transposed(rhs.shape, transpose_rhs)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
-        if rhs.data is not None and math.prod(right[:-2]) == 1:
-            matrix = rhs.data.reshape(rhs.data.shape[-2:])
-            result = node.emit_dense(emitter, data, emitter.constant(matrix if transpose_rhs else matrix.T))
-        else:
-            weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
-            result = node.emit(emitter, data, weight, None)
-        return emitter.reshape(result, node.output.shape)
-
-    return emit
+    emitter = yield
+    data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+    if rhs.data is not None and math.prod(right[:-2]) == 1:
+        matrix = rhs.data.reshape(rhs.data.shape[-2:])
+        result = node.emit_dense(emitter, data, emitter.constant(matrix if transpose_rhs else matrix.T))
+    else:
+        weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+        result = node.emit(emitter, data, weight, None)
+    return emitter.reshape(result, node.output.shape)
 
 
 def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
@@ -109,13 +106,9 @@ def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
 
 
-def adjoint_options(operator: Operator) -> tuple[bool, bool, bool]:
+def adjoint_options(operator: Operator) -> tuple[bool, ...]:
     """Whether each operand is transposed, and whether floats are quantized around a zero point."""
-
-    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool, bool]:
-        return bool(options.AdjX()), bool(options.AdjY()), bool(options.AsymmetricQuantizeInputs())
-
-    return read_options(operator, tflite.BatchMatMulOptions, read)
+    return read_fields(operator, tflite.BatchMatMulOptions, "AdjX", "AdjY", "AsymmetricQuantizeInputs")
 
 
 def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:
@@ -140,46 +133,40 @@ def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
 
 
 @imports_f32("BATCH_MATMUL")
-def _f32_batch_matmul(operator: Operator) -> Emission:
+def _f32_batch_matmul(operator: Operator) -> Building:
     """Terms are rounded and added in the order of the depth, as the reference kernel does."""
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
     batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
     packed = packed_weight(rhs, is_transposed=transpose_rhs)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
-        if packed is not None:
-            product = block_product(emitter, data, packed, rounded_products=True)
-            return emitter.reshape(product, (*batches, *shape_of(product.type)[-2:]))
-        matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
-        sides = [emitter.broadcast(side, (*batches, *shape_of(side.type)[-2:])) for side in (data, matrix)]
-        return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
-
-    return emit
+    emitter = yield
+    data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+    if packed is not None:
+        product = block_product(emitter, data, packed, rounded_products=True)
+        return emitter.reshape(product, (*batches, *shape_of(product.type)[-2:]))
+    matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+    sides = [emitter.broadcast(side, (*batches, *shape_of(side.type)[-2:])) for side in (data, matrix)]
+    return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
 
 
 # BATCH_MATMUL of 16-bit activations with 16- or 8-bit ones, summed up in 64 bits.
 
 
 @imports_i16("BATCH_MATMUL")
-def _batch_matmul_i16(operator: Operator) -> Emission:
+def _batch_matmul_i16(operator: Operator) -> Building:
     """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     output = output_of(operator)
     sixteen_bit(lhs, "left operand")
     _check_right(rhs)
     check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
-        weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
-        acc = emitter.build(I16MatmulOp, data, weight, element="i64")
-        scales = {"input_scale": lhs.scale, "weight_scales": rhs.scales, "output_scale": output.scale}
-        how = {"rounding": I16Rounding.FIXED16_UP, "multiplier": Multiplier.F32_PRODUCT}
-        return emitter.reshape(emitter.build(I16RequantizeOp, acc, element="i16", **scales, **how), output.shape)
-
-    return emit
+    emitter = yield
+    data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+    weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+    acc = emitter.build(I16MatmulOp, data, weight, element="i64")
+    scales = {"input_scale": lhs.scale, "weight_scales": rhs.scales, "output_scale": output.scale}
+    how = {"rounding": I16Rounding.FIXED16_UP, "multiplier": Multiplier.F32_PRODUCT}
+    return emitter.reshape(emitter.build(I16RequantizeOp, acc, element="i16", **scales, **how), output.shape)
 
 
 def _check_right(rhs: Tensor) -> None:

@@ -31,7 +31,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_type,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -100,7 +100,7 @@ def _blocks_and_amounts(operator: Operator) -> tuple[Tensor, tuple[int, ...], tu
 
 
 @imports("SPACE_TO_BATCH_ND")
-def _space_to_batch(operator: Operator) -> Emission:
+def _space_to_batch(operator: Operator) -> Building:
     """The border is filled with the quantized zero; images are numbered [position in the block, image]."""
     data, block, low, high = _blocks_and_amounts(operator)
     count, rest = len(block), data.shape[1 + len(block) :]
@@ -114,16 +114,13 @@ def _space_to_batch(operator: Operator) -> Emission:
     shape = (data.shape[0] * math.prod(block), *blocks, *rest)
     zeros = (0,) * len(rest)
     value = data.zero_point if data.scales else 0
-
-    def emit(emitter: Emitter) -> ir.Value:
-        padded = framed(emitter, emitter.value(data), (0, *low, *zeros), (0, *high, *zeros), fill=value)
-        return emitter.rearranged(padded, split, order, shape)
-
-    return emit
+    emitter = yield
+    padded = framed(emitter, emitter.value(data), (0, *low, *zeros), (0, *high, *zeros), fill=value)
+    return emitter.rearranged(padded, split, order, shape)
 
 
 @imports("BATCH_TO_SPACE_ND")
-def _batch_to_space(operator: Operator) -> Emission:
+def _batch_to_space(operator: Operator) -> Building:
     data, block, low, high = _blocks_and_amounts(operator)
     count, blocks = len(block), math.prod(block)
     require(data.shape[0] % blocks == 0, f"batch must be a multiple of {blocks}, but got {data.shape[0]}")
@@ -136,11 +133,8 @@ def _batch_to_space(operator: Operator) -> Emission:
     whole = (images, *grown, *rest)
     starts, sizes = (0, *low, *(0 for _ in rest)), (images, *kept, *rest)
     slices = [Slice(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return take_slices(emitter, emitter.rearranged(emitter.value(data), split, order, whole), slices)
-
-    return emit
+    emitter = yield
+    return take_slices(emitter, emitter.rearranged(emitter.value(data), split, order, whole), slices)
 
 
 def _interleaved(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
@@ -166,16 +160,19 @@ def _dilate(operator: Operator) -> Emission:
     return lambda emitter: framed(emitter, spaced(emitter, emitter.value(data), counts, value), [0] * rank, cut)
 
 
-# CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none.
+# CONCATENATION; `ui8` inputs may have parameters of their own, those of 16 bits one scale, integers and booleans none.
 
 _PLAIN_TYPES = ("i1", "i32", "i64")
 
 
 @imports("CONCATENATION")
+@imports_i16("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
     check_plain(operator)
     (parts, axis), output = parts_of(operator), operator.outputs[0]
-    if output.element in _PLAIN_TYPES:
+    if output.element in (*_PLAIN_TYPES, "i16"):
+        for part in parts if output.element == "i16" else ():
+            same_scale(sixteen_bit(part, "input"), output_of(operator))
         same_type(operator, *parts)
         return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
     eight_bit(output, "output")
@@ -224,23 +221,11 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
     return encode_table(np.clip(values, 0, 255), np.uint8)
 
 
-# CONCATENATION of 16-bit tensors, all of one scale.
-
-
-@imports_i16("CONCATENATION")
-def _concatenation_i16(operator: Operator) -> Emission:
-    check_plain(operator)
-    (parts, axis), output = parts_of(operator), output_of(operator)
-    for part in parts:
-        same_scale(sixteen_bit(part, "input"), output)
-    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
-
-
 # PACK: tensors side by side along a new dimension.
 
 
 @imports("PACK")
-def _pack(operator: Operator) -> Emission:
+def _pack(operator: Operator) -> Building:
     count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
     parts = operands(operator, 1, max(1, len(operator.inputs)))
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
@@ -250,11 +235,8 @@ def _pack(operator: Operator) -> Emission:
     for part in parts:
         same_content(part, output)
         require(part.shape == shape, f"inputs must have the shape {list(shape)}, but got {list(part.shape)}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        layer = (*shape[:dimension], 1, *shape[dimension:])
-        values = [emitter.reshape(emitter.value(part), layer) for part in parts]
-        is_bytes = output.element in EIGHT_BIT
-        return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)
-
-    return emit
+    emitter = yield
+    layer = (*shape[:dimension], 1, *shape[dimension:])
+    values = [emitter.reshape(emitter.value(part), layer) for part in parts]
+    is_bytes = output.element in EIGHT_BIT
+    return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)

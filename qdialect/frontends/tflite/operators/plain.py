@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,45 +12,37 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import RequantizeOp
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.planning.elementwise import without_sign
+from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits, without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
     eight_bit,
     operands,
-    output_of,
     same_content,
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Element-wise operators on integers, booleans and floats that stand for themselves.
 
-Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
-"""``build(arithmetic, operands)``: what operands of one shape become."""
-OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
-OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 
-
-def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Emission:
+def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""
     shape = operator.outputs[0].shape
     check_broadcast(tensors, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return build(Arithmetic(emitter), [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors])
-
-    return emit
+    emitter = yield
+    values = [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors]
+    return on_bits(emitter, values, operator.outputs[0].element, build)
 
 
-def unary(operator: Operator, data: Tensor, build: OfOne) -> Emission:
+def unary(operator: Operator, data: Tensor, build: OfOne) -> Building:
     """`elementwise` of one tensor."""
     return elementwise(operator, [data], lambda s, operands: build(s, operands[0]))
 
 
-def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Emission:
+def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Building:
     """`elementwise` of two tensors."""
     return elementwise(operator, sides, lambda s, operands: build(s, operands[0], operands[1]))
 
@@ -89,7 +81,7 @@ _LOGIC = {"LOGICAL_AND": "arith.andi", "LOGICAL_OR": "arith.ori"}
 
 
 @imports(*COMPARISONS)
-def _comparison(operator: Operator) -> Emission:
+def _comparison(operator: Operator) -> Building:
     """Of floats no comparison with NaN holds but NOT_EQUAL."""
     sides, predicate = operands(operator, 2), COMPARISONS[operator.kind]
     if sides[0].element in EIGHT_BIT:
@@ -98,7 +90,7 @@ def _comparison(operator: Operator) -> Emission:
     return binary(operator, sides, lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
-def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate: str) -> Emission:
+def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate: str) -> Building:
     """Both sides in steps of 1/256, each rescaled by itself (TFLite ComparisonWithScaling)."""
     for side, what in zip(sides, ("left operand", "right operand"), strict=True):
         eight_bit(side, what)
@@ -112,11 +104,9 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
         how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "output_scale": 1.0, "output_zero_point": 0}
         return emitter.build(RequantizeOp, value, element="i32", input_scale=side.scale, **how)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
-        return Arithmetic(emitter).compare(predicate, *values)
-
-    return emit
+    emitter = yield
+    values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
+    return Arithmetic(emitter).compare(predicate, *values)
 
 
 def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
@@ -126,53 +116,53 @@ def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
 
 
 @imports(*_LOGIC)
-def _logic(operator: Operator) -> Emission:
+def _logic(operator: Operator) -> Building:
     sides, name = operands(operator, 2), _LOGIC[operator.kind]
     check_type(sides, ("i1",))
     return binary(operator, sides, lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports("LOGICAL_NOT")
-def _not(operator: Operator) -> Emission:
+def _not(operator: Operator) -> Building:
     (data,) = operands(operator, 1)
     check_type([data], ("i1",))
     return unary(operator, data, lambda s, x: s.op("arith.xori", x, 1))
 
 
 @imports("SELECT", "SELECT_V2")
-def _select(operator: Operator) -> Emission:
-    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers."""
+@imports_i16("SELECT", "SELECT_V2")
+def _select(operator: Operator) -> Building:
+    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers.
+
+    Those of 16 bits are copied whatever they stand for: converters give each of the three tensors a scale of its own.
+    SELECT takes a condition of one dimension along the first of the others, not along their last.
+    """
     condition, first, second = operands(operator, 3)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     output = operator.outputs[0]
     taken = ("f32", "i8", "ui8", "i1", "i16", "i32", "i64")
     require(output.element in taken, f"output must be {', '.join(taken)}, but got {output.element}")
     for tensor in (first, second):
-        same_content(tensor, output)
-    return _chosen(operator, condition, first, second)
-
-
-def _chosen(operator: Operator, condition: Tensor, *sides: Tensor) -> Emission:
-    """SELECT takes a condition of one dimension along the first of the others, not along their last."""
-    rank, output = len(sides[0].shape), operator.outputs[0]
+        if output.element == "i16":
+            sixteen_bit(tensor, "operand")
+            sixteen_bit(output, "operand")
+        else:
+            same_content(tensor, output)
+    rank = len(first.shape)
     if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
         condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
-    tensors, shape = (condition, *sides), output.shape
-    check_broadcast(tensors, shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        values = (emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors)
-        chosen = emitter.select(*(without_sign(emitter, value) for value in values))
-        return emitter.convert("tensor.bitcast", chosen, "ui8") if output.element == "ui8" else chosen
-
-    return emit
+    tensors = (condition, first, second)
+    check_broadcast(tensors, output.shape)
+    emitter = yield
+    values = [emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), output.shape) for t in tensors]
+    return on_bits(emitter, values, output.element, lambda s, parts: s.select(*parts))
 
 
-# Comparisons of 16-bit values, and SELECT between them.
+# Comparisons of 16-bit values.
 
 
 @imports_i16(*COMPARISONS)
-def _comparison_i16(operator: Operator) -> Emission:
+def _comparison_i16(operator: Operator) -> Building:
     """Quantized values are compared as they are, which means something where both scales are equal."""
     lhs, rhs = operands(operator, 2)
     found = [sixteen_bit(side, "input").scale for side in (lhs, rhs)]
@@ -181,34 +171,18 @@ def _comparison_i16(operator: Operator) -> Emission:
     return binary(operator, (lhs, rhs), lambda s, x, y: s.compare(predicate, x, y))
 
 
-@imports_i16("SELECT", "SELECT_V2")
-def _select_i16(operator: Operator) -> Emission:
-    """Elements of the first tensor where the condition holds, of the second elsewhere.
-
-    The kernel copies them whatever they stand for: converters give each of the three tensors a scale of its own.
-    """
-    condition, first, second = operands(operator, 3)
-    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
-    for tensor in (first, second, output_of(operator)):
-        sixteen_bit(tensor, "operand")
-    return _chosen(operator, condition, first, second)
-
-
 # REDUCE_ANY and REDUCE_ALL of booleans over axes.
 
 _LOGICAL_REDUCTIONS = {"REDUCE_ALL": "min", "REDUCE_ANY": "max"}
 
 
 @imports(*_LOGICAL_REDUCTIONS)
-def _logical_reduction(operator: Operator) -> Emission:
+def _logical_reduction(operator: Operator) -> Building:
     """The smallest, or the largest, of 0 for false and 1 for true."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     check_type((data, operator.outputs[0]), ("i1",))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        number = s.resize(emitter.value(data), "i16")
-        return s.compare("ne", reduced_numbers(emitter, _LOGICAL_REDUCTIONS[operator.kind], number, axes, keep_dims), 0)
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    number = s.resize(emitter.value(data), "i16")
+    return s.compare("ne", reduced_numbers(emitter, _LOGICAL_REDUCTIONS[operator.kind], number, axes, keep_dims), 0)

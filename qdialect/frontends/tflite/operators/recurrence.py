@@ -15,7 +15,7 @@ from qdialect.dialect import DynamicDenseOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.slices import Slice, take_slices
-from qdialect.frontends.tflite.flatbuffer.model import Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.hybrid import asymmetric, symmetric
@@ -77,6 +77,17 @@ class Steps:
             state, row = step(state, index)
             given.append(row)
         return given[::-1] if self.is_reverse else given
+
+
+def auxiliary_of(operator: Operator, first: int, count: int, is_merged: bool) -> Tensor | None:
+    """Input `first` of `count`, what the direction that runs backwards reads instead of input 0."""
+    found, wanted = len(operator.outputs), 1 if is_merged else 2
+    require(found == wanted, f"must have {wanted} outputs, but got {found}")
+    require(len(operator.inputs) == count, f"must have {count} inputs, but got {len(operator.inputs)}")
+    auxiliary, *weights = operator.inputs[first:]
+    has_weights = any(weight is not None for weight in weights)
+    require(not has_weights, "weights of an auxiliary input are not supported")
+    return auxiliary
 
 
 def of_both(

@@ -34,8 +34,9 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
+    check_parameters,
     check_rescale,
-    eight_bit,
+    eight_bit_ends,
     integers,
     operands,
     operands_of_many,
@@ -44,17 +45,26 @@ from qdialect.frontends.tflite.operators.checks import (
     same_content,
     same_quantization,
     same_scale,
-    same_type,
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import (
+    Building,
+    Emission,
+    Emitter,
+    built,
+    imports,
+    imports_f32,
+    imports_i16,
+    imports_integers,
+)
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # Sums, means and extremes over axes.
 
 Axes = tuple[int, ...]
+_EXTREMES = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 
 
 def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
@@ -83,8 +93,7 @@ def _mean(operator: Operator) -> Emission:
 def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mapping[str, Any]) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    output = eight_bit_ends(operator, data)
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
     return built(
         op_class, data, element=output.element, axes=axes, keep_dims=keep_dims, **mapping(data, output), **rescale
@@ -102,19 +111,25 @@ def _extreme(operator: Operator) -> Emission:
 
 
 @imports("L2_NORMALIZATION")
-def _l2_normalization(operator: Operator) -> Emission:
+def _l2_normalization(operator: Operator) -> Building:
     """Along the last dimension, to quantized values of 1/128 around the middle."""
     (data,) = operands(operator, 1)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
-    found, wanted = (output.scale, output.zero_point), (1 / 128, 0 if output.element == "i8" else 128)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    output = eight_bit_ends(operator, data)
+    check_parameters(output, 1 / 128, 0 if output.element == "i8" else 128)
+    emitter = yield
+    zero_point = data.zero_point
+    return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        zero_point = data.zero_point
-        return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
-    return emit
+@imports_f32(*_EXTREMES)
+@imports_integers(*_EXTREMES, "SUM")
+def _numbers(operator: Operator) -> Building:
+    """Of numbers that stand for themselves."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    kind = operator.kind.removeprefix("REDUCE_").lower()
+    emitter = yield
+    return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
 
 
 # Means and extremes of 16-bit values over axes.
@@ -123,7 +138,7 @@ _LARGEST_FACTOR = 2.0**30
 
 
 @imports_i16("MEAN")
-def _mean_i16(operator: Operator) -> Emission:
+def _mean_i16(operator: Operator) -> Building:
     """The number of elements is part of the factor."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
@@ -132,40 +147,33 @@ def _mean_i16(operator: Operator) -> Emission:
     require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
     count = math.prod(data.shape[axis] for axis in axes)
     factor, bounds = FixedPoint(*folded_count_multiplier(ratio, count)), quantized_range(output)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        wide = s.resize(emitter.value(data), "i32")
-        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
-        return narrowed(s, factor.scaled(s, total), bounds)
-
-    return emit
+    emitter = yield
+    s = Arithmetic(emitter)
+    wide = s.resize(emitter.value(data), "i32")
+    total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
+    return narrowed(s, factor.scaled(s, total), bounds)
 
 
 @imports_i16("SUM")
-def _sum_i16(operator: Operator) -> Emission:
+def _sum_i16(operator: Operator) -> Building:
     """Rescaled once, as LiteRT's kernel does; its reference kernel sums words in 8 bits, which overflow."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     output = output_of(operator)
     check_rescale(sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
-        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
-        return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
-
-    return emit
+    emitter = yield
+    wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
+    total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
+    return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
 
 
 @imports_i16("REDUCE_MAX", "REDUCE_MIN")
-def _extreme_i16(operator: Operator) -> Emission:
+def _extreme_i16(operator: Operator) -> Emission | Building:
     """The quantized value of the extreme number is the extreme quantized value."""
-    axes, keep_dims = reduced_axes(operator)
+    reduced_axes(operator)
     data, _ = operands(operator, 2)
     same_scale(sixteen_bit(data, "input"), output_of(operator))
-    kind = operator.kind.removeprefix("REDUCE_").lower()
-    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+    return _numbers(operator)
 
 
 # REDUCE_PROD of quantized values: one factor after another, each product rescaled so that it stays small.
@@ -175,39 +183,35 @@ _LARGEST_WORD, _LARGEST_SHIFT = 0x7FFF, 7
 
 
 @imports("REDUCE_PROD")
-def _product_of_bytes(operator: Operator) -> Emission:
+def _product_of_bytes(operator: Operator) -> Building:
     data, _ = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    output = eight_bit_ends(operator, data)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     return _product(operator, data, output)
 
 
 @imports_i16("REDUCE_PROD")
-def _product_of_words(operator: Operator) -> Emission:
+def _product_of_words(operator: Operator) -> Building:
     data, _ = operands(operator, 2)
     return _product(operator, sixteen_bit(data, "input"), output_of(operator))
 
 
-def _product(operator: Operator, data: Tensor, output: Tensor) -> Emission:
+def _product(operator: Operator, data: Tensor, output: Tensor) -> Building:
     """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
     axes, _ = reduced_axes(operator)
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
     count = math.prod(map(len, ranges))
     require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
     factor = _factor(data.scale / output.scale ** (1.0 / count))
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, value = Arithmetic(emitter), emitter.value(data)
-        parts = (_at(emitter, value, data, axes, at) for at in every(*ranges))
-        first, *others = (s.op("arith.addi", s.resize(part, "i64"), -data.zero_point) for part in parts)
-        for other in others:
-            first = _scaled(s, s.op("arith.muli", first, other), factor)
-        result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
-        narrow = s.resize(clamped(s, result, quantized_range(output)), output.element)
-        return emitter.reshape(narrow, output.shape)
-
-    return emit
+    emitter = yield
+    s, value = Arithmetic(emitter), emitter.value(data)
+    parts = (_at(emitter, value, data, axes, at) for at in every(*ranges))
+    first, *others = (s.op("arith.addi", s.resize(part, "i64"), -data.zero_point) for part in parts)
+    for other in others:
+        first = _scaled(s, s.op("arith.muli", first, other), factor)
+    result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
+    narrow = s.resize(clamped(s, result, quantized_range(output)), output.element)
+    return emitter.reshape(narrow, output.shape)
 
 
 def _factor(real: float) -> tuple[int, int]:
@@ -299,7 +303,7 @@ def _cumsum(operator: Operator) -> Emission:
 
 
 @imports("TOPK_V2")
-def _top_k(operator: Operator) -> Emission:
+def _top_k(operator: Operator) -> Building:
     """The k largest of each row in descending order, equal ones in their own, and where they stand."""
     data, count = operands_of_many(operator, 2)
     require(data.element in _RANKED, f"input must be {', '.join(_RANKED)}, but got {data.element}")
@@ -312,18 +316,15 @@ def _top_k(operator: Operator) -> Emission:
     holds = len(counts) == 1 and 1 <= counts[0] <= extent
     require(holds, f"k must be in [1, {extent}], but got {list(counts)}")
     rows, k = math.prod(data.shape[:-1]), counts[0]
-
-    def emit(emitter: Emitter) -> list[ir.Value]:
-        value = emitter.reshape(emitter.value(data), (rows, extent))
-        first = emitter.build(TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
-        s = Arithmetic(emitter)
-        at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
-        flat = emitter.reshape(value, (rows * extent,))
-        values = emitter.build(DynamicGatherOp, flat, at, element=data.element, axis=0)
-        shape = (*data.shape[:-1], k)
-        return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
-
-    return emit
+    emitter = yield
+    value = emitter.reshape(emitter.value(data), (rows, extent))
+    first = emitter.build(TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
+    s = Arithmetic(emitter)
+    at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
+    flat = emitter.reshape(value, (rows * extent,))
+    values = emitter.build(DynamicGatherOp, flat, at, element=data.element, axis=0)
+    shape = (*data.shape[:-1], k)
+    return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
 
 
 def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:

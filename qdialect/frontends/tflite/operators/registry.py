@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.frontends.building.checks import Budget, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators.checks import check_delegated
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.registry import Registry
@@ -93,6 +94,8 @@ def _type_text(shape: Shape, element: str) -> str:
 
 Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
 """Builds a node's ops and gives the value of its output, or a value for each of its outputs."""
+Building = Generator[None, Emitter, ir.Value | Sequence[ir.Value]]
+"""A planner with its emission: it checks the node, waits for an emitter at its ``yield``, and builds."""
 
 
 def built(op_class: type[QnnOp], *tensors: Tensor, element: str, **attributes: Any) -> Emission:
@@ -100,7 +103,7 @@ def built(op_class: type[QnnOp], *tensors: Tensor, element: str, **attributes: A
     return lambda emitter: emitter.build(op_class, *map(emitter.value, tensors), element=element, **attributes)
 
 
-Planner = Callable[[Operator], Emission]
+Planner = Callable[[Operator], Emission | Building]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
 
@@ -114,30 +117,16 @@ _I16_PLANNERS = Registry[Planner]("16-bit importer", "qdialect.frontends.tflite.
 _HYBRID_PLANNERS = Registry[Planner]("hybrid importer", "qdialect.frontends.tflite.operators")
 
 
-def imports(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators by their schema names."""
-    return _PLANNERS.register(*kinds)
-
-
-def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from float32 to float32."""
-    return _F32_PLANNERS.register(*kinds)
-
-
-def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators whose first input is i32 or i64."""
-    return _INTEGER_PLANNERS.register(*kinds)
-
-
-def imports_i16(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from or to 16-bit quantized values."""
-    return _I16_PLANNERS.register(*kinds)
-
-
-def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
-    """Register the decorated planner for operators from float32 to float32 whose second input is i8."""
-    return _HYBRID_PLANNERS.register(*kinds)
-
+imports = _PLANNERS.register
+"""Registers the decorated planner for operators by their schema names."""
+imports_f32 = _F32_PLANNERS.register
+"""As `imports`, for operators from float32 to float32."""
+imports_integers = _INTEGER_PLANNERS.register
+"""As `imports`, for operators whose first input is i32 or i64."""
+imports_i16 = _I16_PLANNERS.register
+"""As `imports`, for operators from or to 16-bit quantized values."""
+imports_hybrid = _HYBRID_PLANNERS.register
+"""As `imports`, for operators from float32 to float32 whose second input is i8."""
 
 _WIDENING = {
     "CONV_2D": ("i8", "f32"),
@@ -164,7 +153,24 @@ def plan(operator: Operator, *, is_delegated: bool = False) -> Emission:
     narrow = next((tensor for tensor in operator.inputs if tensor is not None and tensor.bits), None)
     if narrow is not None:
         _check_narrow(operator, narrow, is_delegated=is_delegated)
-    return planner(operator)
+    if _is_divided(operator):
+        wanted = "must have a scale for each row but with profile 'tflite-xnnpack'"
+        require(is_delegated, f"weight {wanted}: LiteRT's reference kernels take no notice of scales by block")
+    if is_delegated:
+        check_delegated(operator)
+    planned = planner(operator)
+    if callable(planned):
+        return planned
+    next(planned)
+    return lambda emitter: _finished(planned, emitter)
+
+
+def _finished(building: Building, emitter: Emitter) -> ir.Value | Sequence[ir.Value]:
+    try:
+        building.send(emitter)
+    except StopIteration as stopped:
+        return stopped.value
+    raise AssertionError("a planner waits for one emitter")
 
 
 def _check_narrow(operator: Operator, narrow: Tensor, *, is_delegated: bool) -> None:
@@ -207,7 +213,13 @@ def _is_i16(operator: Operator) -> bool:
 
 def _is_hybrid(operator: Operator) -> bool:
     second = operator.inputs[1] if len(operator.inputs) > 1 else None
-    return second is not None and second.element == "i8"
+    return (second is not None and second.element == "i8") or _is_divided(operator)
+
+
+def _is_divided(operator: Operator) -> bool:
+    """Whether weights have scales by block that a planner reads."""
+    second = operator.inputs[1] if operator.kind == "FULLY_CONNECTED" and len(operator.inputs) > 1 else None
+    return second is not None and second.block_scales is not None and _is_f32(operator)
 
 
 def _is_f32(operator: Operator) -> bool:

@@ -16,18 +16,19 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.recurrence import (
     RowProduct,
     Steps,
+    auxiliary_of,
     cell_activation,
     check_matrix,
     f32_vector,
     of_both,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
 # RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
@@ -37,6 +38,7 @@ from qdialect.ir._mlir import ir
 _RNN_INPUTS = 5
 # Of BIDIRECTIONAL_SEQUENCE_RNN: weights, recurrent weights and bias of each direction, and the auxiliary input.
 _FORWARD, _BACKWARD, _AUXILIARY, _BOTH = slice(1, 4), slice(5, 8), 9, 12
+_FIELDS = ("FusedActivationFunction", "AsymmetricQuantizeInputs")
 
 
 @dataclass(frozen=True)
@@ -102,48 +104,33 @@ def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
     return data
 
 
-@imports("RNN")
-def _rnn(operator: Operator) -> Emission:
-    """One step."""
-
-    def read(options: tflite.RNNOptions) -> tuple[int, bool]:
-        return options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
-
-    activation, is_asymmetric = read_options(operator, tflite.RNNOptions, read)
-    data = _rnn_input(operator, _RNN_INPUTS, 2)
-    steps = Steps(1, data.shape[0], is_time_major=True)
+@imports("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
+def _one_way(operator: Operator) -> Building:
+    """RNN is one step."""
+    if operator.kind == "RNN":
+        activation, is_asymmetric = read_fields(operator, tflite.RNNOptions, *_FIELDS)
+        data = _rnn_input(operator, _RNN_INPUTS, 2)
+        steps = Steps(1, data.shape[0], is_time_major=True)
+    else:
+        activation, is_asymmetric, is_time_major = read_fields(
+            operator, tflite.SequenceRNNOptions, *_FIELDS, "TimeMajor"
+        )
+        data = _rnn_input(operator, _RNN_INPUTS, 3)
+        steps = Steps.of(data, is_time_major)
     cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-    return lambda emitter: cell.rows(emitter)[0]
-
-
-@imports("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _sequence(operator: Operator) -> Emission:
-    def read(options: tflite.SequenceRNNOptions) -> tuple[int, bool, bool]:
-        is_asymmetric = bool(options.AsymmetricQuantizeInputs())
-        return options.FusedActivationFunction(), bool(options.TimeMajor()), is_asymmetric
-
-    activation, is_time_major, is_asymmetric = read_options(operator, tflite.SequenceRNNOptions, read)
-    data = _rnn_input(operator, _RNN_INPUTS, 3)
-    steps = Steps.of(data, is_time_major)
-    cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
-    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-    return lambda emitter: steps.joined(emitter, cell.rows(emitter))
+    emitter = yield
+    rows = cell.rows(emitter)
+    return rows[0] if operator.kind == "RNN" else steps.joined(emitter, rows)
 
 
 @imports("BIDIRECTIONAL_SEQUENCE_RNN")
 def _both(operator: Operator) -> Emission:
-    def read(options: tflite.BidirectionalSequenceRNNOptions) -> tuple[int, bool, bool, bool]:
-        ways = bool(options.TimeMajor()), bool(options.MergeOutputs()), bool(options.AsymmetricQuantizeInputs())
-        return options.FusedActivationFunction(), *ways
-
-    kind, is_time_major, is_merged, is_asymmetric = read_options(operator, tflite.BidirectionalSequenceRNNOptions, read)
+    kind, is_asymmetric, is_time_major, is_merged = read_fields(
+        operator, tflite.BidirectionalSequenceRNNOptions, *_FIELDS, "TimeMajor", "MergeOutputs"
+    )
     data, activation = _rnn_input(operator, _BOTH, 3), cell_activation(kind)
-    auxiliary, *weights = operator.inputs[_AUXILIARY:]
-    has_weights = any(weight is not None for weight in weights)
-    require(not has_weights, "weights of an auxiliary input are not supported")
-    found, wanted = len(operator.outputs), 1 if is_merged else 2
-    require(found == wanted, f"must have {wanted} outputs, but got {found}")
+    auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     steps = Steps.of(data, is_time_major)
     forward = _RnnCell.of(data, operator.inputs[_FORWARD], steps, activation, is_asymmetric)
     behind = replace(steps, is_reverse=True)
@@ -196,11 +183,8 @@ class _Svdf:
 
 
 @imports("SVDF")
-def _svdf(operator: Operator) -> Emission:
-    def read(options: tflite.SVDFOptions) -> tuple[int, int, bool]:
-        return options.Rank(), options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
-
-    how = read_options(operator, tflite.SVDFOptions, read)
+def _svdf(operator: Operator) -> Building:
+    how = read_fields(operator, tflite.SVDFOptions, "Rank", *_FIELDS)
     found = len(operator.inputs)
     require(found == _SVDF_INPUTS, f"must have {_SVDF_INPUTS} inputs, but got {found}")
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
@@ -221,7 +205,7 @@ def _check_shapes(node: _Svdf) -> None:
     check_matrix(node.time, (node.filters, node.time.shape[1]), "time weight")
 
 
-def _f32(node: _Svdf) -> Emission:
+def _f32(node: _Svdf) -> Building:
     """``activation(bias + sum over ranks of time_weight * (x W))``."""
     activation = cell_activation(node.activation)
     product = RowProduct((node.feature,), node.is_asymmetric)
@@ -232,20 +216,17 @@ def _f32(node: _Svdf) -> Emission:
         require(node.time.element == "i8", f"time weight must be f32 or i8, but got {node.time.element}")
         require(not any(node.time.zero_points), "i8 time weight must have zero point 0")
         last = last.astype(np.float32) * np.float32(node.time.scale)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s = F32Builder(emitter, (node.batch, node.filters))
-        seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
-        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
-        total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
-        s = F32Builder(emitter, (node.batch, node.units))
-        total = total if bias is None else s("addf", total, emitter.constant(bias))
-        return emitter.expression(activation, total)
-
-    return emit
+    emitter = yield
+    s = F32Builder(emitter, (node.batch, node.filters))
+    seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
+    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
+    s = F32Builder(emitter, (node.batch, node.units))
+    total = total if bias is None else s("addf", total, emitter.constant(bias))
+    return emitter.expression(activation, total)
 
 
-def _integers(node: _Svdf) -> Emission:
+def _integers(node: _Svdf) -> Building:
     """Features are rescaled to i16, their sums over ranks to i8 (TFLite svdf.h, EvalIntegerSVDF)."""
     eight_bit(node.data, "input")
     eight_bit(node.output, "output")
@@ -265,25 +246,22 @@ def _integers(node: _Svdf) -> Emission:
     fits = node.bias is None or (node.bias.element == "i32" and node.bias.shape == (node.units,))
     require(fits, f"bias must be {node.units} i32 entries")
     feature, last = constant(node.feature, "feature weight"), node.last_weights().astype(np.int32)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        how: dict[str, Any] = {"input_scale": node.data.scale, "input_zero_point": node.data.zero_point}
-        weights = emitter.constant(feature)
-        total = emitter.build(
-            DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
-        )
-        state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
-        s = Arithmetic(emitter)
-        spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
-        seen = s.op("arith.muli", s.resize(state, "i32"), spread)
-        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
-        total = emitter.build(IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
-        if bias is not None:
-            start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
-            total = s.op("arith.addi", total, emitter.constant(start))
-        return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
-
-    return emit
+    emitter = yield
+    how: dict[str, Any] = {"input_scale": node.data.scale, "input_zero_point": node.data.zero_point}
+    weights = emitter.constant(feature)
+    total = emitter.build(
+        DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
+    )
+    state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
+    s = Arithmetic(emitter)
+    spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
+    seen = s.op("arith.muli", s.resize(state, "i32"), spread)
+    ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+    total = emitter.build(IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
+    if bias is not None:
+        start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
+        total = s.op("arith.addi", total, emitter.constant(start))
+    return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
 
 
 def _rescaled(emitter: Emitter, value: ir.Value, scale: float, scales: Sequence[float], to: Tensor) -> ir.Value:

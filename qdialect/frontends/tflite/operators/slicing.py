@@ -15,12 +15,12 @@ from qdialect.frontends.building.slices import MAX_INDICES, Slice, check_indices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Building, Emission, imports
 from qdialect.ir._mlir import ir
 
 
 @imports("SPLIT")
-def _split(operator: Operator) -> Emission:
+def _split(operator: Operator) -> Building:
     count = read_options(operator, tflite.SplitOptions, lambda options: options.NumSplits())
     axis, data = operands_of_many(operator, 2)
     dimension = axis_of(integers(axis, "axis"), len(data.shape))
@@ -31,7 +31,7 @@ def _split(operator: Operator) -> Emission:
 
 
 @imports("SPLIT_V")
-def _split_v(operator: Operator) -> Emission:
+def _split_v(operator: Operator) -> Building:
     """One size may be -1: whatever the others leave."""
     data, sizes, axis = operands_of_many(operator, 3)
     check_indices(math.prod(sizes.shape), operator.budget)
@@ -51,21 +51,18 @@ def axis_of(entries: Sequence[int], rank: int) -> int:
     return axis_in(entries[0], rank)
 
 
-def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) -> Emission:
+def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) -> Building:
     """A slice along `axis` for each output, as long as `extents` says."""
     for output in operator.outputs:
         same_content(data, output)
     starts = list(accumulate(extents[:-1], initial=0))
-
-    def emit(emitter: Emitter) -> list[ir.Value]:
-        values: list[ir.Value] = []
-        for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
-            emitter.enter(output.name)
-            slices = [Slice(start, 1, extent) if i == axis else Slice(0, 1, n) for i, n in enumerate(data.shape)]
-            values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), output.shape))
-        return values
-
-    return emit
+    emitter = yield
+    values: list[ir.Value] = []
+    for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
+        emitter.enter(output.name)
+        slices = [Slice(start, 1, extent) if i == axis else Slice(0, 1, n) for i, n in enumerate(data.shape)]
+        values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), output.shape))
+    return values
 
 
 def _selection(operator: Operator, data: Tensor, slices: Sequence[Slice], shape: Shape) -> Emission:
@@ -97,7 +94,7 @@ def _strided_slice(operator: Operator) -> Emission:
 
 
 @imports("UNPACK")
-def _unpack(operator: Operator) -> Emission:
+def _unpack(operator: Operator) -> Building:
     number, axis = read_options(operator, tflite.UnpackOptions, lambda options: (options.Num(), options.Axis()))
     (data,) = operands_of_many(operator, 1)
     dimension, count = axis_of([axis], len(data.shape)), len(operator.outputs)

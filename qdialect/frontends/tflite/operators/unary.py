@@ -40,20 +40,21 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     activation_range,
+    check_parameters,
     check_rescale,
     eight_bit,
+    eight_bit_ends,
     one_input,
     operands,
     per_tensor,
     quantized_bounds,
     quantized_range,
     same_scale,
-    same_type,
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Activations as nodes of their own.
@@ -68,34 +69,30 @@ _TABLES = {"ABS": tflite_abs_table, "SQRT": tflite_sqrt_table, "RSQRT": tflite_r
 
 def _input_of(operator: Operator) -> Tensor:
     (data,) = operands(operator, 1)
-    eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    eight_bit_ends(operator, data)
     return data
 
 
 @imports(*_CLAMPS)
-def _clamp(operator: Operator) -> Emission:
+def _clamp(operator: Operator) -> Building:
     data, output = _input_of(operator), operator.outputs[0]
     return _rescaled(data, output, activation_range(_CLAMPS[operator.kind], output))
 
 
 @imports("RELU_0_TO_1")
-def _unit_clamp(operator: Operator) -> Emission:
+def _unit_clamp(operator: Operator) -> Building:
     data, output = _input_of(operator), operator.outputs[0]
     return _rescaled(data, output, quantized_bounds(0.0, 1.0, output))
 
 
-def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Emission:
+def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Building:
     """A rescale whose factor is evaluated in float32, and a clamp."""
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        zero_points = [data.zero_point]
-        value = emitter.value(data)
-        rescaled = emitter.requantize(value, output, data.scale, Multiplier.F32, input_zero_points=zero_points)
-        return emitter.clip(rescaled, bounds)
-
-    return emit
+    emitter = yield
+    zero_points = [data.zero_point]
+    value = emitter.value(data)
+    rescaled = emitter.requantize(value, output, data.scale, Multiplier.F32, input_zero_points=zero_points)
+    return emitter.clip(rescaled, bounds)
 
 
 def _tabulated(data: Tensor, output: Tensor, table: Table) -> Emission:
@@ -119,8 +116,7 @@ def _negate(operator: Operator) -> Emission:
     """The kernel negates quantized values, which negates numbers where both zero points are opposite."""
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    found, wanted = (output.scale, output.zero_point), (data.scale, -data.zero_point)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    check_parameters(output, data.scale, -data.zero_point)
     return _tabulated(data, output, tflite_negate_table(np.int8))
 
 
@@ -143,21 +139,15 @@ def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str,
 @imports("LOGISTIC")
 def _logistic(operator: Operator) -> Emission:
     _input_of(operator)
-    _check_output(operator, 1 / 256, quantized_range(operator.outputs[0])[0])
+    check_parameters(operator.outputs[0], 1 / 256, quantized_range(operator.outputs[0])[0])
     return _unary(operator, SigmoidOp, {})
 
 
 @imports("TANH")
 def _tanh(operator: Operator) -> Emission:
     _input_of(operator)
-    _check_output(operator, 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
+    check_parameters(operator.outputs[0], 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
     return _unary(operator, TanhOp, {})
-
-
-def _check_output(operator: Operator, scale: float, zero_point: int) -> None:
-    output = operator.outputs[0]
-    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
 
 
 @imports("ELU", "EXP", "LOG")
@@ -192,20 +182,20 @@ _BEYOND = 2.0**16
 _I16_CLAMPS = {"RELU": tflite.ActivationFunctionType.RELU, "RELU6": tflite.ActivationFunctionType.RELU6}
 
 
-def _of_i32(operator: Operator, bounds: tuple[int, int], build: Callable[[Arithmetic, ir.Value], ir.Value]) -> Emission:
+def _of_i32(operator: Operator, bounds: tuple[int, int], build: Callable[[Arithmetic, ir.Value], ir.Value]) -> Building:
     data, _ = one_input(operator)
     return unary(operator, data, lambda s, x: narrowed(s, build(s, s.resize(x, "i32")), bounds))
 
 
 @imports_i16(*_I16_CLAMPS)
-def _clamp_i16(operator: Operator) -> Emission:
+def _clamp_i16(operator: Operator) -> Building:
     data, output = one_input(operator)
     factor = FixedPoint.of(f32_quotient(data.scale, output.scale))
     return _of_i32(operator, activation_range(_I16_CLAMPS[operator.kind], output), factor.scaled)
 
 
 @imports_i16("ABS")
-def _abs_i16(operator: Operator) -> Emission:
+def _abs_i16(operator: Operator) -> Building:
     """Rescaled only where the scales differ."""
     data, output = one_input(operator)
     bounds = quantized_range(output)
@@ -216,7 +206,7 @@ def _abs_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("LEAKY_RELU")
-def _leaky_relu_i16(operator: Operator) -> Emission:
+def _leaky_relu_i16(operator: Operator) -> Building:
     """Two factors, both evaluated in float32; that of a negative slope is taken without its sign."""
     alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
     data, output = one_input(operator)
@@ -233,7 +223,7 @@ def _leaky_relu_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("NEG")
-def _negate_i16(operator: Operator) -> Emission:
+def _negate_i16(operator: Operator) -> Building:
     """The kernel negates quantized values; the smallest one stays what it is."""
     data, output = one_input(operator)
     same_scale(data, output)
@@ -241,7 +231,7 @@ def _negate_i16(operator: Operator) -> Emission:
 
 
 @imports_i16("SQRT")
-def _sqrt_i16(operator: Operator) -> Emission:
+def _sqrt_i16(operator: Operator) -> Building:
     """In float32, truncated; the kernel fails for a negative number, which counts as zero here."""
     data, output = one_input(operator)
 
@@ -262,7 +252,7 @@ _RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8"
 
 @imports("QUANTIZE")
 @imports_i16("QUANTIZE")
-def _quantize(operator: Operator) -> Emission:
+def _quantize(operator: Operator) -> Building:
     """From f32 by a float32 division, ties away from zero; between quantized values by a fixed-point rescale."""
     (data,), output = operands(operator, 1), operator.outputs[0]
     is_i16 = "i16" in (data.element, output.element)
@@ -270,18 +260,16 @@ def _quantize(operator: Operator) -> Emission:
     if data.element == "f32":
         parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
         parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
-        return built(QuantizeOp, data, element=output.element, **parameters)
+        emitter = yield
+        return emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
     found = f"{data.element} to {output.element}"
     is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
     require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
     (per_tensor if is_i16 else eight_bit)(data, "input")
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value, zero_points = emitter.value(data), [data.zero_point]
-        return emitter.requantize(value, output, data.scale, Multiplier.F64, input_zero_points=zero_points)
-
-    return emit
+    emitter = yield
+    value, zero_points = emitter.value(data), [data.zero_point]
+    return emitter.requantize(value, output, data.scale, Multiplier.F64, input_zero_points=zero_points)
 
 
 @imports("DEQUANTIZE")
@@ -311,7 +299,7 @@ _CONVERSIONS = {
 
 
 @imports("CAST")
-def _cast(operator: Operator) -> Emission:
+def _cast(operator: Operator) -> Building:
     """Integers are f32 values as they are; an f32 value loses its fraction."""
     (data,) = operands(operator, 1)
     source, target = data.element, operator.outputs[0].element
@@ -320,11 +308,8 @@ def _cast(operator: Operator) -> Emission:
     require(
         known, f"must go from integers to f32, from f32 to i32 or i64, or between these, but got {source}, {target}"
     )
-
-    def emit(emitter: Emitter) -> ir.Value:
-        value = emitter.value(data)
-        if is_quantized:
-            return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
-        return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
-
-    return emit
+    emitter = yield
+    value = emitter.value(data)
+    if is_quantized:
+        return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
+    return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, cast
 
+from qdialect.frontends.torch.program.numbers import Numbers, OpenNumbersError, know, open_numbers, with_tensors
 from qdialect.frontends.torch.program.pytorch_operators import first_line
-from qdialect.frontends.torch.program.reader import Wrapped, is_contiguous
+from qdialect.frontends.torch.program.reader import Wrapped, is_contiguous, of_this_call
 from qdialect.support.diagnostics import ImportModelError
 
 _DROPOUTS = frozenset(
@@ -93,6 +94,16 @@ class Lowered:
     """Whether the model runs under `torch.autocast`, whose casts are nodes of the graph."""
     differentiable: tuple[bool, ...] = ()
     """Which of the results have a gradient."""
+    numbers: Numbers = field(default_factory=Numbers)
+    """The arguments that are numbers of each call."""
+
+    def plain(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments of the graph, of those that Dynamo gives."""
+        return self.numbers.tensors(self.wrapped.plain(arguments))
+
+    def plain_examples(self, arguments: Sequence[Any]) -> list[Any]:
+        """As `plain`, of examples: constants are marked static, and numbers may be any."""
+        return self.numbers.examples(self.wrapped.plain_constants(arguments))
 
     @property
     def training(self) -> str:
@@ -184,19 +195,40 @@ def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> L
 
     Raises `ImportModelError` where a function of the model cannot be traced.
     """
-    if not is_open:
-        _guard_extents(module)
+    if is_open:
+        return _traced(module, examples, ())
+    _guard_extents(module)
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    # Of arguments that are made of others, the places differ.
+    numbers = tuple(open_numbers(placeholders)) if Wrapped.of(examples).is_plain else ()
+    while numbers:
+        try:
+            return _traced(module, examples, numbers)
+        except OpenNumbersError as error:
+            known = {numbers[index] for index in error.positions}
+        except ImportModelError:
+            known = set(numbers)
+        for position in known:
+            know(placeholders[position])
+        numbers = tuple(position for position in numbers if position not in known)
+    return _traced(module, examples, ())
+
+
+def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) -> Lowered:
+    """As `lowered`; the numbers at `positions` are those of each call."""
     trace: Callable[..., Any] = import_module("torch.fx.experimental.proxy_tensor").make_fx
     functional: Any = import_module("torch._subclasses.functional_tensor")
     torch: Any = import_module("torch")
     guards: Any = import_module("torch._guards")
     layouts: list[Layout | None] = []
-    wrapped, casts = Wrapped.of(examples), _casts(module)
+    wrapped, casts, numbers = Wrapped.of(examples), _casts(module), Numbers(positions)
+    read = {position for position in positions if not isinstance(examples[position], torch.Tensor)}
 
     def run(*given: Any) -> tuple[Any, ...]:
+        called = [one.item() if i in read else one for i, one in enumerate(numbers.joined(given))]
         owners = {_memory(one): position for position, one in enumerate(given) if isinstance(one, torch.Tensor)}
         bases = {position: given[position].storage_offset() for position in owners.values()}
-        results = tuple(_listed(module(*wrapped.made(given))))
+        results = tuple(_listed(module(*wrapped.made(called))))
         tensors = [one for one in results if isinstance(one, torch.Tensor)]
         _check_views([*(one for one in given if isinstance(one, torch.Tensor)), *tensors])
         shared = Counter(map(_memory, tensors))
@@ -208,7 +240,8 @@ def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> L
     held = [(one, one.clone(), None if one.is_inference() else one._version) for one in _held(module)]
     try:
         plain = wrapped.plain(examples)
-        given = [example if isinstance(example, torch.Tensor) else _known(example) for example in plain]
+        given = [one if isinstance(one, torch.Tensor) else of_this_call(one, "number") for one in numbers.others(plain)]
+        given += [torch.zeros((), dtype=torch.int64) if one in read else plain[one] for one in positions]
         # Casts of `torch.autocast` are seen behind its dispatch, where compound operators are in parts.
         mode = functional.FunctionalTensorMode(pre_dispatch=not casts, export=True)
         pure = functional.dispatch_functionalize(run, mode)
@@ -229,7 +262,9 @@ def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> L
     if written:
         raise ImportModelError("model must not write to buffers that `torch._inductor.config.freezing` makes constants")
     _check_types(module, traced)
-    return Lowered(traced, wrapped, tuple(layouts), _keep_written(traced, len(layouts)), casts, _differentiable(module))
+    written = _keep_written(traced, len(layouts))
+    numbers = with_tensors(traced, positions)
+    return Lowered(traced, wrapped, tuple(layouts), written, casts, _differentiable(module), numbers)
 
 
 def _held(module: Any) -> list[Any]:
@@ -384,8 +419,3 @@ def _guard_extents(module: Any) -> None:
         value = node.meta.get("example_value") if node.op == "placeholder" else None
         for extent in getattr(value, "shape", ()):
             int(extent)
-
-
-def _known(number: Any) -> Any:
-    """A number of this call."""
-    return float(number) if "Float" in type(number).__name__ else int(number)

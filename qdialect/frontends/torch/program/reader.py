@@ -92,12 +92,15 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     constants: dict[str, Array] = {}
     inputs: list[Interface] = []
-    reader = _Reader(_of_this_call, leaves_numbers=True)
+    reader = _Reader(of_this_call, leaves_numbers=True)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for position, (node, example) in enumerate(zip(placeholders, examples, strict=True)):
+        if not node.users:
+            # A number that is known may be a tensor of a type that the dialect lacks.
+            continue
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
-            _of_this_call(example, node.name)
+            of_this_call(example, node.name)
         elif is_static(example) is not None and position not in written and _is_readable(example):
             constants[node.name] = _copied(example)
         else:
@@ -108,7 +111,7 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
 def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str]]:
     """The graph of operators that were traced, and which of `names` each of its arguments is, in order."""
     placeholders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
-    graph = _Reader(_of_this_call).graph(module.graph, module, (), {})
+    graph = _Reader(of_this_call).graph(module.graph, module, (), {})
     return graph, dict(zip(placeholders, names, strict=True))
 
 
@@ -122,7 +125,7 @@ def _known_result(result: Any) -> Any:
     if not hasattr(result, "op"):
         return result
     value = _value(result)
-    return _of_this_call(value, result.name) if _is_number(value) else ...
+    return of_this_call(value, result.name) if _is_number(value) else ...
 
 
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
@@ -224,7 +227,7 @@ class _Reader:
         return self._number(argument, name) if _is_number(argument) else name
 
 
-def _of_this_call(found: Any, name: str) -> Number:
+def of_this_call(found: Any, name: str) -> Number:
     """A number; one that Dynamo left open becomes the one of this call, which Dynamo then guards."""
     try:
         return float(found) if "Float" in type(found).__name__ else int(found)

@@ -1,0 +1,190 @@
+"""Numbers of Python that change between calls: a captured graph takes what it computes of them as tensors.
+
+Python computes with the numbers, in float64 and integers without end, and what a tensor is added to, multiplied with or
+compared with becomes an input of one element, of the type in which PyTorch computes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from qdialect.frontends.torch.program.pytorch_operators import is_check
+from qdialect.frontends.torch.program.reader import of_this_call
+
+_WIDER = {name: name for name in ("mul.Tensor", "div.Tensor")}
+"""Operators of numbers as those of tensors. With float16, PyTorch computes these in float32, and sums in float16."""
+_COMPARED = {f"{name}.Scalar": f"{name}.Tensor" for name in ("gt", "ge", "lt", "le", "eq", "ne")}
+_SAME = {
+    **{name: name for name in ("add.Tensor", "sub.Tensor")},
+    "rsub.Scalar": "sub.Tensor",
+    **{f"{name}.default": f"{name}.Tensor" for name in ("clamp", "clamp_min", "clamp_max")},
+    **{f"where.{name}": "where.self" for name in ("Scalar", "ScalarSelf", "ScalarOther")},
+    "masked_fill.Scalar": "masked_fill.Tensor",
+    "full.default": "expand.default",
+}
+
+
+class OpenNumbersError(Exception):
+    """Some numbers must be known; `positions` are theirs among the open ones."""
+
+    def __init__(self, positions: frozenset[int]) -> None:
+        super().__init__(f"numbers {sorted(positions)} must be known")
+        self.positions = positions
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Which arguments are numbers that change, and the tensors that a graph takes in their place, behind the others."""
+
+    positions: tuple[int, ...] = ()
+    types: tuple[Any, ...] = ()
+    """Of the tensors."""
+    computed: Callable[..., Sequence[Any]] = lambda: ()
+    """The values of the tensors, of the numbers."""
+
+    def tensors(self, arguments: Sequence[Any]) -> list[Any]:
+        """`arguments` with tensors in the place of numbers."""
+        if not self.positions:
+            return list(arguments)
+        torch: Any = import_module("torch")
+        numbers = [arguments[position] for position in self.positions]
+        values = self.computed(*(one.item() if isinstance(one, torch.Tensor) else one for one in numbers))
+        # As a tensor of PyTorch's widest type, which then is cast as one that meets a tensor.
+        wide = [torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None) for value in values]
+        return [*self.others(arguments), *(one.to(dtype) for one, dtype in zip(wide, self.types, strict=True))]
+
+    def examples(self, arguments: Sequence[Any]) -> list[Any]:
+        """As `tensors`, with zeros: of what is not known to be the number of every call, none is asked for."""
+        zeros: Callable[..., Any] = import_module("torch").zeros
+        return [*self.others(arguments), *(zeros((), dtype=dtype) for dtype in self.types)]
+
+    def others(self, arguments: Sequence[Any]) -> Iterator[Any]:
+        """The arguments that are none of the numbers, in order."""
+        return (one for position, one in enumerate(arguments) if position not in self.positions)
+
+    def joined(self, arguments: Sequence[Any]) -> list[Any]:
+        """All arguments in their order, of those that are none of the numbers and the numbers behind them."""
+        count = len(arguments) - len(self.positions)
+        found = list(arguments[:count])
+        for position, one in zip(self.positions, arguments[count:], strict=True):
+            found.insert(position, one)
+        return found
+
+
+def open_numbers(placeholders: Sequence[Any]) -> Iterator[int]:
+    """The positions of numbers that Dynamo leaves open and that are no extents of tensors."""
+    values = [node.meta.get("example_value") for node in placeholders]
+    extents = {str(one) for value in values for one in getattr(value, "shape", ())}
+    for position, (node, value) in enumerate(zip(placeholders, values, strict=True)):
+        if is_open_float(node) or ("SymInt" in type(value).__name__ and str(value) not in extents):
+            yield position
+
+
+def is_open_float(placeholder: Any) -> bool:
+    """Whether an argument is a tensor that Dynamo makes of a number."""
+    value = placeholder.meta.get("example_value")
+    is_scalar = str(getattr(value, "dtype", "")) == "torch.float64" and not value.shape
+    return is_scalar and bool(placeholder.users) and all(user.target == "item" for user in placeholder.users)
+
+
+def know(placeholder: Any) -> None:
+    """Make a number that of this call, which Dynamo then guards.
+
+    Raises `ImportModelError` for one of the data.
+    """
+    if not is_open_float(placeholder):
+        of_this_call(placeholder.meta["example_value"], placeholder.name)
+        return
+    for user in list(placeholder.users):
+        user.replace_all_uses_with(of_this_call(user.meta["example_value"], placeholder.name))
+        placeholder.graph.erase_node(user)
+    placeholder.graph.owning_module.recompile()
+
+
+def with_tensors(module: Any, positions: tuple[int, ...]) -> Numbers:
+    """Give a traced graph tensors in place of its last arguments, which stand for the numbers at `positions`.
+
+    Raises `OpenNumbersError` for numbers that operators take which have no such tensors.
+    """
+    if not positions:
+        return Numbers()
+    fx: Any = import_module("torch.fx")
+    graph, taken = module.graph, fx.Graph()
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"][-len(positions) :]
+    roots: dict[Any, frozenset[int]] = {node: frozenset([index]) for index, node in enumerate(placeholders)}
+    copies = {node: taken.placeholder(f"number_{index}") for index, node in enumerate(placeholders)}
+    values: list[Any] = []
+    types: list[Any] = []
+
+    def tensor(operand: Any, dtype: Any) -> Any:
+        if operand is None or (hasattr(operand, "op") and operand not in roots):
+            return operand
+        values.append(copies.get(operand, operand))
+        types.append(dtype)
+        with graph.inserting_before(placeholders[0]):
+            new = graph.placeholder(f"number_{len(values)}")
+        new.meta["val"] = placeholders[0].meta["val"].new_empty((), dtype=dtype)
+        return new
+
+    for node in list(graph.nodes):
+        given = [one for one in node.all_input_nodes if one in roots]
+        if not given:
+            continue
+        if hasattr(node.meta.get("val"), "node"):
+            roots[node] = frozenset[int]().union(*(roots[one] for one in given))
+            is_read = str(node.target) in ("aten.item.default", "aten._local_scalar_dense.default")
+            copies[node] = copies[given[0]] if is_read else taken.node_copy(node, copies.__getitem__)
+        elif is_check(str(node.target)):
+            graph.erase_node(node)
+        elif not _replaced(node, tensor):
+            raise OpenNumbersError(frozenset[int]().union(*(roots[one] for one in given)))
+    for node in reversed(roots):
+        graph.erase_node(node)
+    taken.output(tuple(values))
+    module.recompile()
+    return Numbers(positions, tuple(types), fx.GraphModule({}, taken).forward)
+
+
+def _replaced(node: Any, tensor: Callable[[Any, Any], Any]) -> bool:
+    """Make an operator one of tensors; False where it has no such form."""
+    torch: Any = import_module("torch")
+    name, result = str(node.target).removeprefix("aten."), node.meta.get("val")
+    target = (_WIDER | _COMPARED | _SAME).get(name)
+    is_full = name == "full.default"
+    # Other arguments are factors of operands.
+    if target is None or (node.kwargs and not is_full):
+        return False
+    args, dtype = node.args[1:] if is_full else node.args, result.dtype
+    if name in _WIDER:
+        dtype = import_module("torch._prims_common").get_computation_dtype(dtype)
+    elif name in _COMPARED:
+        dtype = torch.result_type(args[0].meta["val"], 1.0 if "Float" in type(args[1].meta["val"]).__name__ else 1)
+
+    def call(target: Any, *args: Any, **kwargs: Any) -> Any:
+        new = node.graph.call_function(target, args, kwargs)
+        new.meta = {
+            **node.meta,
+            "val": target(*(one.meta["val"] if hasattr(one, "op") else one for one in args), **kwargs),
+        }
+        return new
+
+    def cast(one: Any, dtype: Any) -> Any:
+        is_other = one is not None and one.meta["val"].dtype not in (dtype, torch.bool)
+        return call(torch.ops.aten._to_copy.default, one, dtype=dtype) if is_other else one
+
+    with node.graph.inserting_before(node):
+        operands = [cast(tensor(one, dtype), dtype) for one in args]
+        if name == "rsub.Scalar":
+            operands.reverse()
+        if is_full:
+            operands.append(node.args[0])
+        operator, overload = target.split(".")
+        new = call(getattr(getattr(torch.ops.aten, operator), overload), *operands)
+        if name not in _COMPARED:
+            new = cast(new, result.dtype)
+    node.replace_all_uses_with(new)
+    node.graph.erase_node(node)
+    return True
