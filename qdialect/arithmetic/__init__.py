@@ -1,134 +1,62 @@
 """Integer-exact arithmetic of quantized networks: scales, multipliers, rounding, tables; pure functions on arrays."""
 
-from qdialect.arithmetic import activations
-from qdialect.arithmetic.activations import Activation, activate
-from qdialect.arithmetic.choices import (
-    AddArithmetic,
-    Division,
-    Entries,
-    FloatRounding,
-    Multiplier,
-    NanPolicy,
-    PairArithmetic,
-    Rounding,
-    Scaling,
-    SubArithmetic,
-)
-from qdialect.arithmetic.multipliers import (
-    FixedMultiplier,
-    FloatMultiplier,
-    IntArray,
-    RequantizeParameters,
-    SumFactors,
-    doubling_high_multiply,
-    float_sum,
-    float_sum_numbers,
-    folded_count_multiplier,
-    multiply_by_quantized_multiplier,
-    quantize_multiplier,
-    real_multiplier,
-    requantize_parameters,
-    rounding_shift_right,
-    saturating_shift_left,
-    sum_factors,
-)
-from qdialect.arithmetic.quantization import (
-    BinaryQuantization,
-    FloatArray,
-    QuantizedArray,
-    QuantParams,
-    dequantize_array,
-    nan_value,
-    quantize_array,
-    quantized_range,
-    round_f32,
-    same_scale,
-    scale_factors,
-)
-from qdialect.arithmetic.real_functions import ElementFunction
-from qdialect.arithmetic.requantization import (
-    Thresholds,
-    accumulator_range,
-    multiplier_values,
-    requantize,
-    requantize_f32,
-    select_channels,
-    thresholds_of,
-)
-from qdialect.arithmetic.tables import (
-    QuantizedDtype,
-    Table,
-    build_table,
-    clamp_of_table,
-    compose_tables,
-    encode_table,
-    hard_swish_bound,
-    identity_table,
-    table_values,
-    tflite_hard_swish_table,
-    tflite_leaky_relu_table,
-    tvm_leaky_relu_table,
-)
-
-__all__ = [
-    "Activation",
-    "AddArithmetic",
-    "BinaryQuantization",
-    "Division",
-    "ElementFunction",
-    "Entries",
-    "FixedMultiplier",
-    "FloatArray",
-    "FloatMultiplier",
-    "IntArray",
-    "Multiplier",
-    "NanPolicy",
-    "PairArithmetic",
-    "FloatRounding",
-    "QuantParams",
-    "QuantizedArray",
-    "QuantizedDtype",
-    "RequantizeParameters",
-    "Rounding",
-    "Scaling",
-    "Thresholds",
-    "SubArithmetic",
-    "SumFactors",
-    "Table",
-    "accumulator_range",
-    "activate",
-    "activations",
-    "build_table",
-    "clamp_of_table",
-    "quantized_range",
-    "compose_tables",
-    "dequantize_array",
-    "float_sum",
-    "float_sum_numbers",
-    "doubling_high_multiply",
-    "encode_table",
-    "folded_count_multiplier",
-    "hard_swish_bound",
-    "identity_table",
-    "multiply_by_quantized_multiplier",
-    "nan_value",
-    "quantize_array",
-    "quantize_multiplier",
-    "real_multiplier",
-    "multiplier_values",
-    "requantize",
-    "requantize_parameters",
-    "requantize_f32",
-    "round_f32",
-    "rounding_shift_right",
-    "select_channels",
-    "thresholds_of",
-    "same_scale",
-    "saturating_shift_left",
-    "scale_factors",
-    "sum_factors",
-    "table_values",
-    "tflite_hard_swish_table",
-    "tflite_leaky_relu_table",
-    "tvm_leaky_relu_table",
-]
+from qdialect.arithmetic import activations as activations
+from qdialect.arithmetic.activations import Activation as Activation
+from qdialect.arithmetic.activations import activate as activate
+from qdialect.arithmetic.choices import AddArithmetic as AddArithmetic
+from qdialect.arithmetic.choices import Division as Division
+from qdialect.arithmetic.choices import Entries as Entries
+from qdialect.arithmetic.choices import FloatRounding as FloatRounding
+from qdialect.arithmetic.choices import Multiplier as Multiplier
+from qdialect.arithmetic.choices import NanPolicy as NanPolicy
+from qdialect.arithmetic.choices import PairArithmetic as PairArithmetic
+from qdialect.arithmetic.choices import Rounding as Rounding
+from qdialect.arithmetic.choices import Scaling as Scaling
+from qdialect.arithmetic.choices import SubArithmetic as SubArithmetic
+from qdialect.arithmetic.multipliers import FixedMultiplier as FixedMultiplier
+from qdialect.arithmetic.multipliers import FloatMultiplier as FloatMultiplier
+from qdialect.arithmetic.multipliers import IntArray as IntArray
+from qdialect.arithmetic.multipliers import RequantizeParameters as RequantizeParameters
+from qdialect.arithmetic.multipliers import SumFactors as SumFactors
+from qdialect.arithmetic.multipliers import doubling_high_multiply as doubling_high_multiply
+from qdialect.arithmetic.multipliers import float_sum as float_sum
+from qdialect.arithmetic.multipliers import float_sum_numbers as float_sum_numbers
+from qdialect.arithmetic.multipliers import folded_count_multiplier as folded_count_multiplier
+from qdialect.arithmetic.multipliers import multiply_by_quantized_multiplier as multiply_by_quantized_multiplier
+from qdialect.arithmetic.multipliers import quantize_multiplier as quantize_multiplier
+from qdialect.arithmetic.multipliers import real_multiplier as real_multiplier
+from qdialect.arithmetic.multipliers import requantize_parameters as requantize_parameters
+from qdialect.arithmetic.multipliers import rounding_shift_right as rounding_shift_right
+from qdialect.arithmetic.multipliers import saturating_shift_left as saturating_shift_left
+from qdialect.arithmetic.multipliers import sum_factors as sum_factors
+from qdialect.arithmetic.quantization import BinaryQuantization as BinaryQuantization
+from qdialect.arithmetic.quantization import FloatArray as FloatArray
+from qdialect.arithmetic.quantization import QuantizedArray as QuantizedArray
+from qdialect.arithmetic.quantization import QuantParams as QuantParams
+from qdialect.arithmetic.quantization import dequantize_array as dequantize_array
+from qdialect.arithmetic.quantization import nan_value as nan_value
+from qdialect.arithmetic.quantization import quantize_array as quantize_array
+from qdialect.arithmetic.quantization import quantized_range as quantized_range
+from qdialect.arithmetic.quantization import round_f32 as round_f32
+from qdialect.arithmetic.quantization import same_scale as same_scale
+from qdialect.arithmetic.quantization import scale_factors as scale_factors
+from qdialect.arithmetic.real_functions import ElementFunction as ElementFunction
+from qdialect.arithmetic.requantization import Thresholds as Thresholds
+from qdialect.arithmetic.requantization import accumulator_range as accumulator_range
+from qdialect.arithmetic.requantization import multiplier_values as multiplier_values
+from qdialect.arithmetic.requantization import requantize as requantize
+from qdialect.arithmetic.requantization import requantize_f32 as requantize_f32
+from qdialect.arithmetic.requantization import select_channels as select_channels
+from qdialect.arithmetic.requantization import thresholds_of as thresholds_of
+from qdialect.arithmetic.tables import QuantizedDtype as QuantizedDtype
+from qdialect.arithmetic.tables import Table as Table
+from qdialect.arithmetic.tables import build_table as build_table
+from qdialect.arithmetic.tables import clamp_of_table as clamp_of_table
+from qdialect.arithmetic.tables import compose_tables as compose_tables
+from qdialect.arithmetic.tables import encode_table as encode_table
+from qdialect.arithmetic.tables import hard_swish_bound as hard_swish_bound
+from qdialect.arithmetic.tables import identity_table as identity_table
+from qdialect.arithmetic.tables import table_values as table_values
+from qdialect.arithmetic.tables import tflite_hard_swish_table as tflite_hard_swish_table
+from qdialect.arithmetic.tables import tflite_leaky_relu_table as tflite_leaky_relu_table
+from qdialect.arithmetic.tables import tvm_leaky_relu_table as tvm_leaky_relu_table

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.activations import exp
 from qdialect.arithmetic.fixed_point_functions import exponential
 from qdialect.arithmetic.machine import Machine, V, doubling_high, saturated_left
 from qdialect.arithmetic.multipliers import (
@@ -137,3 +138,26 @@ def ort_beyond(output_zero_point: int, lo: int, hi: int) -> int:
     if lo == 0:
         return output_zero_point
     return hi if output_zero_point < 0 else lo
+
+
+# The shares of a row by float32 numbers: of an entry and the sum of the row's entries, before they are rounded.
+
+
+def float_entries(input_scale: float, beta: float) -> NDArray[np.float32]:
+    """float32[256]: e^(-d * s) for the distance d from the row's maximum, s = float32(s_x) * float32(beta)."""
+    step = np.float32(input_scale) * np.float32(beta)
+    return np.asarray(exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
+
+
+def float_share(m: Machine[V], entry: V, total: V, output_scale: V) -> V:
+    """``entry / total / output_scale``."""
+    return m.binary("arith.divf", m.binary("arith.divf", entry, total), output_scale)
+
+
+def ort_share(m: Machine[V], entry: V, total: V, factor: V, largest: np.float32 | None, beyond: float) -> V:
+    """``entry * factor / total``; `beyond` where the product is beyond float32, see `ort_largest`."""
+    found = m.binary("arith.divf", m.multiply(entry, factor), total)
+    if largest is None:
+        return found
+    is_beyond = m.compare("ogt", entry, m.constant(float(largest), "f32"))
+    return m.select(is_beyond, m.constant(beyond, "f32"), found)

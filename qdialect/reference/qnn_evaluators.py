@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from qdialect.arithmetic import (
     QuantParams,
     Rounding,
     Table,
-    activations,
     dequantize_array,
     elementwise,
     quantize_array,
@@ -38,7 +38,7 @@ from qdialect.arithmetic.fixed_point_functions import (
 from qdialect.arithmetic.machine import NUMPY
 from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.arithmetic.ranges import range_scale, range_zero_point
-from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal, share, share_shift
+from qdialect.arithmetic.softmax_tables import SoftmaxTables, float_share, ort_share, reciprocal, share_shift
 from qdialect.dialect import (
     AddOp,
     AvgPool2DOp,
@@ -172,56 +172,28 @@ def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> Int
     values = data.astype(np.int64)
     distance = values.max(axis=axis, keepdims=True) - values
     total = tables.addends[distance].sum(axis=axis, keepdims=True, dtype=np.int32)
-    shares = share(NUMPY, tables.exponentials[distance], reciprocal(NUMPY, total), share_shift(NUMPY, total))
+    shares = softmax_tables.share(
+        NUMPY, tables.exponentials[distance], reciprocal(NUMPY, total), share_shift(NUMPY, total)
+    )
     return shares + info.min
 
 
 def softmax_float(
     data: QuantizedArray,
     axis: int,
-    input_scale: float,
-    beta: float,
-    output_scale: float,
-    output_zero_point: int,
-    lo: int,
-    hi: int,
-) -> IntArray:
-    """half_even(e_i / sum / s_y) + z_y in float32, clamped to [lo, hi], int64.
-
-    e_i = exp(float32(-d) * float32(float32(s_x) * float32(beta))) with the distance d from the row's maximum.  The sum
-    runs along `axis` in order, in float32: the order is part of the definition.
-    """
-    values = data.astype(np.int64)
-    distance = values.max(axis=axis, keepdims=True) - values
-    exponentials = activations.exp(-distance.astype(np.float32) * (np.float32(input_scale) * np.float32(beta)))
-    total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
-    with np.errstate(over="ignore"):
-        scaled = exponentials / total / np.float32(output_scale)
-    return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)
-
-
-def softmax_ort(
-    data: QuantizedArray,
-    axis: int,
+    zero_point: int,
     entries: NDArray[np.float32],
-    factor: np.float32,
-    output_zero_point: int,
-    lo: int,
-    hi: int,
-) -> IntArray:
-    """half_even(e_i * factor / sum) + z_y in float32, clamped to [lo, hi], int64 (ONNX Runtime's QLinearSoftmax).
+    share: Callable[[Array, Array], Array],
+) -> NDArray[np.float64]:
+    """half_even(share(e_i, sum)) + z_y in float32, with the entry e_i of the distance from the row's maximum.
 
-    The sum runs along `axis` in order.  A product beyond float32 is `ort_beyond`; that can be where ``extent * s_y`` is
-    below e^-5, as it is in rows of one element.
+    The sum runs along `axis` in order, in float32: the order is part of the definition.
     """
     values = data.astype(np.int64)
     terms = entries[values.max(axis=axis, keepdims=True) - values]
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
-        products = terms * factor
-        scaled = np.rint(products / total).astype(np.float64) + output_zero_point
-    shares = np.where(np.isinf(products), ort_beyond(output_zero_point, lo, hi), scaled)
-    return np.clip(shares, lo, hi).astype(np.int64)
+        return np.rint(share(terms, total)).astype(np.float64) + zero_point
 
 
 # Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
@@ -294,11 +266,16 @@ def _over_axes(op: MeanOp | SumOp, operands: Arrays) -> Array:
 def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
         return softmax_fixed(operands[0], op.axis, softmax_tables.softmax_tables(op.input_scale, op.beta))
-    output = (op.output_zero_point, *range_of(op.output.type))
+    point, bounds = op.output_zero_point, range_of(op.output.type)
     if op.arithmetic is SoftmaxArithmetic.ORT_TABLE:
         entries = softmax_tables.ort_entries(op.input_scale, op.beta, operands[0].shape[op.axis])
-        return softmax_ort(operands[0], op.axis, entries, softmax_tables.ort_factor(op.output_scale), *output)
-    return softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
+        factor = softmax_tables.ort_factor(op.output_scale)
+        largest, beyond = softmax_tables.ort_largest(entries, factor), softmax_tables.ort_beyond(point, *bounds) - point
+        share = partial(ort_share, NUMPY, factor=factor, largest=largest, beyond=beyond)
+    else:
+        entries = softmax_tables.float_entries(op.input_scale, op.beta)
+        share = partial(float_share, NUMPY, output_scale=np.float32(op.output_scale))
+    return np.clip(softmax_float(operands[0], op.axis, point, entries, share), *bounds)
 
 
 # NumPy pads no scalar.

@@ -32,22 +32,9 @@ from functools import cached_property
 
 from qdialect.ir.suggestions import did_you_mean
 from qdialect.support.diagnostics import CompileError
-from qdialect.targets.cpus import (
-    BASELINE,
-    CPUS,
-    NEEDS,
-    UNUSED,
-    V3,
-    V4,
-    WITHOUT_64_BIT,
-    host_cpu,
-    host_features,
-    with_needed,
-    without,
-)
+from qdialect.targets.cpus import BASELINE, CPUS, NEEDS, UNUSED, V3, V4, WITHOUT_64_BIT, host_cpu, with_needed, without
+from qdialect.targets.cpus import host_features as host_features
 from qdialect.targets.machine import MACHINES, Machine, machine_of
-
-__all__ = ["GENERIC", "TARGETS", "TUNE", "Target", "host", "host_features", "kind_of", "named", "resolve"]
 
 _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from arithmetic import plain_arithmetic as plain
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from qdialect.arithmetic import (
     ElementFunction,
@@ -34,7 +36,7 @@ from qdialect.arithmetic import (
     tvm_leaky_relu_table,
 )
 from qdialect.arithmetic.machine import NUMPY
-from qdialect.arithmetic.softmax_tables import reciprocal, share_shift, softmax_tables
+from qdialect.arithmetic.softmax_tables import float_entries, float_share, reciprocal, share_shift, softmax_tables
 from qdialect.reference.qnn_evaluators import softmax_fixed, softmax_float
 
 DTYPES = ["int8", "uint8"]
@@ -218,6 +220,13 @@ def test_fixed_point_is_within_one_value_of_the_real_softmax(dtype: str, scale: 
     assert np.all(np.abs(got - lowest - np.minimum(f32 * 256, 255)) <= 1)
 
 
+def float_softmax(
+    values: NDArray[np.int8], axis: int, scale: float, beta: float, output_scale: float, zero_point: int
+) -> NDArray[np.float64]:
+    share = partial(float_share, NUMPY, output_scale=np.float32(output_scale))
+    return softmax_float(values, axis, zero_point, float_entries(scale, beta), share)
+
+
 def test_distances_beyond_the_radius_have_no_probability() -> None:
     tables = softmax_tables(1.0, 1.0)
     assert tables.exponentials[0] == 2**31 - 1
@@ -235,9 +244,8 @@ def test_the_axis_may_be_any() -> None:
         assert np.array_equal(
             np.moveaxis(softmax_fixed(values, axis, tables), axis, -1), softmax_fixed(moved, -1, tables)
         )
-        parameters = (0.05, 1.5, 1 / 256, -128, -128, 127)
-        of_last = softmax_float(moved, -1, *parameters)
-        assert np.array_equal(np.moveaxis(softmax_float(values, axis, *parameters), axis, -1), of_last)
+        of_last = float_softmax(moved, -1, 0.05, 1.5, 1 / 256, -128)
+        assert np.array_equal(np.moveaxis(float_softmax(values, axis, 0.05, 1.5, 1 / 256, -128), axis, -1), of_last)
 
 
 def test_a_vanishing_scale_is_refused() -> None:
@@ -248,7 +256,7 @@ def test_a_vanishing_scale_is_refused() -> None:
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 40))
 def test_float_softmax_rounds_the_real_one(seed: int, size: int) -> None:
     values = np.random.default_rng(seed).integers(-128, 128, (2, size)).astype(np.int8)
-    got = softmax_float(values, -1, 0.1, 0.5, 0.01, -50, -128, 127)
+    got = np.clip(float_softmax(values, -1, 0.1, 0.5, 0.01, -50), -128, 127)
     f32 = np.exp(0.05 * values.astype(np.float64))
     f32 /= f32.sum(axis=-1, keepdims=True)
     assert np.all(np.abs(got + 50 - f32 / 0.01) <= 0.5 + 1e-4)
@@ -258,9 +266,10 @@ def test_float_softmax_sums_in_order() -> None:
     """A run of small terms vanishes when it is added to one one by one, and counts when it is added before it."""
     small = np.full(4096, -118, dtype=np.int8)
     large = np.array([127], dtype=np.int8)
-    scale, parameters = math.log(2) * 25 / 245, (1.0, 2.0**-14, 0, 0, 2**20)
-    first = softmax_float(np.concatenate([large, small]), 0, scale, *parameters)
-    last = softmax_float(np.concatenate([small, large]), 0, scale, *parameters)
+    scale = math.log(2) * 25 / 245
+    first, last = (
+        float_softmax(np.concatenate(parts), 0, scale, 1.0, 2.0**-14, 0) for parts in ([large, small], [small, large])
+    )
     assert first[0] == 2**14
     # 4096 terms of 2^-25 make the sum 1 + 2^-13.
     assert last[-1] == 2**14 - 2

@@ -1,22 +1,10 @@
 """Element-wise graphs that depend on one integer tensor: their structure, evaluation and thresholds."""
 
-from qdialect.passes.elementwise.graph import (
-    UPSTREAM_OPS,
-    ElementwiseGraph,
-    graph_of,
-    is_member,
-    per_channel_constant,
-    used_outside,
-)
-from qdialect.passes.elementwise.thresholds import GraphThresholds, thresholds_of_graph
-
-__all__ = [
-    "UPSTREAM_OPS",
-    "ElementwiseGraph",
-    "GraphThresholds",
-    "graph_of",
-    "is_member",
-    "per_channel_constant",
-    "thresholds_of_graph",
-    "used_outside",
-]
+from qdialect.passes.elementwise.graph import UPSTREAM_OPS as UPSTREAM_OPS
+from qdialect.passes.elementwise.graph import ElementwiseGraph as ElementwiseGraph
+from qdialect.passes.elementwise.graph import graph_of as graph_of
+from qdialect.passes.elementwise.graph import is_member as is_member
+from qdialect.passes.elementwise.graph import per_channel_constant as per_channel_constant
+from qdialect.passes.elementwise.graph import used_outside as used_outside
+from qdialect.passes.elementwise.thresholds import GraphThresholds as GraphThresholds
+from qdialect.passes.elementwise.thresholds import thresholds_of_graph as thresholds_of_graph

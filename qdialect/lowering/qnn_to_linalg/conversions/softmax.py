@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import activations
 from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.arithmetic.softmax_tables import (
+    float_entries,
+    float_share,
     ort_beyond,
     ort_entries,
     ort_factor,
     ort_largest,
+    ort_share,
     reciprocal,
     share,
     share_shift,
@@ -193,14 +195,7 @@ def _lower_fixed(rows: _Rows) -> None:
 
 def _lower_float(rows: _Rows) -> None:
     op = rows.op
-    step = np.float32(op.input_scale) * np.float32(op.beta)
-    entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
-    output_scale = float(np.float32(op.output_scale))
-
-    def quotient(body: Body, entry: Value, total: Value, scale: Value) -> Value:
-        return body.divide(body.divide(entry, total), scale)
-
-    _lower_shares(rows, entries, output_scale, quotient)
+    _lower_shares(rows, float_entries(op.input_scale, op.beta), float(np.float32(op.output_scale)), float_share)
 
 
 def _lower_ort(rows: _Rows) -> None:
@@ -212,11 +207,7 @@ def _lower_ort(rows: _Rows) -> None:
     beyond = ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
 
     def quotient(body: Body, entry: Value, total: Value, factor: Value) -> Value:
-        found = body.divide(body.multiply(entry, factor), total)
-        if largest is None:
-            return found
-        is_beyond = body.compare("ogt", entry, body.constant(float(largest), "f32"))
-        return body.select(is_beyond, body.constant(beyond, "f32"), found)
+        return ort_share(body, entry, total, factor, largest, beyond)
 
     _lower_shares(rows, entries, float(factor), quotient)
 
