@@ -35,7 +35,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
 .PHONY: help setup demo bench record zoo test lint types names docs docs-check site explorer-pictures lit unit wheel-check release-check \
-	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
+	ray-check engines-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ ray-check: $(RAY) ## The examples that need Ray, on a cluster of this machine
 # Fetched where this is a Debian with a mirror; without it the tests say why they are skipped.
 $(EMULATOR):
 	@$(BIN)/python -m tools.emulator.install $(@D) || true
+
+engines-check: $(INSTALLED) $(BENCH) ## The examples of docs/ that show other engines, with these
+	$(BIN)/python -m pytest test/tools/test_docs.py -k coming-from-others
 
 check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those with matrix tiles too (fetches Bochs)
 	QDIALECT_EMULATED=1 $(BIN)/python -m pytest test/emulated -rs

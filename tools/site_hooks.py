@@ -19,8 +19,9 @@ LINK = re.compile(r"(\[[^\]]*\])\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 ROW = re.compile(r"^\| \[[^\]]*\]\(([\w.-]+\.md)\)", re.MULTILINE)
 LANGUAGES = {".mlir": "text", ".py": "python", ".c": "c", ".h": "c", ".cpp": "cpp"}
-# Blocks that the tests execute name their file after the language.
+# Blocks that the tests execute name their file after the language, or that they need other engines.
 FILE_OF_BLOCK = re.compile(r"^```(\w+) (?:file|append)=(\S+)$", re.MULTILINE)
+ENGINES_OF_BLOCK = re.compile(r"^```(\w+) engines$", re.MULTILINE)
 OUTSIDE = "checkout/"
 
 
@@ -62,7 +63,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         path = _resolved(source, found[2])
         return f"{found[1]}({relpath(_uri(path), normpath(f'{uri}/..'))}{found[3] or ''})" if path else found[0]
 
-    return FILE_OF_BLOCK.sub(r'```\1 title="\2"', LINK.sub(rewritten, markdown))
+    markdown = ENGINES_OF_BLOCK.sub(r"```\1", LINK.sub(rewritten, markdown))
+    return FILE_OF_BLOCK.sub(r'```\1 title="\2"', markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -39,8 +39,14 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: error: {bounded(message)}\n")
 
 
-def check_not_model(option: str, output: str | None, model: str) -> None:
-    """Raise `InputError` where what an option writes would take the place of the model's file."""
+def check_output(option: str, output: str | None, model: str) -> None:
+    """Raise `InputError` where what an option writes has no place, or would take that of the model's file.
+
+    It is known before the work whose result it is.
+    """
+    folder = Path(output or ".").parent
+    if not folder.is_dir():
+        raise InputError(f"{option} must be in a folder that is there, but got '{output}'")
     if output and is_same_file(Path(output), Path(model)) and is_regular(Path(model)):
         raise InputError(f"{option} must not name the model, but got '{output}'")
 

@@ -22,7 +22,7 @@ from qdialect.cli.arguments import (
     add_features_argument,
     add_jobs_argument,
     add_threads_argument,
-    check_not_model,
+    check_output,
 )
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
@@ -198,7 +198,7 @@ def _check_output(options: Arguments, path: Path) -> None:
     is_binary = options.emit in ("so", "obj")
     if not path.name:
         raise InputError(f"--output must name a file, but got '{options.output}'")
-    check_not_model("--output", options.output, options.model)
+    check_output("--output", options.output, options.model)
     if options.debug_info and not is_binary:
         raise InputError(f"--debug-info must be given with --emit so or obj, but got --emit {options.emit}")
     if is_binary and (options.output == "-" or is_device(path)):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser, add_target_arguments, target_name
+from qdialect.cli.arguments import CommandParser, add_target_arguments, check_output, target_name
 from qdialect.cli.explorer.data import Explored, explored
 from qdialect.cli.explorer.main import node_data
 from qdialect.cli.import_arguments import add_import_arguments, import_options
@@ -70,6 +70,7 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
     path = Path(options.output)
     if path.suffix not in (".html", ".json"):
         raise InputError(f"--output must name an .html or .json file, but got '{options.output}'")
+    check_output("--output", options.output, options.model)
     target, is_measured = resolve(target_name(options)), not options.no_measure
     try:
         check_target(target)

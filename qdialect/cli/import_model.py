@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from qdialect import targets
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import CommandParser, add_json_argument, check_not_model
+from qdialect.cli.arguments import CommandParser, add_json_argument, check_output
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.driver.report import NetworkReport, NodeReport, report
 from qdialect.frontends.model_files import FORMATS, condition_of, format_of, is_float32
@@ -104,13 +106,12 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    options = _parser().parse_args(arguments)
-    return terminal.run("qdialect-import", lambda: _import(options))
+    return terminal.run("qdialect-import", lambda: _import(_parser().parse_args(arguments)))
 
 
 def _import(options: argparse.Namespace) -> int:
     path, how = Path(options.model), import_options(options)
-    check_not_model("--output", options.output, options.model)
+    check_output("--output", options.output, options.model)
     if options.report:
         for option, is_given in (("--fuse", options.fuse), ("--mlir-print-debuginfo", options.mlir_print_debuginfo)):
             if is_given:
@@ -162,18 +163,25 @@ def _json(found: NetworkReport) -> dict[str, object]:
     }
 
 
-def _epilog() -> str:
-    operators = (f"operators of {entry.suffix} files: {', '.join(entry.operators())}" for entry in FORMATS.values())
-    return "\n\n".join([_EXAMPLES.rstrip(), *operators])
+class _ListOperators(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        lists = (
+            f"operators of {entry.suffix} files:\n"
+            + textwrap.fill(", ".join(entry.operators()), 100, initial_indent="  ", subsequent_indent="  ")
+            for entry in FORMATS.values()
+        )
+        terminal.write_output("-", "\n".join(lists) + "\n")
+        parser.exit()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         "qdialect-import",
         "Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
-        _epilog(),
+        _EXAMPLES.rstrip(),
     )
     parser.add_argument("model", help=f"a {' or '.join(FORMATS)} file")
+    parser.add_argument("--list-operators", action=_ListOperators, nargs=0, help="list the operators of each format")
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
     )

@@ -68,7 +68,7 @@ def _loaded(path: str) -> str:
     module = sys.modules[name] = module_from_spec(spec)
     try:
         loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise argparse.ArgumentTypeError(f"cannot load '{path}': {_described(error)}") from error
     return path
 
@@ -80,7 +80,7 @@ def _is_loaded(path: str) -> bool:
     return any(is_same_file(Path(file), Path(path)) for file in named)
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     """The error, and the line that raised it: the last one outside of this package."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     own = str(Path(__file__).parents[1])

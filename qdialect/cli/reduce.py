@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser, check_not_model
+from qdialect.cli.arguments import CommandParser, check_output
 from qdialect.support.diagnostics import InputError
 from qdialect.support.files import read_bytes
 
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reduce(options: argparse.Namespace) -> int:
     path = Path(options.model)
-    check_not_model("--output", options.output, options.model)
+    check_output("--output", options.output, options.model)
     if path.suffix.lower() not in _GRAPHS:
         raise InputError(f"'{path}' must be a {' or '.join(_GRAPHS)} file")
     content = read_bytes(path)

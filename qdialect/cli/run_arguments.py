@@ -14,7 +14,7 @@ from qdialect.cli.arguments import (
     add_json_argument,
     add_target_arguments,
     add_threads_argument,
-    check_not_model,
+    check_output,
 )
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
@@ -189,7 +189,8 @@ def check(options: Arguments) -> None:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
     if options.compare_layers:
         _check_layers(options)
-    check_not_model("--trace", options.trace, options.model)
+    check_output("--trace", options.trace, options.model)
+    check_output("--profile-chart", options.profile_chart, options.model)
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")

@@ -6,11 +6,12 @@ The functions of these names in `context` and `model_files` load no more than a 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from qdialect.frontends import model_files
 from qdialect.ir import context as contexts
 from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ParseError
 
 if TYPE_CHECKING:
     from qdialect.frontends.model_files import ImportOptions, Model
@@ -35,6 +36,8 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """
+    if not isinstance(cast("object", source), str | bytes | Path):
+        raise ParseError(f"source must be a text, bytes or a path, but got an object of {type(source).__name__}")
     return contexts.parse(source, context or make_context(), file_name)
 
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from qdialect.ir._mlir import ir, passmanager
 from qdialect.ir.context import converted, load_dialects, location_of, make_context, verify
@@ -81,6 +81,8 @@ class PassManager:
         """Append a pass, or the passes of a text; raises `PipelineError` as `parse` does."""
         if isinstance(one, Pass):
             self._passes.append(one)
+        elif not isinstance(cast("object", one), str):
+            raise PipelineError(f"pass must be a text or a pass, but got an object of {type(one).__name__}")
         else:
             self._passes += map(_pass_of, elements(one))
         return self

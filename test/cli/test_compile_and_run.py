@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import resource
 import shutil
 import sys
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from subprocesses import output_of
 import qdialect
 from qdialect.bench import models
 from qdialect.cli import compile as command
-from qdialect.cli import run, terminal
+from qdialect.cli import import_model, run, terminal
 from qdialect.cli.demo import layers, network
 from qdialect.dialect import DequantizeOp, build
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
@@ -110,7 +111,11 @@ def test_unsupported_nodes_are_named(
     [
         (["missing.mlir", "-o", "out.so"], "error: cannot read 'missing.mlir': No such file or directory"),
         (["net.mlir"], "qdialect-compile: error: the following arguments are required: -o/--output"),
-        (["net.mlir", "-o", "missing/out.so"], "error: cannot write 'missing/out.h': No such file or directory"),
+        (["net.mlir", "-o", "missing/out.so"], "error: --output must be in a folder that is there, but got 'missing/"),
+        (
+            ["net", "-o", "out.so"],
+            "error: 'net' must be a model of kind .mlir, .tflite, .onnx or .pt2, but its name has ",
+        ),
         (["net.mlir", "-o", "out.h"], "error: --output must not name the header, which is written beside it, but got "),
         (["net.mlir", "-o", "out.hpp", "--emit", "obj"], "error: --output must not name the header, which is written"),
         (["net.mlir", "-o", "-"], "error: --emit so writes several files, so that --output must name one, but got '-'"),
@@ -141,6 +146,41 @@ def test_unsupported_nodes_are_named(
 @pytest.mark.usefixtures("model")
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in failed(capsys, *arguments)
+
+
+@pytest.mark.parametrize("suffix", [".tflite", ".onnx", ".pt2"])
+def test_errors_name_the_damaged_file(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"damaged{suffix}"
+    path.write_bytes(b"    TFL3\xff\xff")
+    for main in (command.main, run.main, import_model.main):
+        assert main([str(path), *(["-o", str(tmp_path / "out.so")] if main is command.main else [])]) == 1
+        assert capsys.readouterr().err.startswith(f"error: '{path.name}': file ")
+
+
+def test_what_is_given_is_read_before_anything_is_compiled(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("plugin.py").write_text("raise SystemExit(0)\n")
+    for arguments, message in (
+        (["--input", "missing.npy"], "error: cannot read 'missing.npy' as a .npy file: No such file or directory\n"),
+        (["--trace", "missing/a.json"], "error: --trace must be in a folder that is there, but got 'missing/a.json'\n"),
+    ):
+        assert run.main([model, *arguments]) == 1
+        assert capsys.readouterr() == ("", message)
+    with pytest.raises(SystemExit) as ended:
+        run.main([model, "--load-pass-plugin", "plugin.py"])
+    assert ended.value.code == 1
+    assert "cannot load 'plugin.py': plugin.py:1: SystemExit: 0" in capsys.readouterr().err
+
+
+def test_code_is_not_written_where_a_limit_of_files_would_end_the_process(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def limited(kind: int) -> tuple[int, int]:
+        return (4096, 4096) if kind == resource.RLIMIT_FSIZE else (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+    monkeypatch.setattr(resource, "getrlimit", limited)
+    assert "error: files must have at least 67108864 bytes, but the limit of this process is 4096" in failed(
+        capsys, model, "-o", "out.so"
+    )
 
 
 def test_assembly_needs_binutils(

@@ -10,14 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from forking_process import ForkingProcess
+from onnx.shape_inference import infer_shapes
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
@@ -25,7 +24,6 @@ import qdialect
 from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
 from tools import capacity
-from tools.deployment_tables import dense_layers
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -44,7 +42,7 @@ COMMANDS = {
 PROJECT = ("qdialect", "test", "tools")
 # Page: how many files of the project one writes or changes by hand to add what it is about.
 TRACES = {"adding-a-stage.md": 5, "adding-a-unary-op.md": 4, "adding-an-onnx-operator.md": 2}
-BLOCK = re.compile(r"^```(\w+)(?: (file|append)=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)(?: (file|append|engines)(?:=(\S+))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A folder with more files than these has a README.md.
 FEW_FILES = 10
 READMES = sorted((ROOT / "qdialect").rglob("README.md"))
@@ -63,7 +61,12 @@ def write_models(folder: Path) -> None:
     (folder / "model.tflite").write_bytes(small_network())
     builder = ModelBuilder()
     relu = builder.node("Relu", builder.input("image", (1, 4)))
-    (folder / "model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
+    model = infer_shapes(builder.finish(relu, dtype=np.float32))
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+
+
+# The environment of other engines, which blocks that show them need.
+ENGINES = ROOT / ".venv-bench" / "bin"
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,19 @@ def run_commands(run: Run, text: str, folder: Path) -> None:
         assert not expected.strip() or re.fullmatch(pattern, printed.strip(), re.DOTALL), printed
 
 
+def run_engines(blocks: Iterable[Block], folder: Path) -> None:
+    """Run blocks that show other engines, where these are installed."""
+    if not (ENGINES / "python").exists():
+        return
+    for block in blocks:
+        if block.language == "python":
+            program = folder / "program_of_the_page.py"
+            program.write_text(block.text)
+            output_of(run_new, [str(ENGINES / "python"), str(program)], folder)
+        else:
+            run_commands(lambda command, at: run_new([str(ENGINES / command[0]), *command[1:]], at), block.text, folder)
+
+
 def copy_project(folder: Path) -> None:
     for name in PROJECT:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("Output", "*.npz"))
@@ -148,7 +164,12 @@ def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingPro
     if any(block.is_of_project for block in blocks):
         copy_project(tmp_path)
         run = run_new
-    for (language, is_file), group in groupby(blocks, lambda block: (block.language, bool(block.file))):
+    for (language, mode, is_file), group in groupby(
+        blocks, lambda block: (block.language, block.mode, bool(block.file))
+    ):
+        if mode == "engines":
+            run_engines(group, tmp_path)
+            continue
         if not is_file and language == "python":
             run_program(run, program_of(group), tmp_path)
             continue
@@ -329,38 +350,6 @@ def test_a_change_makes_its_page_stale_and_no_other(checkout: Path) -> None:
     assert left.exists()
 
 
-# The tool that measures callers and batches for the page on deploying.
-
-
-@pytest.fixture(scope="module")
-def tool() -> Any:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return import_module("deployment_tables")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
-def test_tables_are_measured(tool: Any) -> None:
-    network = tool.Network("small", qdialect.parse(tool.dense_layers((8, 4))))
-    callers = tool.callers_table([network], 0.02).splitlines()
-    assert callers[2].startswith("| small | ")
-    assert {line.count("|") for line in callers} == {7}
-    assert len(callers) == 3
-    batches = tool.batches_table([network], 0.02).splitlines()
-    assert [line.split(" | ")[1] for line in batches[2:]] == ["1", "8", "64"]
-
-
-def test_a_page_gets_its_tables(tool: Any) -> None:
-    page = (ROOT / "docs" / "deploying.md").read_text()
-    for name in (tool.CALLERS, tool.BATCHES):
-        once = tool.with_table(page, name, "| new |")
-        assert "| new |\n<!-- end -->" in once
-        assert tool.with_table(once, name, "| new |") == once
-    with pytest.raises(ValueError, match="page must have a table other between comments"):
-        tool.with_table(page, "other", "")
-
-
 # The simulation of callers for the page on scale, where theory has the answer: one worker without batches.
 
 
@@ -380,12 +369,3 @@ def test_batches_carry_what_single_calls_cannot() -> None:
     assert capacity.highest_rate(service, 1, 1, 0.005) == 0
     with pytest.raises(ValueError, match="must be positive"):
         capacity.latencies(service, 0, 1, 1)
-
-
-def test_a_network_is_measured_for_the_simulation() -> None:
-    executable = qdialect.compile(qdialect.parse(dense_layers((8, 4))), batch="dynamic")
-    service = capacity.measured(executable, 0.01)
-    assert sorted(service.samples) == [1, 8, 64]
-    assert service.drawn(3, np.random.default_rng(0)) > service.samples[1].min()
-    for table in (capacity.load_table(service), capacity.plan_table({"small": service}, [0.005])):
-        assert len({line.count("|") for line in table.splitlines()}) == 1

@@ -40,7 +40,7 @@
 // ALONE: error: --profile-ops must be given with --benchmark
 // CHART: error: --profile-chart must be given with --profile-ops
 // SUFFIX: error: --profile-chart must name a .svg or .html file, but got '{{.*}}.png'
-// WRITE: error: cannot write '{{.*}}x.svg'
+// WRITE: error: --profile-chart must be in a folder that is there, but got '{{.*}}x.svg'
 
 func.func @main(%x: tensor<4x12xi8>) -> tensor<4x12xi8> {
   %w = "qnn.constant"() {value = dense<-3> : tensor<12x12xi8>} : () -> tensor<12x12xi8>

@@ -10,12 +10,14 @@
 // RUN: not %qimport %t.tflite -o %t.tflite/x.mlir 2>&1 | filecheck %s --check-prefix=OUTPUT
 // RUN: not %qimport 2>&1 | filecheck %s --check-prefix=USAGE
 // RUN: %qimport --help | filecheck %s --check-prefix=HELP
+// RUN: %qimport --list-operators | filecheck %s --check-prefix=LIST
 
 // ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
 // FORMAT: error: 'nowhere.txt' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.txt'
 // NOMODEL: error: '{{.*}}.plain.tflite': file is no .tflite model: it must have the identifier 'TFL3'
 // SHORT: error: '{{.*}}.short.tflite': file is damaged
-// OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
+// OUTPUT: error: --output must be in a folder that is there, but got '{{.*}}x.mlir'
 // USAGE: qdialect-import: error: the following arguments are required: model
 // HELP: qdialect-import model.tflite -o model.mlir
-// HELP: operators of .tflite files: ABS, ADD
+// LIST: operators of .tflite files:
+// LIST-NEXT: ABS, ADD

@@ -7,7 +7,7 @@
 // RUN: not %qimport %t.bad.onnx 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: head -c 100 %t.onnx > %t.short.onnx
 // RUN: not %qimport %t.short.onnx 2>&1 | filecheck %s --check-prefix=SHORT
-// RUN: %qimport --help | filecheck %s --check-prefix=HELP
+// RUN: %qimport --list-operators | filecheck %s --check-prefix=LIST
 
 // CHECK: func.func public @main(%arg0: tensor<2x2x4x4xf32> {qnn.name = "image"}) -> (tensor<2x2x4x4xf32> {qnn.name = "sum"})
 // CHECK: "qnn.quantize"(%arg0)
@@ -39,4 +39,5 @@
 // UNKNOWN-NEXT: note: node {{[0-9]+}} StringNormalizer ('text'): operator is not supported
 
 // SHORT: error: {{.*}}file is damaged
-// HELP: operators of .onnx files: Abs, Acos, Acosh, Add
+// LIST: operators of .onnx files:
+// LIST-NEXT: Abs, Acos, Acosh, Add

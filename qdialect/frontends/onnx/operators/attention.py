@@ -269,7 +269,6 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
 
     Several heads of the queries may share one of the keys and values.
     """
-    call.count(3, 7)
     precision: int = call.attribute("softmax_precision", F32)
     require(precision == F32, f"softmax_precision must be {F32}, that of f32, but got {precision}")
     cache = cache_of(call, 4, 5)
@@ -434,7 +433,6 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
 @imports("TensorScatter")
 def _tensor_scatter(call: Call) -> Tensor:
     """A cache with the rows of input 1 in place of its own from an index of each sequence on."""
-    call.count(2, 3)
     cache, own = (value_of(call, index) for index in range(2))
     axis: int = call.attribute("axis", -2)
     axis += len(cache.shape) if axis < 0 else 0

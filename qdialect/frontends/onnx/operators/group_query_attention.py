@@ -343,7 +343,6 @@ def _contributed(call: Call) -> Tensor:
 
 @imports("RotaryEmbedding")
 def _standard(call: Call) -> Tensor:
-    call.count(3, 4)
     return _rotated(call, 1, 2, 3)
 
 

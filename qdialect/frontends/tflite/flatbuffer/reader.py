@@ -257,7 +257,8 @@ class _Reader:
         with reading("the signatures"):
             keys = [self._text(entry, _SIGNATURE_KEY, f"signature {index}") for index, entry in enumerate(present)]
         listed = ", ".join(f"'{key}'" for key in keys)
-        _require(wanted in keys, f"signature must be one of the model's [{listed}], but got '{wanted}'")
+        known = f"one of the model's [{listed}]" if keys else "left out, since the model has none"
+        _require(wanted in keys, f"signature must be {known}, but got '{wanted}'")
         entry = present[keys.index(wanted)]
         with reading(f"signature '{wanted}'"):
             index, count = entry.SubgraphIndex(), self._model.SubgraphsLength()
