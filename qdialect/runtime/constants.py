@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from threading import Lock
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -43,7 +42,7 @@ class Constants:
 
 
 _HELD: WeakValueDictionary[bytes, _Held] = WeakValueDictionary()
-_LOCK = Lock()
+_LOCK = memory.CallLock()
 # Bytes that may be read behind a constant.
 _BEHIND = 256
 
@@ -65,7 +64,7 @@ def placed(content: NDArray[np.uint8], allocate: memory.Allocate = memory.alloca
         end = content.size if row is None else int(row["offset"])
         block[start:end] = content[start:end]
         start = content.size if row is None else end + int(row["size"])
-    with _LOCK:
+    with _LOCK.lock:
         held = _held(content, rows)
     for row, one in zip(table_of(block[: content.size]), held, strict=True):
         row["offset"] = one.content.ctypes.data - block.ctypes.data

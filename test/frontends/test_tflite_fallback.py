@@ -417,13 +417,25 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
     drawn = random.integers(-128, 128, NARROW_SHAPES[kind][0])
     x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
     is_packed = "qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))
-    assert is_packed == ((kind, dtype) == ("FULLY_CONNECTED", "FLOAT32"))
+    assert is_packed == (kind == "FULLY_CONNECTED")
     assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
     assert_equal(
         qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(x), whole(path, x, kernels="AUTO")
     )
     with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of 8 bits with profile .*, but got {bits}"):
         qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+
+
+@pytest.mark.parametrize(("depth", "is_packed"), [(8192, True), (8240, False)])
+def test_sums_that_float32_may_not_hold(
+    depth: int, is_packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(NARROW_SHAPES, "FULLY_CONNECTED", ((2, depth), (5, depth), (2, 5)))
+    path = saved(tmp_path, narrow("FULLY_CONNECTED", 4, "INT8"))
+    assert ("qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))) == is_packed
+    x = np.random.default_rng(0).integers(-128, 128, (2, depth)).astype(np.int8)
+    x[1] = -128
+    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "cat_of_many": lambda x: torch.cat([x * i for i in range(20)], 1),
     "cat_of_nothing": lambda x: torch.cat([torch.tensor([]), x, x + 1], -2),
     "cat_of_nothing_else": lambda x: torch.cat([torch.tensor([]), x], -2) * 2,
+    "cat_of_empty_parts": lambda x: torch.cat([x[..., 6:] * 2, x, x[..., :0].relu()], -1),
     "cat_of_no_integers": lambda x: torch.cat([torch.zeros(0, dtype=torch.int64), (x * 9).to(torch.int64)], 1),
     "avg_pool_of_one": lambda x: nnf.avg_pool2d(x[0], 3, 2),
     "max_pool_of_one": lambda x: nnf.max_pool2d(x[0], 3, 2),

@@ -26,8 +26,12 @@ _STATIC = (
     *("convnext_tiny", "vit_tiny", "swin_t", "mobilevit_s", "levit_128s", "fastvit_t8"),
     *("yolo_decoded", "ssdlite320_head", "unet_bilinear", "unet_transpose", "deeplab_v3", "autoencoder"),
     *("keywords_1d", "lstm", "gru_bidirectional", "mlp", "bert", "bert_body", "distilbert", "gpt2", "encoder"),
+    *("modernbert", "mamba", "t5", "whisper", "rt_detr"),
 )
-_DYNAMIC = ("bert", "distilbert", "gpt2", "encoder", "lstm", "mlp", "mobilenet_v2")
+_DYNAMIC = (
+    *("bert", "distilbert", "gpt2", "encoder", "lstm", "mlp", "mobilenet_v2"),
+    *("modernbert", "mamba", "t5", "whisper", "rt_detr"),
+)
 _PT2E = (*("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vit_tiny", "bert", "unet_bilinear"),)
 # X86InductorQuantizer's dynamic form quantizes dense layers only.
 _PT2E_DYNAMIC = ("bert", "vit_tiny", "mlp")
@@ -44,8 +48,20 @@ _TFLITE_DYNAMIC = (
 _NNCF = ("resnet18", "mobilenet_v2", "vit_tiny", "mlp", "bert", "encoder")
 _EDGE = ("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_unet", "keras_keywords")
 
-_DECODERS = ("llama", "llama_step", "qwen", "qwen_step", "gemma", "gemma_step")
-_BFLOAT16 = (*_DECODERS, "bert", "encoder", "vit_tiny")
+_DECODERS = (
+    "llama",
+    "llama_step",
+    "qwen",
+    "qwen_step",
+    "gemma",
+    "gemma_step",
+    "phi",
+    "phi_step",
+    "mixtral",
+    "mixtral_step",
+)
+_BLOCKS = (*_DECODERS, "modernbert", "t5", "whisper")
+_BFLOAT16 = (*_BLOCKS, "bert", "encoder", "vit_tiny")
 
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
 _INTEGER, _DYNAMIC_RANGE = TFLITE
@@ -57,7 +73,7 @@ def entries() -> list[Entry]:
         *((_STATIC, flow) for flow in STATIC),
         *((_DYNAMIC, flow) for flow in DYNAMIC),
         *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
-        *((_DECODERS, flow) for flow in (*BLOCKS, *TORCHAO)),
+        *((_BLOCKS, flow) for flow in (*BLOCKS, *TORCHAO)),
         *((_NNCF, flow) for flow in NNCF),
         *((_BFLOAT16, flow) for flow in BFLOAT16),
         *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),

@@ -48,6 +48,18 @@ def _gemma(package: Any, **sizes: int) -> Any:
     return package.Gemma2ForCausalLM(eager(configuration))
 
 
+def _phi(package: Any, **sizes: int) -> Any:
+    """One product for queries, keys and values, and another for both parts of the gate."""
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    return package.Phi3ForCausalLM(eager(package.Phi3Config(**sizes, **tokens)))
+
+
+def _mixtral(package: Any, **sizes: int) -> Any:
+    """Two of four experts for each token; grouped products of PyTorch have no kernel in an exported program."""
+    configuration = package.MixtralConfig(**sizes, num_local_experts=4, experts_implementation="batched_mm")
+    return package.MixtralForCausalLM(eager(configuration))
+
+
 def _built(family: Callable[..., Any], is_step: bool, is_small: bool) -> Built:
     seed()
     width, vocabulary, length = (64, 200, 16) if is_small else (512, 3000, 64)
@@ -79,7 +91,13 @@ def _draw(vocabulary: int, length: int, past: tuple[int, ...] = ()) -> Draw:
     return draw
 
 
-_FAMILIES: dict[str, Callable[..., Any]] = {"llama": _llama, "qwen": _qwen, "gemma": _gemma}
+_FAMILIES: dict[str, Callable[..., Any]] = {
+    "llama": _llama,
+    "qwen": _qwen,
+    "gemma": _gemma,
+    "phi": _phi,
+    "mixtral": _mixtral,
+}
 
 NETWORKS = tuple(
     Network(f"{name}{end}", partial(_built, family, is_step))

@@ -8,8 +8,10 @@ from torch.nn import functional
 
 from tools.zoo.networks.blocks import ConvNormSilu, PyramidPooling, SplitBottlenecks
 from tools.zoo.networks.inputs import images
+from tools.zoo.networks.language import eager, spread
 from tools.zoo.networks.network import Built, Network
 from tools.zoo.networks.settle import settle
+from tools.zoo.packages import vision_package
 from tools.zoo.tensors import seed
 
 _BINS = 16
@@ -90,4 +92,44 @@ def _build(is_small: bool) -> Built:
     return settle(_Detector(), images(128 if is_small else 256))
 
 
-NETWORKS = (Network("yolo_decoded", _build),)
+class _Boxes(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        found = self.model(pixel_values=image)
+        return found.logits, found.pred_boxes
+
+
+def _rt_detr(is_small: bool) -> Built:
+    """A transformer that chooses queries, and reads the image at points that it computes."""
+    seed()
+    package, size = vision_package("transformers"), 96 if is_small else 256
+    backbone = package.RTDetrResNetConfig(
+        embedding_size=16,
+        hidden_sizes=[16, 32, 48, 64],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    configuration = package.RTDetrConfig(
+        backbone_config=backbone,
+        encoder_hidden_dim=32,
+        encoder_in_channels=[32, 48, 64],
+        encoder_ffn_dim=64,
+        encoder_attention_heads=4,
+        decoder_in_channels=[32, 32, 32],
+        d_model=32,
+        num_queries=20,
+        decoder_ffn_dim=64,
+        decoder_layers=2,
+        decoder_attention_heads=4,
+        num_denoising=0,
+        anchor_image_size=[size, size],
+    )
+    model = spread(package.RTDetrForObjectDetection(eager(configuration)))
+    return Built(_Boxes(model).eval(), images(size))
+
+
+NETWORKS = (Network("yolo_decoded", _build), Network("rt_detr", _rt_detr))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -142,6 +143,109 @@ def _encoder(is_small: bool) -> Built:
     return Built(_Encoder(vocabulary, length).eval(), tokens(vocabulary, length, masked=False))
 
 
+class _Called(nn.Module):
+    """A part of a model by a function of it and the inputs."""
+
+    def __init__(self, model: nn.Module, call: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.call = call
+
+    def forward(self, *given: Tensor) -> Tensor:
+        return self.call(self.model, *given)
+
+
+_SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+
+
+def _modernbert(is_small: bool) -> Built:
+    """Rotated positions, gates, and windows in two of three layers."""
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.ModernBertConfig(
+        **{**_SPECIAL, "cls_token_id": 1, "sep_token_id": 2},
+        hidden_size=width,
+        intermediate_size=width * 3 // 2,
+        num_hidden_layers=3,
+        num_attention_heads=_HEADS,
+        vocab_size=vocabulary,
+        max_position_embeddings=_POSITIONS,
+        local_attention=8,
+    )
+    model = spread(package.ModernBertModel(eager(configuration)))
+
+    def call(model: Any, ids: Tensor) -> Tensor:
+        return model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+
+    return Built(_Called(model, call).eval(), tokens(vocabulary, length, masked=False))
+
+
+def _mamba(is_small: bool) -> Built:
+    """A scan of states, step by step."""
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.MambaConfig(
+        hidden_size=width, state_size=8, num_hidden_layers=2, vocab_size=vocabulary, use_cache=False
+    )
+    model = spread(package.MambaForCausalLM(configuration))
+    return Built(_Unmasked(model).eval(), tokens(vocabulary, length, masked=False))
+
+
+def _t5(is_small: bool) -> Built:
+    """Encoder and decoder, with biases by distance."""
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.T5Config(
+        vocab_size=vocabulary,
+        d_model=width,
+        d_kv=width // _HEADS,
+        d_ff=2 * width,
+        num_layers=2,
+        num_heads=_HEADS,
+        feed_forward_proj="gated-gelu",
+        decoder_start_token_id=0,
+        use_cache=False,
+    )
+    model = spread(package.T5ForConditionalGeneration(eager(configuration)))
+
+    def call(model: Any, ids: Tensor) -> Tensor:
+        return model(input_ids=ids, decoder_input_ids=ids[:, : length // 2], use_cache=False).logits
+
+    return Built(_Called(model, call).eval(), tokens(vocabulary, length, masked=False))
+
+
+def _whisper(is_small: bool) -> Built:
+    """Encoder and decoder of features of sound."""
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.WhisperConfig(
+        **_SPECIAL,
+        vocab_size=vocabulary,
+        d_model=width,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=_HEADS,
+        decoder_attention_heads=_HEADS,
+        encoder_ffn_dim=2 * width,
+        decoder_ffn_dim=2 * width,
+        max_source_positions=length,
+        num_mel_bins=16,
+        use_cache=False,
+    )
+    model = spread(package.WhisperModel(eager(configuration)))
+    prompt = torch.arange(length // 2)
+
+    def call(model: Any, sound: Tensor) -> Tensor:
+        ids = prompt.expand(sound.shape[0], -1)
+        return model(input_features=sound, decoder_input_ids=ids, use_cache=False).last_hidden_state
+
+    return Built(_Called(model, call).eval(), features(16, 2 * length))
+
+
 NETWORKS = tuple(
     Network(name, partial(build))
     for name, build in (
@@ -150,5 +254,9 @@ NETWORKS = tuple(
         ("distilbert", _distilbert),
         ("gpt2", _gpt2),
         ("encoder", _encoder),
+        ("modernbert", _modernbert),
+        ("mamba", _mamba),
+        ("t5", _t5),
+        ("whisper", _whisper),
     )
 )

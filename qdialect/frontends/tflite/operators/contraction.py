@@ -12,6 +12,7 @@ import tflite
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import (
@@ -23,9 +24,10 @@ from qdialect.dialect import (
     I16RequantizeOp,
     QnnOp,
 )
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import framed, spaced
+from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -47,6 +49,8 @@ from qdialect.ir._mlir import ir
 
 # CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
 
+# The largest distance of a byte from its zero point, and the bits of a float32 number.
+_LARGEST_OFFSET, _F32_BITS = 255, 24
 _OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 
 
@@ -73,6 +77,30 @@ class _Contraction:
     rounding: Rounding | I16Rounding
     multiplier: Multiplier
     bounds: tuple[int, int]
+    bits: int = 0
+    """Of each weight in the file, where these are fewer than 8."""
+
+    def products(self, emitter: Emitter, rows: ir.Value) -> ir.Value:
+        """The accumulators of rows [M, K].
+
+        Weights of few bits stay packed if all sums are exact in f32: half the bytes, and a row takes half the time.
+        Those of convolutions do not, whose many pixels meet few weights.
+        """
+        depth = self.weight.shape[1]
+        is_exact = depth * _LARGEST_OFFSET << max(self.bits - 1, 0) < 1 << _F32_BITS
+        packed = None
+        if self.bits and is_exact and not any(self.weight_zero_points):
+            packed = pack_weights(self.weight, np.ones((len(self.weight), 1), np.float32), None, depth)
+        if packed is None or not takes_quantized_rows(packed):
+            return self.accumulate(emitter, DenseOp, rows)
+        point = emitter.constant(np.array([self.data.zero_point], np.int8))
+        total = dynamic_block_product(emitter, rows, emitter.number(1.0, (1,)), point, packed)
+        found = emitter.convert("arith.fptosi", total, "i32")
+        if self.bias is None:
+            return found
+        return emitter.float_op(
+            "arith.addi", found, emitter.broadcast(emitter.constant(self.bias), shape_of(found.type))
+        )
 
     def accumulate(self, emitter: Emitter, op_class: type[QnnOp], data: ir.Value, **attributes: Any) -> ir.Value:
         """The accumulators of `op_class`, or of what that is on words."""
@@ -135,7 +163,7 @@ def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int,
     start = _bias(bias[0], weight.shape[axis], element, is_i16=is_i16) if bias else None
     zero_points = weight.zero_points if len(set(weight.zero_points)) > 1 else weight.zero_points[:1]
     parts = (np.moveaxis(values, axis, 0), weight.scales, zero_points, start, element)
-    return _Contraction(data, output, *parts, rounding, multiplier, bounds)
+    return _Contraction(data, output, *parts, rounding, multiplier, bounds, weight.bits)
 
 
 def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int, *, is_i16: bool) -> None:
@@ -241,7 +269,7 @@ def _fully_connected(operator: Operator) -> Building:
     node = _contraction(operator, (data, weight, *bias), activation, rank=2)
     emitter = yield
     rows = emitter.reshape(emitter.value(node.data), (elements // depth, depth))
-    result = node.finish(emitter, node.accumulate(emitter, DenseOp, rows), axis=1)
+    result = node.finish(emitter, node.products(emitter, rows), axis=1)
     # With keep_num_dims the output has the input's leading dimensions.
     return emitter.reshape(result, node.output.shape)
 

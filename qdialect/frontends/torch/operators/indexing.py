@@ -364,9 +364,9 @@ def _pad(call: Call) -> Result:
 
 
 def _parts(call: Call) -> Sequence[Tensor]:
-    """PyTorch leaves out parts of shape [0], which are caches of no token, whatever rank the others have."""
+    """Those that are not empty: PyTorch leaves out parts of shape [0], whatever rank the others have."""
     given = call.tensors("tensors")
-    return [tensor for tensor in given if tuple(tensor.shape) != (0,)] or given
+    return [tensor for tensor in given if 0 not in tensor.shape] or given
 
 
 @imports("cat.default", "concat.default")

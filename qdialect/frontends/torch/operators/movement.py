@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, check_indices
+from qdialect.frontends.planning.elementwise import element_type
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
@@ -115,10 +117,12 @@ def _native_dropout(call: Call) -> Result:
 
 
 def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
-    """The indices from `begin` up to `end` of a dimension, each `step`th."""
+    """The indices from `begin` up to `end` of a dimension, each `step`th; a constant where there are none."""
     extent = tensor.shape[axis]
     size = len(range(begin, min(end, extent), step))
-    require(size >= 1, f"part must not be empty, but takes [{begin}, {end}) of {extent}")
+    if size == 0:
+        shape = (*tensor.shape[:axis], 0, *tensor.shape[axis + 1 :])
+        return Constant(np.zeros(shape, NUMPY_DTYPES[element_type(tensor)]))
     slices = [Slice(0, 1, whole) for whole in tensor.shape]
     slices[axis] = Slice(begin, step, size)
     return moved(call, tensor, Slicing.of(slices))
