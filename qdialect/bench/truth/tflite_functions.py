@@ -140,7 +140,7 @@ def _cast(node: Node) -> tuple[Array, ...]:
 FUNCTIONS: dict[str, Evaluator] = {
     "ABS": _of_one(np.abs),
     "ADD": _arithmetic(np.add, tflite.AddOptions),
-    "ADD_N": lambda node: (sum(node[index] for index in range(len(node.arrays))),),
+    "ADD_N": lambda node: (np.add.reduce([node[index] for index in range(len(node.arrays))]),),
     "ARG_MAX": lambda node: (np.argmax(node[0], node.integers(1)[0]),),
     "ARG_MIN": lambda node: (np.argmin(node[0], node.integers(1)[0]),),
     "CAST": _cast,
