@@ -40,6 +40,7 @@ from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
+Body = Callable[[ir.Value], ir.Value]
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "cmsis_nn"
 
 
@@ -113,9 +114,23 @@ def finished(source: Source, accumulators: ir.Value, channels: int, axis: int) -
     return result(ClipOp, values, element="i8", min=low, max=high)
 
 
-def case_of(data: Array, expected: Array, body: Callable[[ir.Value], ir.Value]) -> Case:
+def case_of(data: Array, expected: Array, body: Body) -> Case:
     shape = "x".join(map(str, data.shape))
     return Case(graph([f"tensor<{shape}xi8>"], body), (data,), expected)
+
+
+def accumulated(source: Source, op_class: type[QnnOp], weights: Array, filters: int, axis: int, **how: Any) -> Body:
+    """What a product of the data with `weights` becomes, whose channels are those of `axis`."""
+    bias = source.bias(filters)
+
+    def body(x: ir.Value) -> ir.Value:
+        scales: dict[str, Any] = {"input_scale": 1.0, "weight_scales": source.multipliers(filters)}
+        point = -source.number("INPUT_OFFSET")
+        operands = x, constant(weights), constant(bias)
+        accumulators = result(op_class, *operands, element="i32", input_zero_point=point, **scales, **how)
+        return finished(source, accumulators, filters, axis)
+
+    return body
 
 
 def convolution(name: str) -> Case:
@@ -138,25 +153,8 @@ def convolution(name: str) -> Case:
         max((output[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 - padding[i] - (height, width)[i], 0)
         for i in range(2)
     ]
-    bias = source.bias(filters)
-
-    def body(x: ir.Value) -> ir.Value:
-        accumulators = result(
-            Conv2DOp,
-            x,
-            constant(weights),
-            constant(bias),
-            element="i32",
-            input_scale=1.0,
-            input_zero_point=-source.number("INPUT_OFFSET"),
-            weight_scales=source.multipliers(filters),
-            strides=strides,
-            padding=(*padding, *ends),
-            dilation=dilation,
-            groups=channels // weights.shape[3],
-        )
-        return finished(source, accumulators, filters, 3)
-
+    window: dict[str, Any] = {"strides": strides, "padding": (*padding, *ends), "dilation": dilation}
+    body = accumulated(source, Conv2DOp, weights, filters, 3, groups=channels // weights.shape[3], **window)
     data = source.array("input").reshape(batches, height, width, channels)
     return case_of(data, source.array("output_ref"), body)
 
@@ -165,22 +163,7 @@ def fully_connected(name: str) -> Case:
     source = Source(name)
     filters, depth = source.shape("OUT_CH", "ACCUMULATION_DEPTH")
     weights = source.array("weights").reshape(filters, depth)
-    bias = source.bias(filters)
-
-    def body(x: ir.Value) -> ir.Value:
-        accumulators = result(
-            DenseOp,
-            x,
-            constant(weights),
-            constant(bias),
-            element="i32",
-            input_scale=1.0,
-            input_zero_point=-source.number("INPUT_OFFSET"),
-            weight_scales=source.multipliers(filters),
-            weight_zero_points=(-source.number("FILTER_OFFSET"),),
-        )
-        return finished(source, accumulators, filters, 1)
-
+    body = accumulated(source, DenseOp, weights, filters, 1, weight_zero_points=(-source.number("FILTER_OFFSET"),))
     return case_of(source.array("input").reshape(-1, depth), source.array("output_ref", "output"), body)
 
 
@@ -192,24 +175,13 @@ def transposed_convolution(name: str) -> Case:
     output = source.shape("OUTPUT_H", "OUTPUT_W")
     whole = [((height, width)[i] - 1) * strides[i] + kernel[i] for i in range(2)]
     ends = [whole[i] - padding[i] - output[i] for i in range(2)]
-    bias = source.bias(filters)
-
-    def body(x: ir.Value) -> ir.Value:
-        accumulators = result(
-            ConvTranspose2DOp,
-            x,
-            constant(source.array("weights").reshape(filters, *kernel, channels)),
-            constant(bias),
-            element="i32",
-            input_scale=1.0,
-            input_zero_point=-source.number("INPUT_OFFSET"),
-            weight_scales=source.multipliers(filters),
-            strides=strides,
-            padding=(*padding, *(max(end, 0) for end in ends)),
-            output_padding=tuple(max(-end, 0) for end in ends),
-        )
-        return finished(source, accumulators, filters, 3)
-
+    weights = source.array("weights").reshape(filters, *kernel, channels)
+    window: dict[str, Any] = {
+        "strides": strides,
+        "padding": (*padding, *(max(end, 0) for end in ends)),
+        "output_padding": tuple(max(-end, 0) for end in ends),
+    }
+    body = accumulated(source, ConvTranspose2DOp, weights, filters, 3, **window)
     data = source.array("input")[: batches * height * width * channels].reshape(batches, height, width, channels)
     return case_of(data, source.array("output_ref"), body)
 

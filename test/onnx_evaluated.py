@@ -24,6 +24,10 @@ INTEGERS = (*SIGNED, np.uint8, np.uint16)
 TYPES = (*INTEGERS, np.float32, np.bool_)
 
 
+def numbers(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
 def drawn(shape: Sequence[int], dtype: Any, seed: int = 0) -> Array:
     """Numbers of which many are equal, and both ends of the type."""
     rng = np.random.default_rng(seed)
@@ -44,6 +48,12 @@ def found_by(content: bytes, *inputs: Array) -> tuple[Array, ...]:
     wanted = interpreter.run(module, inputs)
     check_compiled(module, "host", [inputs], [wanted])
     return wanted
+
+
+def run_both(content: bytes, *inputs: Array) -> Array:
+    """The only result, of both."""
+    (found,) = found_by(content, *inputs)
+    return found
 
 
 def expected(content: bytes, inputs: dict[str, Array]) -> list[Array]:

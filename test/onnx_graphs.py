@@ -70,8 +70,11 @@ class ModelBuilder:
         names = (self.constant(quantized), self.constant(scale), self.constant(points))
         return self.node("DequantizeLinear", *names, **({"axis": axis} if scale.ndim else {}))
 
-    def finish(self, *outputs: str, dtype: type[np.generic] = np.uint8, version: int = 17) -> bytes:
-        infos = [_info(name, None, np.dtype(dtype)) for name in outputs]
+    def finish(
+        self, *outputs: str, dtype: type[np.generic] | Sequence[type[np.generic]] = np.uint8, version: int = 17
+    ) -> bytes:
+        dtypes = dtype if isinstance(dtype, Sequence) else [dtype] * len(outputs)
+        infos = [_info(name, None, np.dtype(own)) for name, own in zip(outputs, dtypes, strict=True)]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
         opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from drawn_graphs import graph
 
 from qdialect.arithmetic import AddArithmetic, Rounding, Table
 from qdialect.dialect import AddOp, ClipOp, Conv2DOp, FusedConv2DOp, LutOp, RequantizeOp, SigmoidOp, UnaryOp, build
@@ -123,3 +124,12 @@ def clamp(value: ir.Value, low: float, high: float) -> ir.Value:
     """`value` limited to [`low`, `high`] as float ops."""
     value = arith.maximumf(value, uniform_constant(low, value.type))
     return arith.minimumf(value, uniform_constant(high, value.type))
+
+
+def chain() -> ir.Module:
+    """Two convolutions with padding, an activation between them, a residual sum at the end."""
+
+    def body(x: ir.Value, y: ir.Value) -> ir.Value:
+        return add(fused(sigmoid(requantize(conv(x)))), y)
+
+    return graph(["tensor<1x6x5x3xi8>", f"tensor<1x6x5x{CHANNELS}xui8>"], body)

@@ -61,7 +61,7 @@ def exact_conv2d(
     """Sums of products, int64[N, OH, OW, O], taken in float64: exact as long as they are below 2^53."""
     channels, *kernel, depth = weight.shape
     batch, *extents, _ = padded.shape
-    size = [output_size(*one, 0, d) for *one, d in zip(extents, kernel, strides, dilation, strict=True)]
+    size = [output_size(n, k, s, 0, d) for n, k, s, d in zip(extents, kernel, strides, dilation, strict=True)]
     taps = weight.astype(np.float64).reshape(groups, channels // groups, *kernel, depth)
     total = np.zeros((groups, batch * size[0] * size[1], channels // groups))
     for (row, column), window in windows(padded.astype(np.float64), kernel, size, strides, dilation):

@@ -15,6 +15,7 @@ import numpy as np
 from qdialect.aot import record
 from qdialect.cache.store import Sections, Store
 from qdialect.runtime import memory, openmp
+from qdialect.runtime.constants import Constants, placed
 from qdialect.runtime.library import SharedObject
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
 from qdialect.runtime.openmp import THREAD_LIMIT
@@ -50,8 +51,7 @@ class CachedExecutable(NativeExecutable):
         self.working_memory = version.workspace_bytes
         self.regions = (compiled_region(self),)
         self._module = bytes(sections[MODULE])
-        self._constants = allocated("constants", version.constants_bytes)
-        self._constants[: version.constants_bytes] = np.frombuffer(sections[CONSTANTS], np.uint8)
+        self._constants = placed(np.frombuffer(sections[CONSTANTS], np.uint8))
         is_divided = DIVIDED in sections
         address, code = code_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
         self._prepare(_Code(address, code, self._constants, version.workspace_bytes, is_divided), limit)
@@ -60,14 +60,14 @@ class CachedExecutable(NativeExecutable):
         with LATE_IMPORTS:
             from qdialect.runtime.compiler import library
 
-        return library([(self._module, self._constants[: self.constants_bytes])], name)
+        return library([(self._module, self._constants.content())], name)
 
 
 class _Code(NetworkCode):
     """The function of an entry, and its constants."""
 
     def __init__(
-        self, address: int, code: object, constants: memory.Block, workspace_bytes: int, is_divided: bool
+        self, address: int, code: object, constants: Constants, workspace_bytes: int, is_divided: bool
     ) -> None:
         self._address, self._code = address, code
         self._constants, self._workspace_bytes = constants, workspace_bytes
@@ -77,9 +77,9 @@ class _Code(NetworkCode):
         return allocated("working memory", self._workspace_bytes)
 
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
-        blocks = self._constants, workspace
+        blocks = self._constants.block, workspace
         values = [*starts, *(block.ctypes.data for block in blocks), *self._limits]
-        return packed_call(self._address, values, (self._code, *blocks, *keep))
+        return packed_call(self._address, values, (self._code, self._constants, *blocks, *keep))
 
 
 # Machine code of an entry in this process.

@@ -63,8 +63,8 @@ def _run(options: Arguments) -> int:
         _print_network(executable, "loaded" if options.is_library else "compiled", seconds)
     reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
     inputs = given or _random_inputs(executable, options.seed)
-    inputs = rounded(inputs, executable.inputs)
     found = executable(*inputs)
+    inputs = rounded(inputs, executable.inputs)
     outputs = found if isinstance(found, tuple) else (found,)
     if options.output_dir is not None:
         _write(Path(options.output_dir), outputs, is_told=not options.json)
@@ -175,7 +175,7 @@ def _print_network(executable: Executable, how: str, seconds: float) -> None:
 
 def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
     rows = [
-        (port.name, "x".join(map(str, array.shape)) or "scalar", port.dtype.name, *_summary(array))
+        (port.name, "x".join(map(str, array.shape)) or "scalar", array.dtype.name, *_summary(array))
         for port, array in zip(executable.outputs, outputs, strict=True)
     ]
     return render_table(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path, PosixPath
 from shutil import rmtree
@@ -65,11 +66,6 @@ class Format:
     metadata: Callable[[Path], Mapping[str, str]] = lambda _: {}
     condition: Callable[[Path, ImportOptions], RunTimeCondition | None] | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("load", "nodes", "open_shapes", "divide", "metadata", "condition"):
-            if call := getattr(self, name):
-                object.__setattr__(self, name, _naming_file(call))
-
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
         """The module of a file.
 
@@ -95,210 +91,73 @@ class Format:
         return {printable(name): text for name, text in self.metadata(path).items() if name}
 
 
-def _naming_file(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, of a path first, whose errors about the file begin with its name."""
+def _late(entry: str, *options: str, of_content: bool = False) -> Callable[..., Any]:
+    """A function of a front end by its place (``onnx.reader.metadata``), which is loaded at its first call.
 
-    def named(path: Path, *given: object) -> Any:
+    It is given the path of a file, or `of_content` what that holds, and the import options of these names. Its errors
+    about a file that a user has begin with the file's name.
+    """
+    module, _, name = entry.rpartition(".")
+
+    def call(path: Path | None = None, how: ImportOptions | None = None) -> Any:
+        with LATE_IMPORTS:
+            found = getattr(import_module(f"{__package__}.{module}"), name)
+        read = () if path is None else (path.read_bytes() if of_content else path,)
         try:
-            return call(path, *given)
+            return found(*read, **{option: getattr(how, option) for option in options})
         except ImportModelError as error:
-            if not error.message.startswith("file ") or isinstance(path, _OwnedFile):
+            if path is None or isinstance(path, _OwnedFile) or not error.message.startswith("file "):
                 raise
             raise type(error)(f"'{path.name}': {error.message}") from error
 
-    return named
+    return call
 
 
-def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite import import_tflite
-
-    return import_tflite(
-        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
-    )
-
-
-def _tflite_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite import nodes_of
-
-    return nodes_of(path, signature=options.signature, batch=options.batch, dims=options.dims)
-
-
-def _tflite_operators() -> Sequence[str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite import supported_operators
-
-    return supported_operators()
-
-
-def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx import import_onnx
-
-    return import_onnx(path, profile=options.profile, batch=options.batch, dims=options.dims, branches=options.branches)
-
-
-def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx import nodes_of
-
-    return nodes_of(path, batch=options.batch, dims=options.dims, branches=options.branches)
-
-
-def _onnx_operators() -> Sequence[str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx import supported_operators
-
-    return supported_operators()
-
-
-def _open_onnx(path: Path, _: ImportOptions) -> OpenShapes:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx.reader import open_shapes
-
-    return open_shapes(path.read_bytes())
-
-
-def _onnx_condition(path: Path, options: ImportOptions) -> RunTimeCondition | None:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx.importer import run_time_condition
-
-    return run_time_condition(path, batch=options.batch, dims=options.dims, branches=options.branches)
-
-
-def _onnx_metadata(path: Path) -> Mapping[str, str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx.reader import metadata
-
-    return metadata(path.read_bytes())
-
-
-def _tflite_metadata(path: Path) -> Mapping[str, str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite.flatbuffer.reader import metadata
-
-    return metadata(path.read_bytes())
-
-
-def _divide_onnx(path: Path, options: ImportOptions) -> Division:
-    with LATE_IMPORTS:
-        from qdialect.frontends.onnx.division import OnnxDivision
-
-    return OnnxDivision(
-        path, profile=options.profile, batch=options.batch, dims=options.dims, branches=options.branches
-    )
-
-
-def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tosa import import_tosa
-
-    return import_tosa(path)
-
-
-def _mlir_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tosa import nodes_of
-
-    return nodes_of(path)
-
-
-def _tosa_operators() -> Sequence[str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tosa import supported_operators
-
-    return supported_operators()
-
-
-def _load_torch(path: Path, options: ImportOptions) -> ir.Module:
-    with LATE_IMPORTS:
-        from qdialect.frontends.torch import import_torch
-
-    return import_torch(path, trust=options.trust, batch=options.batch, dims=options.dims)
-
-
-def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.torch import nodes_of
-
-    return nodes_of(path, trust=options.trust, batch=options.batch, dims=options.dims)
-
-
-def _open_torch(path: Path, options: ImportOptions) -> OpenShapes:
-    with LATE_IMPORTS:
-        from qdialect.frontends.torch.archive import open_shapes
-
-    return open_shapes(path.read_bytes())
-
-
-def _open_tflite(path: Path, options: ImportOptions) -> OpenShapes:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite.flatbuffer.reader import read_inputs
-        from qdialect.frontends.tflite.importer import open_shapes
-
-    return open_shapes(read_inputs(path.read_bytes(), options.signature))
-
-
-def _torch_operators() -> Sequence[str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.torch import supported_operators
-
-    return supported_operators()
-
-
-def _divide_tflite(path: Path, options: ImportOptions) -> Division:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite.division import TfliteDivision
-
-    return TfliteDivision(
-        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
-    )
-
-
-def _divide_torch(path: Path, options: ImportOptions) -> Division:
-    with LATE_IMPORTS:
-        from qdialect.frontends.torch.division import TorchDivision
-
-    return TorchDivision(path, trust=options.trust, batch=options.batch, dims=options.dims)
-
+_EXTENTS = ("batch", "dims")
+_OF_TFLITE, _OF_ONNX, _OF_TORCH = ("signature", *_EXTENTS), ("branches", *_EXTENTS), ("trust", *_EXTENTS)
 
 FORMATS = {
     entry.suffix: entry
     for entry in (
-        Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
+        Format(
+            ".mlir",
+            _late("tosa.import_tosa"),
+            _late("tosa.nodes_of"),
+            _late("tosa.supported_operators"),
+            lambda: ("tosa",),
+        ),
         Format(
             ".tflite",
-            _load_tflite,
-            _tflite_nodes,
-            _tflite_operators,
+            _late("tflite.import_tflite", "profile", *_OF_TFLITE),
+            _late("tflite.nodes_of", *_OF_TFLITE),
+            _late("tflite.supported_operators"),
             lambda: TFLITE_PROFILES,
-            _open_tflite,
-            framework=frameworks.LITERT,
-            divide=_divide_tflite,
-            metadata=_tflite_metadata,
+            _late("tflite.importer.open_shapes", "signature", of_content=True),
+            frameworks.LITERT,
+            _late("tflite.division.TfliteDivision", "profile", *_OF_TFLITE),
+            _late("tflite.flatbuffer.reader.metadata", of_content=True),
         ),
         Format(
             ".onnx",
-            _load_onnx,
-            _onnx_nodes,
-            _onnx_operators,
+            _late("onnx.import_onnx", "profile", *_OF_ONNX),
+            _late("onnx.nodes_of", *_OF_ONNX),
+            _late("onnx.supported_operators"),
             lambda: tuple(ONNX_PROFILES),
-            _open_onnx,
+            _late("onnx.reader.open_shapes", of_content=True),
             frameworks.ONNX_RUNTIME,
-            _divide_onnx,
-            _onnx_metadata,
-            _onnx_condition,
+            _late("onnx.division.OnnxDivision", "profile", *_OF_ONNX),
+            _late("onnx.reader.metadata", of_content=True),
+            _late("onnx.importer.run_time_condition", *_OF_ONNX),
         ),
         Format(
             ".pt2",
-            _load_torch,
-            _torch_nodes,
-            _torch_operators,
+            _late("torch.import_torch", *_OF_TORCH),
+            _late("torch.nodes_of", *_OF_TORCH),
+            _late("torch.supported_operators"),
             lambda: ("pytorch",),
-            _open_torch,
-            framework=frameworks.PYTORCH,
-            divide=_divide_torch,
+            _late("torch.archive.open_shapes", of_content=True),
+            frameworks.PYTORCH,
+            _late("torch.division.TorchDivision", *_OF_TORCH),
         ),
     )
 }

@@ -31,7 +31,7 @@ class FuseRequantize(Pattern[AnyContraction]):
             return None
         reason = (
             second_use(contraction.output)
-            or _wide_result(op)
+            or (None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}")
             or _parameter_mismatch(contraction, op)
             or not_fused_at_run_time(contraction)
         )
@@ -72,10 +72,6 @@ def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
         rounding=stage.rounding,
         multiplier=stage.multiplier,
     ).output
-
-
-def _wide_result(op: RequantizeOp) -> str | None:
-    return None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}"
 
 
 def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | None:

@@ -338,14 +338,14 @@ evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantizati
 
 @evaluates(SquaredDifferenceOp)
 def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
-    return elementwise.squared_difference(op.quantization.params).of(*operands, op.quantization)
+    return elementwise.squared_difference(op.quantization.params).of(operands[0], operands[1], op.quantization)
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
-    return elementwise.prelu(op.quantization.params).of(*operands, op.quantization)
+    return elementwise.prelu(op.quantization.params).of(operands[0], operands[1], op.quantization)
 
 
 @evaluates(DivOp)

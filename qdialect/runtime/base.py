@@ -239,7 +239,7 @@ class Executable(ABC):
         ``dict`` for arrays by the names of the outputs. New arrays share memory with nothing.
 
         NumPy itself lacks bfloat16, which the package `ml_dtypes` has. A float32 array may stand for such an input and
-        is rounded; where no input is given as bfloat16, such outputs are float32 arrays.
+        is rounded; where all such inputs are given so, such outputs are float32 arrays, too.
 
         Raises `InputError` for arrays whose names, number, shape or dtype differ from `inputs`.
         """
@@ -259,7 +259,8 @@ class Executable(ABC):
     def _results_in_f32(self, arrays: Sequence[object], returns: str) -> tuple[Array, ...]:
         """As `results` of a network with bfloat16 tensors, of which callers may know nothing."""
         outputs = self.results(rounded(arrays, self._inputs))
-        if returns == _TORCH or any(map(_is_bfloat16, arrays)):
+        given = [one for one, port in zip(arrays, self._inputs, strict=True) if port.dtype == BFLOAT16]
+        if returns == _TORCH or not given or not all(map(_is_float32, given)):
             return outputs
         return tuple(one.astype(np.float32) if one.dtype == BFLOAT16 else one for one in outputs)
 
@@ -401,12 +402,11 @@ def _rounded(array: object, dtype: np.dtype[Any] | None) -> object:
     found = cast("Array", array)
     if found.dtype == _IN_FILES:
         return found.view(BFLOAT16)
-    return found.astype(BFLOAT16) if found.dtype == np.float32 else found
+    return found.astype(BFLOAT16) if _is_float32(found) else found
 
 
-def _is_bfloat16(array: object) -> bool:
-    dtype = getattr(array, "dtype", None)
-    return dtype == BFLOAT16 if isinstance(dtype, np.dtype) else str(dtype) == "torch.bfloat16"
+def _is_float32(array: object) -> bool:
+    return isinstance(array, np.ndarray) and cast("Array", array).dtype == np.float32
 
 
 def _feeds(arrays: Sequence[object], named: Mapping[str, object]) -> tuple[Mapping[str, object], Sequence[object]]:

@@ -35,6 +35,7 @@ from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.lowering.x86_to_llvm.to_llvm import is_left_as_it_is, keep_to_target
 from qdialect.runtime import memory, openmp
+from qdialect.runtime.constants import Constants, placed
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region
@@ -167,7 +168,7 @@ class CompiledExecutable(NativeExecutable):
         self.ticks: NDArray[np.int64] = np.zeros(lowered.readings if lowered.clocked else 0, np.int64)
         """Of clocked code, the readings of the cycle counter in the last run, as `Lowered` has them; else empty."""
         self._kept = kept_for_saving(lowered.module) if kept is None else kept
-        self._constants = constants_of(lowered, allocate)
+        self._constants = placed(lowered.constants, allocate)
         clock = [self.ticks] if lowered.clocked else []
         code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties, kernels=kernels)
         self._takes_python = code.takes_python
@@ -176,7 +177,7 @@ class CompiledExecutable(NativeExecutable):
     def library(self, name: str) -> bytes:
         if self._takes_python:
             raise CompileError("network must not call Python functions to be saved, but externals has one")
-        return library([(self._kept, self._constants[: self.constants_bytes])], name)
+        return library([(self._kept, self._constants.content())], name)
 
 
 class CompiledCode(NetworkCode):
@@ -185,7 +186,7 @@ class CompiledCode(NetworkCode):
     def __init__(
         self,
         lowered: Lowered,
-        constants: memory.Block,
+        constants: Constants,
         allocate: memory.Allocate = memory.allocate,
         clock: Sequence[NDArray[np.int64]] = (),
         externals: Mapping[str, External] = MappingProxyType({}),
@@ -203,7 +204,7 @@ class CompiledCode(NetworkCode):
         self._is_divided = is_divided(lowered.module)
         keep_to_target(lowered.module, targets.resolve(target_name_of(lowered.module) or targets.GENERIC))
         self._externals = ExternalBindings(lowered.external_functions(), externals)
-        self._externals.set_records([constants.ctypes.data + start for start, _ in lowered.externals])
+        self._externals.set_records([constants.block.ctypes.data + start for start, _ in lowered.externals])
         runtime = openmp.addresses() if lowered.threads > 1 else {}
         self._kernels = kernels or KernelCode()
         symbols = {**runtime, **self._externals.symbols, **self._kernels.addresses}
@@ -220,19 +221,14 @@ class CompiledCode(NetworkCode):
         return allocated("working memory", self._arena_bytes, self._allocate)
 
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
-        blocks = [*self._clock, self._constants, workspace]
+        blocks = [*self._clock, self._constants.block, workspace]
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
             values.append(addressof(THREAD_LIMIT))
-        bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, self._kernels, *keep))
+        bound = self._machine_code.bind(
+            _ENTRY, values, (*blocks, self._constants, self._externals, self._kernels, *keep)
+        )
         return self._externals.checked(bound, workspace.ctypes.data)
-
-
-def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:
-    """The constants of a network in the layout of its code; raises `CompileError` if there is not enough memory."""
-    constants = allocated("constants", lowered.constants.size, allocate)
-    constants[: lowered.constants.size] = lowered.constants
-    return constants
 
 
 # Machine code of kernels that are compiled before the rest of their network, a few at a time.

@@ -23,7 +23,6 @@ from torch_models import dequantized, quantized
 import qdialect
 from qdialect.bench import frameworks
 from qdialect.bench.frameworks import Runner
-from qdialect.bench.frameworks.onnx_runtime import load
 from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured, compared_units, flipped_ties, measured_units
 from qdialect.bench.units.agreement import Agreement, Ties, ties
@@ -58,7 +57,7 @@ def saved(model: ModelProto, folder: Path) -> Path:
 def tensors_of(model: ModelProto, folder: Path, sample: Sequence[Array]) -> dict[str, Array]:
     whole = exposed(model)
     names = [value.name for value in whole.graph.output]
-    found = load(str(saved(whole, folder)))(sample)
+    found = frameworks.load("onnx_runtime", str(saved(whole, folder)))(sample)
     return {"x": sample[0], **dict(zip(names, found, strict=True))}
 
 
@@ -73,7 +72,7 @@ def test_each_quantized_tensor_is_an_input_of_those_that_read_it(tmp_path: Path)
     assert units.integer == (names[0], names[1], names[3])
     given = OnnxNetwork(model).write_units(tmp_path / "units.onnx", tensors).given
     assert given == ("x", *names[:-1])
-    found = load(str(tmp_path / "units.onnx"))([tensors[name] for name in given])
+    found = frameworks.load("onnx_runtime", str(tmp_path / "units.onnx"))([tensors[name] for name in given])
     for name, array in zip(names, found, strict=True):
         np.testing.assert_array_equal(array, tensors[name])
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from compiled_ops import check_compiled, variants_together
 from numpy.typing import NDArray
+from onnx_evaluated import numbers, run_both
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values
 from tolerances import assert_floats_within
 
@@ -22,17 +23,6 @@ from qdialect.support.diagnostics import ImportModelError
 Array = NDArray[Any]
 BATCH, STEPS, LENGTH, HEADS, WIDTH = 2, 5, 7, 3, 4
 FILTER = -10000.0
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def run_both(content: bytes, *inputs: Array) -> Array:
-    module = import_onnx(content)
-    (wanted,) = interpreter.run(module, inputs)
-    check_compiled(module, "host", [inputs], [[wanted]])
-    return wanted
 
 
 def heads_of(x: Array) -> Array:

@@ -35,7 +35,7 @@ def check(
     **attributes: Any,
 ) -> None:
     """A node of these inputs, None where one is omitted or among `constants`."""
-    dtype: type[np.generic] = attributes.pop("dtype", np.float32)
+    dtype: type[np.generic] | list[type[np.generic]] = attributes.pop("dtype", np.float32)
     held, builder = constants or {}, ModelBuilder()
     names = [
         builder.input(f"x{index}", one.shape, one.dtype.type)
@@ -191,7 +191,10 @@ def query_attention(
     total = np.array(earlier + steps, np.int32)
     turned: list[Array | None] = [None, None] if attributes.get("do_rotary") else []
     constants = {6: total, 7: CACHES["cos"], 8: CACHES["sin"]} if turned else {6: total}
-    return [*rows, *(past if earlier else [None, None]), lengths, None, *turned], constants
+    inputs: list[Array | None] = [*rows, *(past if earlier else [None, None]), lengths, None, *turned]
+    if attributes.get("has_sinks"):
+        inputs += [None] * (11 - len(inputs)) + [numbers(HEADS, seed=9)]
+    return inputs, constants
 
 
 QUERY_CASES: dict[str, dict[str, Any]] = {
@@ -201,6 +204,8 @@ QUERY_CASES: dict[str, dict[str, Any]] = {
     "softcap": {"softcap": 2.5, "scale": 0.5},
     "window of scores with a bound": {"softcap": 2.5, "local_window_size": 1},
     "packed": {"do_rotary": 1, "is_packed": True},
+    "sinks": {"has_sinks": True, "local_window_size": 3},
+    "smooth softmax": {"smooth_softmax": 1, "softcap": 2.5},
 }
 
 
@@ -211,7 +216,7 @@ def test_queries_that_share_keys(name: str, earlier: int) -> None:
     how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES[name]}
     lengths = np.array([earlier + STEPS - 1], np.int32)
     inputs, constants = query_attention(1, earlier, lengths, **how)
-    how.pop("is_packed", None)
+    how = {key: value for key, value in how.items() if key not in ("is_packed", "has_sinks")}
     inputs[5] = None
     check(f"{CONTRIB}.GroupQueryAttention", inputs, {**constants, 5: lengths}, ["y", "keys", "values"], **how)
 
@@ -223,7 +228,7 @@ def test_sequences_of_other_lengths(name: str, earlier: int, lengths: list[int])
     """Known when the network runs: padding behind a sequence, and caches longer than what they hold."""
     how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES.get(name, {"causal": 0})}
     inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), **how)
-    how.pop("is_packed", None)
+    how = {key: value for key, value in how.items() if key not in ("is_packed", "has_sinks")}
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
 
 
@@ -238,9 +243,29 @@ def test_caches_that_are_longer_than_all_sequences(
     """Buffers that past and present share: of the lengths of a call, of a first prompt, and of one that grows."""
     how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES[name]}
     inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), steps, **how)
-    how.pop("is_packed", None)
+    how = {key: value for key, value in how.items() if key not in ("is_packed", "has_sinks")}
     constants[6] = np.array(total, np.int32)
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
+
+
+@variants_together
+@pytest.mark.parametrize("kind", ["PER_TENSOR", "PER_CHANNEL"])
+@pytest.mark.parametrize(
+    ("earlier", "total", "steps", "lengths"),
+    [(0, 3, 3, [2, 1]), (5, 8, 3, [7]), (9, 6, 1, [5, 3]), (9, 10, 1, [9, 7, 4])],
+)
+def test_caches_of_eight_bits(kind: str, earlier: int, total: int, steps: int, lengths: list[int]) -> None:
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "do_rotary": 1, "kv_cache_bit_width": 8}
+    how |= {"k_quant_type": kind, "v_quant_type": kind}
+    inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), steps, do_rotary=1)
+    count = KEY_HEADS * WIDTH if kind == "PER_CHANNEL" else 1
+    scales = np.abs(numbers(2, count, seed=3)).astype(np.float32) * 0.01 + 0.005
+    past = len(lengths), KEY_HEADS, earlier, WIDTH
+    inputs[3:5] = [drawn(past, np.int8, seed) for seed in (4, 5)]
+    inputs += [None] * (14 - len(inputs))
+    constants |= {6: np.array(total, np.int32), 12: scales[0], 13: scales[1]}
+    dtype = [np.float32, np.int8, np.int8]
+    check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], dtype=dtype, **how)
 
 
 def test_a_window_of_no_token_is_refused() -> None:

@@ -13,6 +13,7 @@ from compiled_ops import check_compiled, variants_together
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx_evaluated import found_by as compiled
 from onnx_graphs import ModelBuilder, convolved, drawn
 
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
@@ -53,14 +54,6 @@ def run(content: bytes, *inputs: Array) -> tuple[Array, ...]:
     for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
         for one, found in zip(wanted, of_onnx_runtime(content, inputs, level), strict=True):
             np.testing.assert_array_equal(one, found)
-    return wanted
-
-
-def compiled(content: bytes, *inputs: Array) -> tuple[Array, ...]:
-    """Results of the reference, which those of compiled code equal."""
-    module = import_onnx(content)
-    wanted = interpreter.run(module, inputs)
-    check_compiled(module, "host", [inputs], [wanted])
     return wanted
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check_compiled, variants_together
+from compiled_ops import variants_together
 from numpy.typing import NDArray
-from onnx_evaluated import found_by
+from onnx_evaluated import found_by, numbers, run_both
 from onnx_graphs import ModelBuilder, agreed, drawn, evaluated, f32_values, quantized_of, run
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
@@ -21,17 +21,6 @@ from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def run_both(content: bytes, *inputs: Array) -> Array:
-    module = import_onnx(content)
-    (wanted,) = interpreter.run(module, inputs)
-    check_compiled(module, "host", [inputs], [[wanted]])
-    return wanted
 
 
 def run_node(kind: str, inputs: list[Array], constants: int = 0, **attributes: Any) -> Array:

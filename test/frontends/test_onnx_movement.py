@@ -51,7 +51,7 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("must have 2 outputs, but got 1", "Split", [LONG([3, 3])], {}),
     ("axis must be in [-2, 2), but got 2", "Split", [], {"axis": 2}),
     ("number of outputs must be in [1, 6], but got 0", "Split", [], {"num_outputs": 0}),
-    ("starts and ends must be given", "Slice", [LONG([1])], {}),
+    ("must have 3 to 5 inputs, but got 2", "Slice", [LONG([1])], {}),
     ("step must not be 0", "Slice", [LONG([1]), LONG([2]), LONG([0]), LONG([0])], {}),
     ("axes must name a dimension once, but got [1, 1]", "Slice", [LONG([0, 0]), LONG([1, 1]), LONG([1, -1])], {}),
     (
@@ -72,7 +72,7 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         [LONG([2**21, 0, 0, 0])],
         {"mode": "wrap"},
     ),
-    ("pads must be 2 integers, but got (1,)", "Pad", [LONG([1]), np.float32(0), LONG([1])], {}),
+    ("must have 2 to 3 inputs, but got 4", "Pad", [LONG([1]), np.float32(0), LONG([1])], {}),
     ("input must have 4 dimensions, but got 2", "DepthToSpace", [], {"blocksize": 2}),
     ("mode must be DCR or CRD, but got X", "DepthToSpace", [], {"blocksize": 2, "mode": "X"}),
     ("input must have 4 dimensions, but got 2", "SpaceToDepth", [], {"blocksize": 2}),

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check_compiled, variants_together
+from compiled_ops import variants_together
 from numpy.typing import NDArray
+from onnx_evaluated import run_both
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values, quantized_of, run
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
@@ -22,14 +23,6 @@ from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 X, Y = (0.043, 117), (0.031, 90)
-
-
-def run_both(content: bytes, *inputs: Array) -> Array:
-    """What the reference and compiled code give, bit for bit the same."""
-    module = import_onnx(content)
-    (wanted,) = interpreter.run(module, inputs)
-    check_compiled(module, "host", [inputs], [[wanted]])
-    return wanted
 
 
 def dequantized_constant(b: ModelBuilder, dtype: type[np.generic], count: int, seed: int) -> tuple[str, Array]:

@@ -436,6 +436,35 @@ def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, wanted: str, 
         qdialect.compile(path, profile="tflite", fallback="none")
 
 
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dtype"), [(2, 3, SAME, np.int8), (1, 2, SAME, np.uint8), (1, 2, 1, np.int8)]
+)
+def test_transposed_windows_with_gaps(
+    kernel: int, stride: int, padding: int, dtype: type[np.int8 | np.uint8], tmp_path: Path
+) -> None:
+    """Those of SAME the delegate leaves to a kernel of LiteRT that rounds the last channels otherwise."""
+    b, drawn, rows = ModelWriter("gaps"), np.random.default_rng(7), 5
+    low = np.iinfo(dtype).min
+    points = low + 131, low + 133, low + 128
+    extent = (rows - 1) * stride + kernel if padding else rows * stride
+    of_weights = Quantization((0.01,), points[2:])
+    shape = b.constant("shape", np.array([1, extent, extent, 21], np.int32))
+    weight = b.constant("w", drawn.integers(low + 1, low + 256, (21, kernel, kernel, 16)).astype(dtype), of_weights)
+    x = b.tensor("x", (1, rows, rows, 16), dtype, Quantization((0.08,), points[:1]))
+    y = b.tensor("y", (1, extent, extent, 21), dtype, Quantization((0.05,), points[1:2]))
+    option = options_of("TransposeConv", padding, stride, stride)
+    b.operator(tflite.BuiltinOperator.TRANSPOSE_CONV, [shape, weight, x], y, *option)
+    path, data = saved(tmp_path, b.finish([x], [y])), drawn.integers(low, low + 256, (1, rows, rows, 16)).astype(dtype)
+    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(data), whole(path, data))
+    wanted = whole(path, data, kernels="AUTO")
+    assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(data), wanted)
+    if padding == SAME:
+        with pytest.raises(qdialect.ImportModelError, match="windows must be at least as large as their strides"):
+            qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
+    else:
+        assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="none")(data), wanted)
+
+
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:
     """Of hybrid depthwise convolutions: LiteRT dies there."""
     b = ModelWriter("depthwise")

@@ -16,7 +16,7 @@ import pytest
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
-from torch_models import dequantized, network, quantized
+from torch_models import Function, dequantized, network, quantized
 
 import qdialect
 from qdialect.cli.import_model import main
@@ -24,17 +24,6 @@ from qdialect.frontends.torch import import_torch, nodes_of
 from qdialect.reference.interpreter import run
 
 SCALE = 0.25
-
-
-class Lambda(nn.Module):
-    """A module that is a function."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments: Tensor) -> Any:
-        return self.function(*arguments)
 
 
 def f32_values(values: Tensor) -> Tensor:
@@ -46,7 +35,7 @@ def values(numbers: Tensor) -> Tensor:
 
 
 def program(function: Any, *arguments: Tensor) -> Any:
-    return torch.export.export(Lambda(function), arguments)
+    return torch.export.export(Function(function), arguments)
 
 
 def image() -> Tensor:
@@ -139,7 +128,7 @@ def test_an_unsupported_node_is_named_with_its_module() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = nn.Sequential(Lambda(_angle))
+            self.inner = nn.Sequential(Function(_angle))
 
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(f32_values(x))
@@ -166,7 +155,7 @@ def test_other_types_are_refused() -> None:
         return x * 2
 
     note, *_ = failure(double, torch.zeros(3, dtype=torch.float64))
-    assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64, f32, f16 or bf16, but got float64"
+    assert note == "input 'given_0': type must be i1, i8, ui8, i16, i32, i64, f32, f16 or bf16, but got float64"
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -181,16 +170,16 @@ def test_a_scale_that_no_integers_hold(is_known: bool) -> None:
             quantized(wide, 1.3344405750530544e36, 127, torch.int8), 1.3344405750530544e36, 127, torch.int8
         )
 
-    program = torch.export.export(Lambda(masked), (torch.tensor(drawn),))
+    program = torch.export.export(Function(masked), (torch.tensor(drawn),))
     found = qdialect.compile(import_torch(program))(drawn)
     assert np.array_equal(found, masked(torch.tensor(drawn)).numpy())
 
 
 def test_open_extents_are_said() -> None:
-    sizes = {"arguments": ({0: torch.export.Dim("batch"), 1: torch.export.Dim("width")},)}
-    exported = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
-    assert "tensor<1x5xf32>" in str(import_torch(exported, dims={"arguments_0:1": 5}))
-    with pytest.raises(qdialect.ImportModelError, match=r"extent 1 of input 'arguments_0' is open: dims must say"):
+    sizes = {"given": ({0: torch.export.Dim("batch"), 1: torch.export.Dim("width")},)}
+    exported = torch.export.export(Function(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
+    assert "tensor<1x5xf32>" in str(import_torch(exported, dims={"given_0:1": 5}))
+    with pytest.raises(qdialect.ImportModelError, match=r"extent 1 of input 'given_0' is open: dims must say"):
         import_torch(exported)
 
 

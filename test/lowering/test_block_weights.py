@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from qdialect.dialect import (
     BroadcastOp,
     F32Conv2DOp,
     F32MatmulOp,
+    PadOp,
     ReshapeOp,
     build,
 )
@@ -196,7 +198,7 @@ FLOATS = (
     (6, 32, 64, 0),
 )
 """Rows, terms, channels, and the size of the weights; 0 where all are 1 to 2."""
-IMAGE = (1, 7, 10)
+IMAGE, KINDS, SUBNORMAL = (1, 7, 10), 6, 3
 
 
 def float_rows(rows: int, depth: int) -> list[NDArray[Any]]:
@@ -244,6 +246,56 @@ def test_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
     if target not in (*EXECUTED, PAIRS):
         pytest.skip("this CPU does not execute it")
     check_compiled(float_products()[0], target, *float_products()[1:])
+
+
+WINDOWS: Sequence[tuple[tuple[int, int], dict[str, Any]]] = (
+    ((3, 3), {}),
+    ((2, 1), {"strides": (2, 1), "dilation": (3, 1)}),
+    ((1, 3), {"strides": (1, 2)}),
+)
+
+
+@cache
+def further_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Sequence[NDArray[Any]]]]:
+    """Of matrices that both are inputs, one or several to a matrix; and convolutions of images, perhaps padded."""
+    shapes = (3, 37, 66), (3, 66, 97), (66, 80), (2, 7, 9, 16)
+
+    def body(*data: ir.Value) -> list[ir.Value]:
+        left, *right, image = (
+            arith.extf(ir.Type.parse(tensor(shape, "f32")), one) for shape, one in zip(shapes, data, strict=True)
+        )
+        found = [build(F32MatmulOp, left, one, element="f32").output for one in right]
+        padded = build(PadOp, image, element="f32", low=(0, 1, 1, 0), high=(0, 1, 2, 0), value=0).output
+        for (height, width), how in WINDOWS:
+            drawn = np.random.default_rng(9).normal(size=(67, height, width, 16))
+            drawn[-3:] *= 1e-36
+            taps = constant(drawn.astype(bfloat16).astype(np.float32))
+            found += [build(F32Conv2DOp, one, taps, element="f32", **how).output for one in (image, padded)]
+        return found
+
+    def numbers(shape: tuple[int, ...], kind: int) -> NDArray[Any]:
+        *outer, rows, depth = shape
+        return float_rows(prod(outer) * rows, depth)[kind].reshape(shape)
+
+    def call(kind: int, other: int) -> tuple[NDArray[Any], ...]:
+        """The last kind of matrices tells whether sums of close rows are subnormal; subnormal ones meet large rows."""
+        right = numbers((3, 97, 66), other) if other < KINDS else np.full((3, 97, 66), 1.5, bfloat16)
+        if other == KINDS:
+            right[..., :2] = 1 + 2**-7, -1 - 2**-6
+        matrices = (np.ascontiguousarray(np.swapaxes(one, -1, -2)) for one in (right, right[0, :80]))
+        scale = bfloat16(2.0**40 if other == SUBNORMAL else 1)
+        return numbers(shapes[0], kind) * scale, *matrices, numbers(shapes[-1], kind)
+
+    calls = [call(kind, other) for kind in range(KINDS) for other in ((kind + SUBNORMAL) % KINDS, KINDS)]
+    module = graph([tensor(shape, "bf16") for shape in shapes], body)
+    return module, calls, [interpreter.run(module, one) for one in calls]
+
+
+@pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
+def test_further_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
+    if target not in (*EXECUTED, PAIRS):
+        pytest.skip("this CPU does not execute it")
+    check_compiled(further_products()[0], target, *further_products()[1:])
 
 
 def test_weights_stay_packed() -> None:

@@ -172,48 +172,33 @@ GATHERED: list[Case] = [
 ]
 
 
-def gathered_convolution(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
-    """A convolution whose `weight` zero point is `point`."""
-    shape, taps, strides, padding, dilation = case
-    rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
-    low, high = ends(weight)
-    values = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
+def convolved(case: Case, data: str, weight: NDArray[Any], points: tuple[int, ...], input_point: int) -> ir.Module:
+    """A convolution whose weights have the zero points `points`."""
+    shape, _, strides, padding, dilation = case
 
     def body(operand: ir.Value) -> ir.Value:
-        attributes: dict[str, Any] = {
-            "input_scale": 0.5,
-            "input_zero_point": ends(data)[1] - 5,
-            "weight_scales": (0.25,),
-            "weight_zero_points": (point,),
-            "strides": strides,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-        }
-        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
+        scales: dict[str, Any] = {"input_scale": 0.5, "weight_scales": (0.25,)}
+        zero_points: dict[str, Any] = {"input_zero_point": input_point, "weight_zero_points": points}
+        window: dict[str, Any] = {"strides": strides, "padding": padding, "dilation": dilation}
+        return build(Conv2DOp, operand, constant(weight), element="i32", **scales, **zero_points, **window).output
 
     return graph([tensor(shape, data)], body)
 
 
+def drawn_weight(taps: tuple[int, ...], element: str) -> NDArray[Any]:
+    low, high = ends(element)
+    return np.random.default_rng(7).integers(low, high, taps, np.uint8 if low == 0 else np.int8, endpoint=True)
+
+
+def gathered_convolution(case: Case, data: str) -> ir.Module:
+    return convolved(case, data, drawn_weight(case[1], "i8"), (0,), ends(data)[1] - 5)
+
+
 def outliers(case: Case) -> ir.Module:
     """A convolution with a few weights that are more than a signed byte less their zero point."""
-    shape, taps, strides, padding, dilation = case
-    values = np.random.default_rng(3).integers(20, 240, size=taps, dtype=np.uint8)
+    values = np.random.default_rng(3).integers(20, 240, size=case[1], dtype=np.uint8)
     values[1, 0, 0, 0], values[2, 1, -1, -1] = 255, 255
-
-    def body(operand: ir.Value) -> ir.Value:
-        attributes: dict[str, Any] = {
-            "input_scale": 0.5,
-            "input_zero_point": 77,
-            "weight_scales": (0.25,),
-            "weight_zero_points": (120,),
-            "strides": strides,
-            "padding": padding,
-            "dilation": dilation,
-        }
-        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
-
-    return graph([tensor(shape, "ui8")], body)
+    return convolved(case, "ui8", values, (120,), 77)
 
 
 def gathers(module: ir.Module, target: str = "avx512vbmi") -> bool:
@@ -224,7 +209,7 @@ def gathers(module: ir.Module, target: str = "avx512vbmi") -> bool:
 @pytest.mark.parametrize("number", range(len(GATHERED)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
-    module = gathered_convolution(GATHERED[number], data, "i8")
+    module = gathered_convolution(GATHERED[number], data)
     assert gathers(module)
     check(module)
 
@@ -237,7 +222,7 @@ def test_clipped_weights(number: int) -> None:
 
 
 def test_two_threads() -> None:
-    module = gathered_convolution(((1, 120, 130, 3), *GATHERED[1][1:]), "ui8", "i8")
+    module = gathered_convolution(((1, 120, 130, 3), *GATHERED[1][1:]), "ui8")
     assert gathers(module)
     [data] = drawn_inputs(module)
     [wanted] = interpreter.run(module, [data])
@@ -274,27 +259,9 @@ SUMMED: list[Case] = [
 ]
 
 
-def summed_convolution(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
-    shape, taps, strides, padding, dilation = case
-    low, high = ends(weight)
-    rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
-    values = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
-    points = tuple((low, high)[k % 2] for k in range(taps[0])) if point is None else (point,)
-
-    def body(operand: ir.Value) -> ir.Value:
-        attributes: dict[str, Any] = {
-            "input_scale": 0.5,
-            "input_zero_point": ends(data)[1],
-            "weight_scales": (0.25,),
-            "weight_zero_points": points,
-            "strides": strides,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-        }
-        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
-
-    return graph([tensor(shape, data)], body)
+def summed_convolution(case: Case, data: str, weight: str) -> ir.Module:
+    points = tuple(ends(weight)[k % 2] for k in range(case[1][0]))
+    return convolved(case, data, drawn_weight(case[1], weight), points, ends(data)[1])
 
 
 def sums(module: ir.Module, target: str = "avx512vnni") -> bool:

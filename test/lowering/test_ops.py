@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,17 +28,15 @@ from drawn_graphs import graph
 from numpy.typing import NDArray
 
 from qdialect import targets
-from qdialect.arithmetic import AddArithmetic, Division, FloatRounding, NanPolicy, Rounding, Scaling
+from qdialect.arithmetic import Division, FloatRounding, NanPolicy, Rounding, Scaling
 from qdialect.dialect import (
     UNARY_OPS,
-    AddOp,
     AvgPool2DOp,
     ClipOp,
     DequantizeOp,
     LutOp,
     MaxPool2DOp,
     MeanOp,
-    MulOp,
     QuantizeOp,
     RequantizeOp,
     SoftmaxOp,
@@ -137,64 +134,6 @@ def test_every_16_bit_value_is_requantized_near_its_ties(rounding: Rounding) -> 
     variants = [{"input_scale": scale, **output} for scale in (3 / 32, 5 / 64, 0.4999, 0.5, 1.5)]
     for element, data in (("i16", quantized), ("ui16", quantized.view(np.uint16))):
         check_variants(RequantizeOp, [tensor((2**16,), element)], "i32", variants, [data])
-
-
-BROADCASTS = [
-    ((2, 5, 7, 19), (2, 5, 7, 19)),
-    ((1, 5, 1, 19), (2, 1, 7, 1)),
-    ((3, 4), ()),
-    ((19,), (4, 3, 19)),
-    ((70,), (1,)),
-]
-TYPES = list(product(EIGHT_BIT, EIGHT_BIT, EIGHT_BIT))
-
-
-def binary(types: tuple[str, str, str], number: int) -> dict[str, Any]:
-    left, right, result = types
-    low, high = ends(result)
-    return {
-        "lhs_scale": 0.05,
-        "lhs_zero_point": ends(left)[number % 2],
-        "rhs_scale": (0.05, 0.031, 20.0)[number % 3],
-        "rhs_zero_point": ends(right)[number // 2 % 2],
-        "output_zero_point": low + 100,
-        "output_min": low + 1,
-        "output_max": high - 2,
-        "rounding": list(Rounding)[number % len(Rounding)],
-    }
-
-
-@variants_together
-@pytest.mark.parametrize("arithmetic", AddArithmetic)
-@pytest.mark.parametrize("number", range(len(BROADCASTS)))
-def test_add(arithmetic: AddArithmetic, number: int) -> None:
-    shapes = BROADCASTS[number]
-    types = TYPES[(number * 3 + list(AddArithmetic).index(arithmetic)) % 8]
-    operands = [tensor(shape, element) for shape, element in zip(shapes, types, strict=False)]
-    check_op(AddOp, operands, types[2], output_scale=0.07, arithmetic=arithmetic, **binary(types, number))
-
-
-def test_a_float_sum_is_that_of_the_values() -> None:
-    quantized = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
-    attributes: Attributes = binary(("i8", "i8", "i8"), 0) | {
-        "lhs_scale": 0.3,
-        "rhs_scale": 0.1,
-        "output_zero_point": -7,
-    }
-    arithmetic = AddArithmetic.FLOAT_ONCE
-    operands = [tensor((256, 256), "i8")] * 2
-    inputs = [grid.astype(np.int8) for grid in quantized]
-    check_op(AddOp, operands, "i8", inputs, output_scale=0.2, arithmetic=arithmetic, **attributes)
-
-
-@variants_together
-@pytest.mark.parametrize("rounding", Rounding)
-def test_mul(rounding: Rounding) -> None:
-    number = list(Rounding).index(rounding)
-    shapes, types = BROADCASTS[number % len(BROADCASTS)], TYPES[number]
-    operands = [tensor(shape, element) for shape, element in zip(shapes, types, strict=False)]
-    attributes: Attributes = binary(types, number) | {"rounding": rounding}
-    check_op(MulOp, operands, types[2], output_scale=0.3, **attributes)
 
 
 WINDOWS = [

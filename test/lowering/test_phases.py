@@ -10,7 +10,7 @@ import pytest
 from drawn_graphs import graph
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quantized_layers import CHANNELS, WEIGHT_SCALES, add, conv, fused, requantize, sigmoid
+from quantized_layers import WEIGHT_SCALES, chain, conv, fused, requantize
 
 from qdialect.dialect import ReshapeOp, build
 from qdialect.dialect.constants import constant
@@ -37,15 +37,6 @@ PREFIXES = {
     Phase.X86: {"vector", "scf", "arith", "math", "memref", "ub", "func", "llvm"},
     Phase.LLVM: {"llvm"},
 }
-
-
-def chain() -> ir.Module:
-    """Two convolutions with padding, an activation between them, a residual sum at the end."""
-
-    def body(x: ir.Value, y: ir.Value) -> ir.Value:
-        return add(fused(sigmoid(requantize(conv(x)))), y)
-
-    return graph(["tensor<1x6x5x3xi8>", f"tensor<1x6x5x{CHANNELS}xui8>"], body)
 
 
 def walk(op: ir.Operation) -> Iterator[ir.Operation]:

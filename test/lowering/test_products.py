@@ -14,8 +14,9 @@ from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, te
 from drawn_graphs import failures, graph
 from quantized_layers import add, fused, lut, random_table, requantize
 
-from qdialect.arithmetic import PairArithmetic, Rounding, SubArithmetic
+from qdialect.arithmetic import AddArithmetic, PairArithmetic, Rounding, SubArithmetic
 from qdialect.dialect import (
+    AddOp,
     ClipOp,
     Conv2DOp,
     ConvTranspose2DOp,
@@ -24,6 +25,7 @@ from qdialect.dialect import (
     MatMulOp,
     MaximumOp,
     MinimumOp,
+    MulOp,
     PreluOp,
     RequantizeOp,
     SquaredDifferenceOp,
@@ -361,6 +363,13 @@ OPS: list[tuple[Any, Attributes]] = [
 ]
 
 
+SUMS_AND_PRODUCTS: list[tuple[Any, Attributes]] = [
+    *((AddOp, {"arithmetic": arithmetic}) for arithmetic in AddArithmetic),
+    *((MulOp, {"rounding": rounding}) for rounding in Rounding),
+]
+EVERY_PAIR = [*OPS, *SUMS_AND_PRODUCTS]
+
+
 def pair_parameters(types: tuple[str, str, str], number: int) -> Attributes:
     left, right, result = types
     low, high = ends(result)
@@ -377,16 +386,23 @@ def pair_parameters(types: tuple[str, str, str], number: int) -> Attributes:
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(OPS)))
+@pytest.mark.parametrize("number", range(len(EVERY_PAIR)))
 @pytest.mark.parametrize("broadcast", range(len(BROADCASTS)))
 def test_pair(number: int, broadcast: int) -> None:
-    op, how = OPS[number]
+    op, how = EVERY_PAIR[number]
     left, right = BROADCASTS[broadcast]
     types = TYPES[(number * len(BROADCASTS) + broadcast) % 8]
     attributes = pair_parameters(types, number + broadcast) | how
-    if op is SubOp:
+    if op in (AddOp, SubOp):
         attributes["rounding"] = list(Rounding)[broadcast]
     check_op(op, [tensor(left, types[0]), tensor(right, types[1])], types[2], **attributes)
+
+
+def test_a_float_sum_is_that_of_the_values() -> None:
+    inputs = [grid.astype(np.int8) for grid in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))]
+    attributes: Attributes = pair_parameters(("i8", "i8", "i8"), 0) | {"arithmetic": AddArithmetic.FLOAT_ONCE}
+    attributes |= {"lhs_scale": 0.3, "rhs_scale": 0.1, "output_scale": 0.2, "output_zero_point": -7}
+    check_op(AddOp, [tensor((256, 256), "i8")] * 2, "i8", inputs, **attributes)
 
 
 @variants_together

@@ -17,16 +17,15 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 from bounds import HANG
-from drawn_graphs import graph, random_inputs
+from drawn_graphs import random_inputs
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from quantized_layers import CHANNELS, add, conv, fused, requantize, sigmoid
+from quantized_layers import chain
 from threaded_networks import network
 
 import qdialect
 from qdialect import targets
-from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.accesses import Run
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
@@ -137,15 +136,6 @@ def no_runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(openmp, "NAMES", ("libnowhere.so.1",))
     yield
     openmp.addresses.cache_clear()
-
-
-def chain() -> ir.Module:
-    """Two convolutions with padding, an activation between them, a residual sum at the end."""
-
-    def body(x: ir.Value, y: ir.Value) -> ir.Value:
-        return add(fused(sigmoid(requantize(conv(x)))), y)
-
-    return graph(["tensor<1x6x5x3xi8>", f"tensor<1x6x5x{CHANNELS}xui8>"], body)
 
 
 def called(executable: Executable, inputs: list[NDArray[np.generic]]) -> list[NDArray[np.generic]]:

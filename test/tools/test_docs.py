@@ -10,10 +10,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,6 @@ import qdialect
 from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
 from tools import capacity
-from tools.deployment_tables import dense_layers
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -353,38 +350,6 @@ def test_a_change_makes_its_page_stale_and_no_other(checkout: Path) -> None:
     assert left.exists()
 
 
-# The tool that measures callers and batches for the page on deploying.
-
-
-@pytest.fixture(scope="module")
-def tool() -> Any:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return import_module("deployment_tables")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
-def test_tables_are_measured(tool: Any) -> None:
-    network = tool.Network("small", qdialect.parse(tool.dense_layers((8, 4))))
-    callers = tool.callers_table([network], 0.02).splitlines()
-    assert callers[2].startswith("| small | ")
-    assert {line.count("|") for line in callers} == {7}
-    assert len(callers) == 3
-    batches = tool.batches_table([network], 0.02).splitlines()
-    assert [line.split(" | ")[1] for line in batches[2:]] == ["1", "8", "64"]
-
-
-def test_a_page_gets_its_tables(tool: Any) -> None:
-    page = (ROOT / "docs" / "deploying.md").read_text()
-    for name in (tool.CALLERS, tool.BATCHES):
-        once = tool.with_table(page, name, "| new |")
-        assert "| new |\n<!-- end -->" in once
-        assert tool.with_table(once, name, "| new |") == once
-    with pytest.raises(ValueError, match="page must have a table other between comments"):
-        tool.with_table(page, "other", "")
-
-
 # The simulation of callers for the page on scale, where theory has the answer: one worker without batches.
 
 
@@ -404,12 +369,3 @@ def test_batches_carry_what_single_calls_cannot() -> None:
     assert capacity.highest_rate(service, 1, 1, 0.005) == 0
     with pytest.raises(ValueError, match="must be positive"):
         capacity.latencies(service, 0, 1, 1)
-
-
-def test_a_network_is_measured_for_the_simulation() -> None:
-    executable = qdialect.compile(qdialect.parse(dense_layers((8, 4))), batch="dynamic")
-    service = capacity.measured(executable, 0.01)
-    assert sorted(service.samples) == [1, 8, 64]
-    assert service.drawn(3, np.random.default_rng(0)) > service.samples[1].min()
-    for table in (capacity.load_table(service), capacity.plan_table({"small": service}, [0.005])):
-        assert len({line.count("|") for line in table.splitlines()}) == 1

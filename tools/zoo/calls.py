@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from qdialect.bench.engines.inductor import InductorSession, package_of
-from qdialect.bench.engines.litert import LiteRtSession
-from qdialect.bench.engines.onnx_runtime import OnnxRuntimeSession
-from qdialect.bench.engines.open_vino import OpenVinoSession
+from qdialect.bench.engines.model_files import LiteRtSession, OnnxRuntimeSession, OpenVinoSession
 from qdialect.bench.frameworks import Array, imported
 
 INDUCTOR = "inductor"

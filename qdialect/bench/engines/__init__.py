@@ -13,14 +13,14 @@ OURS = "qdialect"
 # Name: module here, class in it, package it needs.
 _ENGINES: Mapping[str, tuple[str, str, str]] = {
     OURS: ("compiled", "Compiler", "onnx"),
-    "onnxruntime": ("onnx_runtime", "OnnxRuntime", "onnxruntime"),
-    "openvino": ("open_vino", "OpenVino", "openvino"),
-    "litert": ("litert", "LiteRt", "ai_edge_litert"),
+    "onnxruntime": ("model_files", "OnnxRuntime", "onnxruntime"),
+    "openvino": ("model_files", "OpenVino", "openvino"),
+    "litert": ("model_files", "LiteRt", "ai_edge_litert"),
     "torch": ("pytorch", "PyTorch", "torch"),
     "inductor": ("inductor", "Inductor", "torch"),
     "ggml": ("ggml", "Ggml", "ggml"),
     "iree": ("iree", "Iree", "iree"),
-    "tvm": ("tvm", "Tvm", "tvm"),
+    "tvm": ("model_files", "Tvm", "tvm"),
 }
 
 ENGINES = tuple(_ENGINES)

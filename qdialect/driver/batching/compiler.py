@@ -19,7 +19,8 @@ from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable, tiles
-from qdialect.runtime.compiler import CompiledCode, constants_of, prepared
+from qdialect.runtime.compiler import CompiledCode, prepared
+from qdialect.runtime.constants import placed
 from qdialect.runtime.external_calls import External
 from qdialect.runtime.native import allocated
 from qdialect.runtime.shaped import BatchShapedExecutable
@@ -141,11 +142,12 @@ class CompiledBatchedExecutable(BatchedExecutable):
         self.working_memory = max(one.arena_bytes for one in lowered)
         # Sizes of batches may have the same constants.
         contents = [one.constants.tobytes() for one in lowered]
-        blocks = {content: constants_of(one) for content, one in zip(contents, lowered, strict=True)}
+        blocks = {content: placed(one.constants) for content, one in zip(contents, lowered, strict=True)}
         self.constants_bytes = sum(map(len, blocks))
-        sizes = [one.constants.size for one in lowered]
-        constants = [blocks[content][:size] for content, size in zip(contents, sizes, strict=True)]
-        self._kept = [(compiler.kept_for_saving(one.module), own) for one, own in zip(lowered, constants, strict=True)]
+        self._kept = [
+            (compiler.kept_for_saving(one.module), blocks[content])
+            for content, one in zip(contents, lowered, strict=True)
+        ]
         compiled = [
             CompiledCode(one, blocks[content], externals=externals, empties=True)
             for content, one in zip(contents, lowered, strict=True)
@@ -157,7 +159,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
     def library(self, name: str) -> bytes:
         if self._takes_python:
             raise CompileError("network must not call Python functions to be saved, but externals has one")
-        return compiler.library(self._kept, name, self.batch)
+        return compiler.library([(kept, constants.content()) for kept, constants in self._kept], name, self.batch)
 
 
 class _Code(BatchCode):

@@ -51,7 +51,7 @@ class ContractionConstants:
         return is_plain and self._has_plain_bias(node) and self._is_dequantized(node) and self._ends_quantized(node)
 
     def _has_plain_bias(self, node: Node) -> bool:
-        name = _bias_name(node)
+        name = node.inputs[_BIAS] if len(node.inputs) > _BIAS else ""
         bias = self._readers.constant(name)
         return not name or (bias is not None and bias.ndim == 1)
 
@@ -94,7 +94,7 @@ class ContractionConstants:
         if node.kind == "Conv":
             return is_same and before == "ui8"
         kinds = ("ui8", "i8" if weight is None else self._groups.element(weight, is_moved=False))
-        have_points = all(one is None or _has_zero_point(one) for one in (start[0], weight))
+        have_points = all(one is None or (len(one.inputs) > 2 and bool(one.inputs[2])) for one in (start[0], weight))
         fits = before is not None and before in kinds
         return have_points and fits and (is_same if end is not None else self._gives_floats(node))
 
@@ -105,14 +105,6 @@ class ContractionConstants:
             return False
         first = self._readers.only_reader(node)
         return first is None or first.kind not in BOUNDS or self._readers.only_reader(first) is None
-
-
-def _has_zero_point(node: Node) -> bool:
-    return len(node.inputs) > 2 and bool(node.inputs[2])
-
-
-def _bias_name(node: Node) -> str:
-    return node.inputs[_BIAS] if len(node.inputs) > _BIAS else ""
 
 
 def _computed_from_quantized(graph: Graph) -> frozenset[str]:

@@ -101,35 +101,24 @@ def _rows(_: Node, operands: Operands) -> Sequence[int]:
 
 
 _POINTWISE = (
-    *((kind, 1) for kind in ("Abs", "Ceil", "Cos", "Exp", "Floor", "IsNaN", "Log", "Neg", "Not", "Reciprocal")),
-    *((kind, 1) for kind in ("Round", "Sign", "Sin", "Sqrt")),
-    *((kind, 2) for kind in ("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")),
-    *((kind, 2) for kind in ("Mod", "Mul", "Or", "Pow", "Sub", "Xor")),
-    ("Where", 3),
+    *("Abs", "Ceil", "Cos", "Exp", "Floor", "IsNaN", "Log", "Neg", "Not", "Reciprocal", "Round", "Sign", "Sin", "Sqrt"),
+    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min"),
+    *("Mod", "Mul", "Or", "Pow", "Sub", "Where", "Xor"),
 )
-_SHAPES: dict[str, tuple[range, ResultShape]] = {
-    **{kind: (range(count, count + 1), _broadcast) for kind, count in _POINTWISE},
-    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), (range(1, 2), _counted)),
-    "Cast": (range(1, 2), _first),
-    "Concat": (range(1, 1 << 31), _together),
-    "ConstantOfShape": (range(1, 2), _listed),
-    "CumSum": (range(2, 3), _first),
-    "Gather": (range(2, 3), _gathered),
-    "GatherElements": (range(2, 3), _second),
-    "GatherND": (range(2, 3), _rows),
-    "Max": (range(1, 1 << 31), _broadcast),
-    "Min": (range(1, 1 << 31), _broadcast),
-    "OneHot": (range(3, 4), _one_hot),
-    "Range": (range(3, 4), _ranged),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"), (range(1, 3), _over_axes)),
-    "ScatterElements": (range(3, 4), _first),
-    "ScatterND": (range(3, 4), _first),
-    "Slice": (range(1, 6), _first),
-    "Squeeze": (range(1, 3), _over_axes),
-    "Trilu": (range(1, 3), _first),
-    "Unsqueeze": (range(1, 3), _over_axes),
+_SHAPES: dict[str, ResultShape] = {
+    **dict.fromkeys(_POINTWISE, _broadcast),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), _counted),
+    **dict.fromkeys(("Cast", "CumSum", "ScatterElements", "ScatterND", "Slice", "Trilu"), _first),
+    "Concat": _together,
+    "ConstantOfShape": _listed,
+    "Gather": _gathered,
+    "GatherElements": _second,
+    "GatherND": _rows,
+    "OneHot": _one_hot,
+    "Range": _ranged,
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"), _over_axes),
 }
-"""The operators that are evaluated: how many inputs they have, and a shape with at least the elements of the result."""
+"""The operators that are evaluated, with a shape that has at least the elements of the result."""
 
 MOVEMENTS = ("Concat", "Gather", "Slice", "Squeeze", "Unsqueeze")
 """Those that give elements of their inputs, quantized ones too."""
@@ -161,13 +150,11 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
     present = [operand for operand in operands if operand is not None]
     if not is_evaluated(node.kind) or not operands or len(present) < len(operands):
         return None
-    arity, result_shape = _SHAPES[node.kind]
-    require(len(present) in arity, f"must have {_count(arity)} inputs, but got {len(present)}")
     for index, operand in enumerate(present):
         require(operand.dtype.kind in _NUMBERS, f"constant input {index} must hold numbers, but got {operand.dtype}")
         require(operand.ndim <= _MAX_DIMENSIONS, f"constant input {index} must have at most 32 dimensions")
     try:
-        shape = result_shape(node, present)
+        shape = _SHAPES[node.kind](node, present)
     except ValueError as error:
         shapes = " and ".join(str(list(operand.shape)) for operand in present)
         raise UnsupportedError(f"constant inputs must broadcast, but have the shapes {shapes}") from error
@@ -199,12 +186,6 @@ def sum_of_nothing(node: Node, result: Interface) -> Array | None:
     value, dtype = _SUMS_OF_NOTHING[node.kind], NUMPY_DTYPES[result.element]
     is_float = dtype.kind == "f" or math.isfinite(value)
     return np.full(result.shape, value if is_float else np.iinfo(dtype.name).min, dtype)
-
-
-def _count(arity: range) -> str:
-    if len(arity) == 1:
-        return str(arity.start)
-    return f"at least {arity.start}" if len(arity) > _MAX_DIMENSIONS else f"{arity.start} to {arity.stop - 1}"
 
 
 def _elements(node: Node, operands: Operands) -> Array:

@@ -39,7 +39,7 @@ from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel, group_kernels
 from qdialect.frontends.onnx.reader import read_graph, read_proto
-from qdialect.frontends.onnx.schema import check_attributes, check_read, inferred
+from qdialect.frontends.onnx.schema import check_attributes, check_inputs, check_read, inferred
 from qdialect.frontends.planning.emitter import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
@@ -277,6 +277,7 @@ class OnnxPlanner(Planner[Node]):
     def _result_of(self, node: Node, inputs: Sequence[Tensor | None]) -> Result:
         require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
+        check_inputs(node)
         attributes = Attributes(node.attributes)
         result = self._planned(replace(node, attributes=attributes), inputs)
         check_read(node, attributes)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # Types of a node's attributes: what the file gives against what the operator's schema declares.
 
 _SCALARS: dict[type, str] = {int: "INT", float: "FLOAT", str: "STRING", np.ndarray: "TENSOR"}
+_ANY_NUMBER = 2**31 - 1
+"""What the schema of an operator with any number of inputs has for the most."""
+_NEWEST = 2**31 - 1
+"""No operator set is newer."""
 _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndarray: "TENSORS"}
 
 
@@ -34,6 +38,19 @@ def check_attributes(node: Node) -> None:
     for name, value in node.attributes.items():
         if name in declared:
             check_type(name, value, declared[name].type)
+
+
+def check_inputs(node: Node) -> None:
+    """Raise `UnsupportedError` unless a node has as many inputs as its operator's schema, if there is one, allows.
+
+    A node that is newer than its operator set has those of the newest one.
+    """
+    schema, found = _schema(node.kind, node.version) or _schema(node.kind, _NEWEST), len(node.inputs)
+    if schema is not None:
+        fewest, most = schema.min_input, schema.max_input
+        wanted = f"{fewest} to {most}" if most < _ANY_NUMBER else f"at least {fewest}"
+        wanted = str(fewest) if fewest == most else wanted
+        require(fewest <= found <= most, f"must have {wanted} inputs, but got {found}")
 
 
 def check_read(node: Node, attributes: Attributes) -> None:
@@ -85,16 +102,24 @@ class _Declared:
 
 
 @cache
-def _declared(kind: str, version: int) -> dict[str, _Declared]:
-    """The attributes that the schema of an operator set declares, by name."""
-    from onnx import defs, helper
+def _schema(kind: str, version: int) -> onnx.defs.OpSchema | None:
+    """That of an operator set of the standard domain."""
+    from onnx import defs
 
     try:
-        schema = defs.get_schema(kind, version, "")
+        return defs.get_schema(kind, version, "")
     except (defs.SchemaError, TypeError, OverflowError):
-        return {}
+        return None
+
+
+@cache
+def _declared(kind: str, version: int) -> dict[str, _Declared]:
+    """The attributes that the schema of an operator set declares, by name."""
+    from onnx import helper
+
+    schema = _schema(kind, version)
     found: dict[str, _Declared] = {}
-    for name, attribute in schema.attributes.items():
+    for name, attribute in schema.attributes.items() if schema else ():
         held = attribute.default_value
         value: Any = helper.get_attribute_value(held) if held.type else None
         default = value.decode() if isinstance(value, bytes) else value

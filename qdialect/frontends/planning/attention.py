@@ -39,11 +39,13 @@ class Attention:
         value: ir.Value,
         biases: Sequence[ir.Value],
         counted: ir.Value | None = None,
+        sink: ir.Value | None = None,
     ) -> ir.Value:
         """[B, N, S, D] of queries [B, N, S, K], keys [B, N, L, K] and values [B, N, L, D].
 
         Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that select the scores that count.
-        The result of a query of which no score counts is 0.
+        The result of a query of which no score counts is 0.  A `sink` is a score of each head, [1, N, 1, 1], of a key
+        whose value is 0.
         """
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
@@ -58,10 +60,10 @@ class Attention:
         for bias in biases:
             scores = s("addf", scores, bias)
         if counted is None:
-            return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,)), value, element="f32")
+            return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,), sink=sink), value, element="f32")
         holds = self._allowed(emitter, counted, shape)
         scores = emitter.select(holds, scores, emitter.number(LOWEST, shape))
-        weights = emitter.select(holds, softmax(emitter, scores, (3,)), emitter.number(0.0, shape))
+        weights = emitter.select(holds, softmax(emitter, scores, (3,), sink=sink), emitter.number(0.0, shape))
         return emitter.build(F32MatmulOp, weights, value, element="f32")
 
     def _allowed(self, emitter: Emitter, counted: ir.Value, shape: Shape) -> ir.Value:
@@ -81,16 +83,23 @@ def softmax(
     is_logarithm: bool = False,
     beta: float = 1.0,
     in_order: bool = False,
+    sink: ir.Value | None = None,
 ) -> ir.Value:
     """``e^(beta * d) / sum`` over `axes`, with the distance d from the largest number, or the logarithm of that.
 
-    With `in_order` terms are added one after another, and functions are rounded from float64.
+    With `in_order` terms are added one after another, and functions are rounded from float64.  A `sink` is one number
+    more, of which there is no result.
     """
-    s = F32Builder(emitter, shape_of(value.type))
-    distance = s("subf", value, reduced(emitter, F32MaxOp, value, axes))
+    s, largest = F32Builder(emitter, shape_of(value.type)), reduced(emitter, F32MaxOp, value, axes)
+    of_rows = F32Builder(emitter, shape_of(largest.type))
+    if sink is not None:
+        largest = of_rows("maximumf", largest, sink)
+    distance = s("subf", value, largest)
     distance = distance if beta == 1 else s("mulf", distance, beta)
     raised = emitter.float_op("math.exp", distance, in_float64=in_order)
     total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
+    if sink is not None:
+        total = of_rows("addf", total, emitter.float_op("math.exp", of_rows("subf", sink, largest)))
     if not is_logarithm:
         return s("divf", raised, total)
     return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))

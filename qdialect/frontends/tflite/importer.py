@@ -23,7 +23,7 @@ from qdialect.frontends.building.checks import (
 from qdialect.frontends.building.extents import Extents, OpenShape
 from qdialect.frontends.planning.emitter import ValueRefusedError
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph, read_inputs
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.operators.registry import Emitter
@@ -192,8 +192,9 @@ def _mark(value: ir.Value, tensor: Tensor) -> None:
 _BATCH = 1
 
 
-def open_shapes(graph: Graph) -> Mapping[str, OpenShape]:
-    """The shapes of the inputs by their names; an extent that may be another has an empty name."""
+def open_shapes(content: bytes, signature: str) -> Mapping[str, OpenShape]:
+    """The shapes of the inputs of a file by their names; an extent that may be another has an empty name."""
+    graph = read_inputs(content, signature)
     return {graph.name_of(tensor): _declared(tensor) for tensor in graph.inputs}
 
 

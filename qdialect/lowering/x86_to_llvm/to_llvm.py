@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -13,8 +14,10 @@ import numpy as np
 
 from qdialect import targets
 from qdialect.ir._mlir import (
+    arith,
     ir,
     loop_transform,
+    memref,
     memref_transform,
     rewrite,
     structured_transform,
@@ -24,13 +27,14 @@ from qdialect.ir._mlir import (
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
-from qdialect.lowering.ir.functions import constant, function_of, ops_named
-from qdialect.lowering.ir.lowered import Phase, target_name_of
+from qdialect.lowering.ir.functions import MAIN, constant, function_of, name_of, ops_named
+from qdialect.lowering.ir.lowered import CONSTANTS, Phase, read, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.x86_to_llvm.openmp import add_entry, outline
 from qdialect.passes.registry import register
+from qdialect.support.large_constants import ROW, table_of
 from qdialect.support.late_imports import UNINTERRUPTED
 from qdialect.targets import Target
 
@@ -73,6 +77,7 @@ def to_llvm(module: ir.Module) -> None:
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
     load_kernel_dialects(module)
+    _find_large_constants(module)
     pool = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
@@ -87,6 +92,33 @@ def to_llvm(module: ir.Module) -> None:
         _keep_kernels_apart(module)
     if pool:
         add_entry(module, pool)
+
+
+def _find_large_constants(module: ir.Module) -> None:
+    """Views of large constants in `main` get their offsets from the table."""
+    if CONSTANTS not in module.operation.attributes:
+        return
+    found = read(module)
+    rows = table_of(found.constants)
+    if not len(rows):
+        return
+    offsets, start = rows["offset"].tolist(), found.constants.size - (len(rows) + 1) * ROW.itemsize
+    main = next(op for op in module.body.operations if name_of(op.operation) == MAIN)
+    block = main.regions[0].blocks[0].arguments[len(found.inputs) + len(found.outputs) + found.clocked]
+    i64 = ir.IntegerType.get_signless(64, module.context)
+    for view in ops_named(module, "memref.view"):
+        wanted = constant(view.operands[1]) if view.operands[0] == block else None
+        index = -1 if wanted is None else bisect_right(offsets, wanted) - 1
+        if wanted is None or index < 0 or wanted >= offsets[index] + int(rows[index]["size"]):
+            continue
+        with ir.InsertionPoint(view), view.location:
+            at, *known = (
+                arith.constant(ir.IndexType.get(), number)
+                for number in (start + index * ROW.itemsize, 0, wanted - offsets[index])
+            )
+            row = ir.Operation.create("memref.view", [ir.MemRefType.get([1], i64)], [block, at]).result
+            first = arith.index_cast(ir.IndexType.get(), memref.load(row, known[:1]))
+            view.operands[1] = arith.addi(first, known[1])
 
 
 def _transfers(function: ir.Value) -> None:

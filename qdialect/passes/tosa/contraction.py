@@ -164,34 +164,25 @@ def _with_rows_before(conversion: Conversion, op: ir.Operation, rows: list[int])
     return build(PadOp, data, element=element_of(data.type), low=low, high=(0,) * 4, value=zero_point).output
 
 
-@converts("tosa.matmul")
+@converts("tosa.matmul", "tosa.matmul_t")
 def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """A constant right-hand side of one batch is the weight of a dense op."""
-    right = op.operands[1]
-    if _is_float(op):
-        return f32_product(conversion.value(op.operands[0]), conversion.value(right))
-    data = _data(conversion, op, op.operands[2])
-    data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
-    left = conversion.value(op.operands[0])
-    if not conversion.is_constant(right) or shape_of(right.type)[0] != 1:
-        return build(MatMulOp, left, conversion.value(right), None, element="i32", **data).output
-    weight = constant(np.ascontiguousarray(conversion.array(right, "b")[0].T))
-    return build(DenseOp, left, weight, None, element="i32", **data).output
-
-
-@converts("tosa.matmul_t")
-def _matmul_t(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """The rows of the right-hand side are columns; one batch of constants is the weight of a dense op."""
+    """A constant right-hand side of one batch is the weight of a dense op; MATMUL_T has its columns as rows."""
     left, right = (conversion.value(operand) for operand in list(op.operands)[:2])
-    columns = build(TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
+    has_rows = op.name == "tosa.matmul_t"
+    if not _is_float(op) and conversion.is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
+        weight = conversion.array(op.operands[1], "b")[0]
+        weight = constant(np.ascontiguousarray(weight if has_rows else weight.T))
+        return build(DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op)).output
+    if has_rows:
+        right = build(TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
     if _is_float(op):
-        return f32_product(left, columns)
-    data = _data(conversion, op, op.operands[2])
-    data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
-    if not conversion.is_constant(op.operands[1]) or shape_of(right.type)[0] != 1:
-        return build(MatMulOp, left, columns, None, element="i32", **data).output
-    weight = constant(np.ascontiguousarray(conversion.array(op.operands[1], "b")[0]))
-    return build(DenseOp, left, weight, None, element="i32", **data).output
+        return f32_product(left, right)
+    return build(MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op)).output
+
+
+def _product_parameters(conversion: Conversion, op: ir.Operation) -> dict[str, Any]:
+    weight_zero_point = conversion.zero_point(op.operands[3], "b_zp")
+    return {**_data(conversion, op, op.operands[2]), "weight_zero_points": (weight_zero_point,)}
 
 
 def _is_float(op: ir.Operation) -> bool:

@@ -95,26 +95,22 @@ def _number(call: Call, name: str, default: float) -> float:
 
 @imports("Elu")
 def _elu(call: Call) -> Tensor:
-    call.count(1)
     return applied(call, onnx_activations.elu(_number(call, "alpha", 1.0)))
 
 
 @imports("Selu")
 def _selu(call: Call) -> Tensor:
-    call.count(1)
     alpha, gamma = 1.67326319217681884765625, 1.05070102214813232421875
     return applied(call, onnx_activations.selu(_number(call, "alpha", alpha), _number(call, "gamma", gamma)))
 
 
 @imports("ThresholdedRelu")
 def _thresholded(call: Call) -> Tensor:
-    call.count(1)
     return applied(call, onnx_activations.thresholded(_number(call, "alpha", 1.0)))
 
 
 @imports("Celu")
 def _celu(call: Call) -> Tensor:
-    call.count(1)
     alpha = _number(call, "alpha", 1.0)
     require(alpha != 0, "attribute 'alpha' must not be 0")
     return applied(call, onnx_activations.celu(alpha))
@@ -122,13 +118,11 @@ def _celu(call: Call) -> Tensor:
 
 @imports("HardSigmoid")
 def _hard_sigmoid(call: Call) -> Tensor:
-    call.count(1)
     return applied(call, onnx_activations.hard_sigmoid(_number(call, "alpha", 0.2), _number(call, "beta", 0.5)))
 
 
 @imports("Shrink")
 def _shrink(call: Call) -> Tensor:
-    call.count(1)
     return applied(call, onnx_activations.shrink(_number(call, "lambd", 0.5), _number(call, "bias", 0.0)))
 
 
@@ -141,7 +135,6 @@ def _swish(call: Call) -> Tensor:
 
 @imports("Gelu")
 def _gelu(call: Call) -> Tensor:
-    call.count(1)
     kind: str = call.attribute("approximate", "none")
     require(kind in ("none", "tanh"), f"approximate must be none or tanh, but got {kind}")
     return applied(call, activations.gelu if kind == "none" else activations.gelu_tanh)
@@ -197,7 +190,6 @@ def _formula(kind: str, call: Call) -> Expression:
 @imports(*_OPS)
 def _function(call: Call) -> Tensor:
     """Of quantized values an op of its own."""
-    call.count(1)
     source = call.f32(0)
     if isinstance(source, Quantized) and source.is_eight_bit:
         return _unary(call.node.kind, call, source)
@@ -215,14 +207,12 @@ def _qlinear_function(call: Call) -> Tensor:
 
 @imports("Relu")
 def _relu(call: Call) -> Tensor:
-    call.count(1)
     return _clamped(call, 0.0, math.inf)
 
 
 @imports("Clip")
 def _clip(call: Call) -> Tensor:
     """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
-    call.count(1, 3)
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
     if any(tensor is not None and known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
@@ -347,7 +337,6 @@ class NoShares(F32Tensor):
 
 @imports("Softmax")
 def _softmax(call: Call) -> Tensor:
-    call.count(1)
     source = call.tensor(0)
     axis = _axis(call, len(source.shape), call.node.version)
     if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):

@@ -269,7 +269,6 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
 
     Several heads of the queries may share one of the keys and values.
     """
-    call.count(3, 7)
     precision: int = call.attribute("softmax_precision", F32)
     require(precision == F32, f"softmax_precision must be {F32}, that of f32, but got {precision}")
     cache = cache_of(call, 4, 5)
@@ -396,17 +395,20 @@ class Cache:
         return 0 if self.keys is None else self.keys.shape[2]
 
 
-def cache_of(call: Call, keys: int, values: int) -> Cache:
-    """Inputs `keys` and `values`, of which none or both are given."""
+def cache_of(call: Call, keys: int, values: int, element: str = "f32") -> Cache:
+    """Inputs `keys` and `values`, of which none or both are given, of type `element`."""
     given = [index for index in (keys, values) if call.optional(index) is not None]
     require(len(given) != 1, f"inputs {keys} and {values}, the caches, must both be given or omitted")
     if not given:
         return Cache()
-    tensors = [call.f32(index) for index in given]
+    tensors = [call.f32(index) if element == "f32" else value_of(call, index) for index in given]
     shapes = [list(tensor.shape) for tensor in tensors]
     holds = all(len(shape) == 4 for shape in shapes) and shapes[0][:3] == shapes[1][:3]
     require(holds, f"caches must have 4 dimensions and one length, but got {shapes[0]} and {shapes[1]}")
-    return Cache(*(tensor.f32(call.plan, call.name) for tensor in tensors))
+    found = [one if isinstance(one, Value) else one.f32(call.plan, call.name) for one in tensors]
+    elements = {one.element for one in found}
+    require(elements == {element}, f"caches must be {element}, but got {' and '.join(sorted(elements))}")
+    return Cache(*found)
 
 
 def rows_at(call: Call, own: Value, row: Value) -> Value:
@@ -431,7 +433,6 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
 @imports("TensorScatter")
 def _tensor_scatter(call: Call) -> Tensor:
     """A cache with the rows of input 1 in place of its own from an index of each sequence on."""
-    call.count(2, 3)
     cache, own = (value_of(call, index) for index in range(2))
     axis: int = call.attribute("axis", -2)
     axis += len(cache.shape) if axis < 0 else 0
@@ -518,4 +519,5 @@ def appended(call: Call, cached: Value | None, own: Value) -> Value:
     wanted = (*own.shape[:2], cached.shape[2], own.shape[3])
     require(cached.shape == wanted, f"cache must have the shape {list(wanted)}, but got {list(cached.shape)}")
     shape = (*own.shape[:2], cached.shape[2] + own.shape[2], own.shape[3])
-    return call.plan.ordered(call.name, shape, "f32", [cached, own], lambda emitter, held: emitter.concatenate(held, 2))
+    joined = [cached, own]
+    return call.plan.ordered(call.name, shape, own.element, joined, lambda emitter, held: emitter.concatenate(held, 2))

@@ -43,20 +43,17 @@ from qdialect.ir._mlir import ir
 
 @imports("Conv")
 def _conv(call: Call) -> Tensor:
-    call.count(2, 3)
     return _convolution(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), bias=2)
 
 
 @imports("QLinearConv")
 def _qlinear_conv(call: Call) -> Tensor:
-    call.count(8, 9)
     qdq_group = _convolution(call, data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, 0), bias=8)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
 @imports("ConvInteger")
 def _conv_integer(call: Call) -> Tensor:
-    call.count(2, 4)
     source = call.value(0)
     point = run_time_zero_point(call, 2, source)
     if point is None:
@@ -114,7 +111,6 @@ def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Wi
 @imports("ConvTranspose")
 def _conv_transpose(call: Call) -> Contraction:
     """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
-    call.count(2, 3)
     rank = len(call.tensor(0).shape)
     require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     data, weights = data_of(call.quantized(0)), call.quantized(1)
@@ -189,7 +185,6 @@ def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -
 
 @imports_f32("Conv")
 def _f32_conv(call: Call) -> Computed:
-    call.count(2, 3)
     shape, weight = call.f32(0).shape, f32_weight(call)
     kernel, groups = weight.shape, call.attribute("group", 1)
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
@@ -223,7 +218,6 @@ def check_bias(call: Call, channels: int) -> bool:
 
 @imports_f32("ConvTranspose")
 def _f32_conv_transpose(call: Call) -> Computed:
-    call.count(2, 3)
     shape, weight, groups = call.f32(0).shape, f32_weight(call), call.attribute("group", 1)
     require(weight.shape[0] == shape[1], f"weight must have {shape[1]} inputs, but got {weight.shape[0]}")
     require(groups >= 1 and shape[1] % groups == 0, f"group must divide {shape[1]} channels, but got {groups}")

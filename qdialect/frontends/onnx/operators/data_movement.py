@@ -55,7 +55,6 @@ def integers_of(call: Call, index: int, name: str) -> tuple[int, ...] | None:
 
 @imports("Transpose")
 def _transpose(call: Call) -> Tensor:
-    call.count(1)
     shape = call.tensor(0).shape
     order: tuple[int, ...] = tuple(call.attribute("perm", list(range(len(shape)))[::-1]))
     holds = sorted(order) == list(range(len(shape)))
@@ -66,7 +65,6 @@ def _transpose(call: Call) -> Tensor:
 @imports("Reshape")
 def _reshape(call: Call) -> Tensor:
     """A zero keeps the extent, -1 stands for whatever is left."""
-    call.count(1, 2)
     wanted = integers_of(call, 1, "shape")
     require(wanted is not None, "shape must be given")
     assert wanted is not None
@@ -82,7 +80,6 @@ def _reshape(call: Call) -> Tensor:
 
 @imports("Flatten")
 def _flatten(call: Call) -> Tensor:
-    call.count(1)
     shape = call.tensor(0).shape
     axis: int = call.attribute("axis", 1)
     rank = len(shape)
@@ -93,7 +90,6 @@ def _flatten(call: Call) -> Tensor:
 
 @imports("Squeeze")
 def _squeeze(call: Call) -> Tensor:
-    call.count(1, 2)
     shape = call.tensor(0).shape
     axes = integers_of(call, 1, "axes")
     removed = [i for i, extent in enumerate(shape) if extent == 1] if axes is None else axes_in(axes, len(shape))
@@ -104,7 +100,6 @@ def _squeeze(call: Call) -> Tensor:
 
 @imports("Unsqueeze")
 def _unsqueeze(call: Call) -> Tensor:
-    call.count(1, 2)
     axes = integers_of(call, 1, "axes")
     require(axes is not None, "axes must be given")
     shape = list(call.tensor(0).shape)
@@ -116,7 +111,6 @@ def _unsqueeze(call: Call) -> Tensor:
 @imports("Expand")
 def _expand(call: Call) -> Tensor:
     """An extent of 1 in the wanted shape keeps the input's."""
-    call.count(2)
     wanted, found = integers_of(call, 1, "shape") or (), call.tensor(0).shape
     try:
         shape = np.broadcast_shapes(found, wanted)
@@ -129,14 +123,12 @@ def _expand(call: Call) -> Tensor:
 
 @imports("Identity")
 def _identity(call: Call) -> Tensor:
-    call.count(1)
     return call.tensor(0)
 
 
 @imports("Dropout")
 def _dropout(call: Call) -> tuple[Tensor, ...]:
     """Inference drops nothing; the mask of what is kept is true."""
-    call.count(1, 3)
     call.ignore("ratio", "seed")
     trains = call.optional(2) is not None and call.number(2) != 0
     require(not trains, "training_mode must be 0, but got 1")
@@ -153,7 +145,6 @@ def _dropout(call: Call) -> tuple[Tensor, ...]:
 @imports("Split")
 def _split(call: Call) -> tuple[Tensor, ...]:
     """Sizes are an attribute in old operator sets, an input in later ones; else parts are even."""
-    call.count(1, 2)
     shape, count = call.tensor(0).shape, len(call.node.outputs)
     axis = axis_in(call.attribute("axis", 0), len(shape))
     sizes = integers_of(call, 1, "split") or _even(shape[axis], call.attribute("num_outputs", count))
@@ -177,7 +168,6 @@ def _even(extent: int, count: int) -> tuple[int, ...]:
 @imports("Slice")
 def _slice(call: Call) -> Tensor:
     """Starts, ends and axes are attributes in old operator sets, inputs in later ones, which have steps as well."""
-    call.count(1, 5)
     shape = call.tensor(0).shape
     starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
     if starts is None or ends is None:
@@ -256,7 +246,6 @@ def _axis(call: Call, first: int) -> int:
 @imports("CenterCropPad")
 def _center_crop_pad(call: Call) -> Tensor:
     """Of an odd number of elements one more is cut, or filled, at the end."""
-    call.count(2)
     source, wanted = call.tensor(0), call.integers(1)
     rank = len(source.shape)
     axes = axes_in(call.attribute("axes", list(range(rank))), rank)
@@ -283,7 +272,6 @@ def _center_crop_pad(call: Call) -> Tensor:
 @imports("EyeLike")
 def _eye_like(call: Call) -> Tensor:
     """Ones on the k-th diagonal of a matrix that is as large as input 0."""
-    call.count(1)
     shape = call.tensor(0).shape
     require(len(shape) == 2, f"input must have 2 dimensions, but got {len(shape)}")
     given = call.attribute("dtype", 0)
@@ -297,7 +285,6 @@ def _eye_like(call: Call) -> Tensor:
 @imports("Compress")
 def _compress(call: Call) -> Tensor:
     """The elements along an axis, or of all, for which a known condition holds."""
-    call.count(2)
     condition, source = call.constant(1), call.tensor(0)
     require(condition.dtype == np.bool_, f"condition must be i1, but got {condition.dtype}")
     axis = 0

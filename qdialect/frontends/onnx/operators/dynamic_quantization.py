@@ -25,7 +25,6 @@ _EQUAL, _GREATER, _LESS = 1, 2, 4
 
 @imports("DynamicQuantizeLinear")
 def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
-    call.count(1)
     names = [name or call.name for name in call.node.outputs]
     require(len(names) == 3, f"must have 3 outputs, but got {len(names)}")
     return dynamic_quantization(call, names)

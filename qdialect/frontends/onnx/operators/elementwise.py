@@ -166,13 +166,11 @@ def binary_tensor(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel
 
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
-    call.count(2)
     return binary_tensor(call.node.kind, call.f32(0), call.f32(1), call.kernel)
 
 
 @imports("Pow")
 def _power(call: Call) -> Tensor:
-    call.count(2)
     base, exponent, known = call.f32(0), _exponent(call), known_array(call.tensor(1))
     one = None if known is None or known.size != 1 else float(known.item())
     formula = _POWER if one is None else _MULTIPLIED_POWERS.get(one, _POWER)
@@ -190,7 +188,6 @@ def _exponent(call: Call) -> F32Tensor:
 @imports(*_EXTREMES, "Sum")
 def _of_many(call: Call) -> Tensor:
     """Of any number of tensors; only that of two is one op."""
-    call.count(1, len(call.inputs))
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.f32(index) for index in range(len(call.inputs)))
     return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs), others, first)
@@ -198,7 +195,6 @@ def _of_many(call: Call) -> Tensor:
 
 @imports("Mean")
 def _mean(call: Call) -> Tensor:
-    call.count(1, len(call.inputs))
     count = len(call.inputs)
     total = reduce(
         lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), [call.f32(index) for index in range(count)]
@@ -209,7 +205,6 @@ def _mean(call: Call) -> Tensor:
 @imports("Mod")
 def _remainder(call: Call) -> Tensor:
     """Of floats, with the sign of the dividend."""
-    call.count(2)
     require(call.flag("fmod", 0), "fmod must be 1 where the inputs are floats, but got 0")
     lhs, rhs = call.f32(0), call.f32(1)
     return Pointwise(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
@@ -218,7 +213,6 @@ def _remainder(call: Call) -> Tensor:
 @imports("PRelu")
 def _prelu(call: Call) -> Tensor:
     """Slopes broadcast to the data; one number is a function of the data alone."""
-    call.count(2)
     data, slope = call.f32(0), call.tensor(1)
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
@@ -264,7 +258,6 @@ def _integers_of_many(call: Call) -> Tensor:
 
 @imports_integers("Abs", "Neg", "Sign")
 def _integers_of_one(call: Call) -> Tensor:
-    call.count(1)
     value = value_of(call, 0)
     require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
     return unary(call, value, common_element([value], INTEGERS), OF_ONE_INTEGER[call.node.kind.lower()])
@@ -304,7 +297,6 @@ def _integer_mod(call: Call) -> Tensor:
 @imports_integers("Pow")
 def _integer_power(call: Call) -> Tensor:
     """The type is that of the base; products wrap around."""
-    call.count(2)
     value, exponent = value_of(call, 0), call.number(1)
     common_element([value], ("i32", "i64"))
     is_whole = exponent.is_integer() and 0 <= exponent < np.iinfo(np.int32).max
@@ -320,7 +312,6 @@ _OF_EIGHT_BIT_FLOATS = ("saturate", "round_mode")
 
 @imports("Cast")
 def _cast(call: Call) -> Tensor:
-    call.count(1)
     call.ignore(*_OF_EIGHT_BIT_FLOATS)
     return _to(call, element_name(call.attribute("to", 0)))
 
@@ -328,7 +319,6 @@ def _cast(call: Call) -> Tensor:
 @imports("CastLike")
 def _cast_like(call: Call) -> Tensor:
     """To the type of input 1, whose numbers do not matter."""
-    call.count(2)
     call.ignore(*_OF_EIGHT_BIT_FLOATS)
     return _to(call, element_type(call.tensor(1)))
 

@@ -43,7 +43,6 @@ def axis_of(call: Call, default: int, rank: int) -> int:
 @imports_f32("Softmax", "LogSoftmax")
 def _softmax(call: Call) -> Computed:
     """``e^d / sum(e^d)`` or ``d - log(sum(e^d))`` with the distance d from the row's largest number."""
-    call.count(1)
     shape = call.f32(0).shape
     is_flat = call.node.version < ALONG_AXIS
     axis = axis_of(call, 1 if is_flat else -1, len(shape))
@@ -59,7 +58,6 @@ _EXTREMES = {"ReduceMax": "max", "ReduceMin": "min"}
 
 @imports_f32(*_EXTREMES, "ReduceMean", "ReduceSum")
 def _reduction(call: Call) -> Computed:
-    call.count(1, 2)
     shape, rank = call.f32(0).shape, len(call.f32(0).shape)
     given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
     keeps_all = call.flag("noop_with_empty_axes", 0)
@@ -156,7 +154,6 @@ def _exchanged(entries: Shape) -> Shape:
 
 @imports_f32("Gemm")
 def _gemm(call: Call) -> Computed:
-    call.count(2, 3)
     shapes = [call.f32(index).shape for index in range(2)]
     require(all(len(shape) == 2 for shape in shapes), "operands must have 2 dimensions")
     alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)

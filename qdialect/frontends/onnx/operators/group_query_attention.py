@@ -15,7 +15,16 @@ from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.onnx.operators.attention import appended, cache_of, float_bias, heads_of, rows_at, softcap_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, elementwise, unary, value_of_tensor
+from qdialect.frontends.planning.elementwise import (
+    Arithmetic,
+    binary,
+    constant_of,
+    converted,
+    elementwise,
+    tensor_of,
+    unary,
+    value_of_tensor,
+)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
 from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
@@ -28,8 +37,8 @@ from qdialect.ir._mlir import ir
 # lengths are known, and their sum is `total_sequence_length`.
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
-_OMITTED = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}
-_DEFAULTS = ("smooth_softmax", "sliding_window_cache", "qk_output", "kv_cache_bit_width")
+_OMITTED = {14: "q_norm_weight", 15: "k_norm_weight"}
+_DEFAULTS = ("sliding_window_cache", "qk_output")
 
 
 @imports("com.microsoft.GroupQueryAttention")
@@ -41,7 +50,8 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
-    cache = cache_of(call, 3, 4)
+    scales = [_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
+    cache = cache_of(call, 3, 4, "f32" if scales[0] is None else "i8")
     earlier, total = cache.length, max(cache.length, _total(call, cache.length, steps))
     is_causal, window_size = call.flag("causal", 1), int(call.attribute("local_window_size", -1))
     lengths = _Lengths.of(call, batch, steps, earlier)
@@ -50,7 +60,13 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
     queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
     join = appended if lengths is None else lengths.appended
-    keys, values = join(call, cache.keys, keys), join(call, cache.values, values)
+    whole = [
+        join(call, cached, own if scale is None else _quantized(call, own, scale))
+        for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
+    ]
+    keys, values = (
+        one if scale is None else _dequantized(call, one, scale) for one, scale in zip(whole, scales, strict=True)
+    )
     scores = (batch, heads, steps, total)
     biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
     window = _window(window_size, steps, earlier) if lengths is None else None
@@ -58,16 +74,18 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     how = Attention(scale, is_causal, softcap_of(call), earlier)
     seen = None if lengths is None else lengths.seen(call, scores, how, window_size)
     how = replace(how, is_causal=is_causal and seen is None)
+    sink = _sink(call, heads)
 
     def emit(emitter: Emitter) -> Emitted:
         q = emitter.to_channels_first(queries)
         k, v = (repeated_heads(emitter, emitter.to_channels_first(one), heads // key_heads) for one in (keys, values))
         added = [one(emitter) for one in biases] + ([] if window is None else [emitter.constant(window)])
         counted = None if seen is None else emitter.to_channels_first(seen)
-        return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted)), False
+        beside = None if sink is None else emitter.reshape(emitter.to_channels_first(sink), (1, heads, 1, 1))
+        return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted, beside)), False
 
     result = Computed(query.shape, call.plan.compute(call.name, query.shape, "f32", emit))
-    return result, *(Computed(one.shape, one) for one in (keys, values))
+    return result, *(Computed(one.shape, one) if one.element == "f32" else tensor_of(one) for one in whole)
 
 
 def _refuse(call: Call) -> None:
@@ -76,12 +94,58 @@ def _refuse(call: Call) -> None:
     call.ignore("qk_norm_epsilon")
     if not call.flag("do_rotary", 0):
         call.ignore("rotary_interleaved")
-    for name in ("k_quant_type", "v_quant_type"):
-        kind: str = call.attribute(name, "NONE")
-        require(kind == "NONE", f"{name} must be NONE, but got {kind}")
+    kinds: list[str] = [call.attribute(f"{name}_quant_type", "NONE") for name in "kv"]
+    holds = (kinds[0] == "NONE") == (kinds[1] == "NONE")
+    require(holds, f"k_quant_type and v_quant_type must both be NONE or none of them, but got {' and '.join(kinds)}")
+    bits: int = call.attribute("kv_cache_bit_width", 0)
+    require(kinds[0] == "NONE" or bits == 8, f"kv_cache_bit_width must be 8, but got {bits}")
     for name in _DEFAULTS:
         value = call.attribute(name, 0)
         require(value in (0, -1), f"{name} must be 0, but got {value}")
+
+
+# Caches of i8: ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.
+
+_ALL, _COLUMNS = "PER_TENSOR", "PER_CHANNEL"
+
+
+def _scales(call: Call, name: str, index: int, heads: int, width: int) -> Array | None:
+    """Of a cache, to broadcast to [B, N, L, D]; None for one of f32."""
+    kind: str = call.attribute(f"{name}_quant_type", "NONE")
+    if kind == "NONE":
+        require(call.optional(index) is None, f"input {index}, {name}_scale, must be omitted")
+        return None
+    require(kind in (_ALL, _COLUMNS), f"{name}_quant_type must be {_ALL} or {_COLUMNS}, but got {kind}")
+    found, shape = call.constant(index), (1, heads, 1, width) if kind == _COLUMNS else (1, 1, 1, 1)
+    holds = found.dtype == np.float32 and found.size == math.prod(shape)
+    require(holds, f"input {index}, {name}_scale, must have {math.prod(shape)} entries of f32, but got {found.size}")
+    return found.reshape(shape)
+
+
+def _quantized(call: Call, source: Value, scales: Array) -> Value:
+    def quantized(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
+        rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
+        return converted(s, s.op("arith.minimumf", s.op("arith.maximumf", rounded, -128.0), 127.0), "f32", "i8")
+
+    return binary(call, [source, constant_of(call, scales)], "i8", quantized)
+
+
+def _dequantized(call: Call, source: Value, scales: Array) -> Value:
+    def number(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
+        return s.op("arith.mulf", converted(s, x, "i8", "f32"), scale)
+
+    return binary(call, [source, constant_of(call, scales)], "f32", number)
+
+
+def _sink(call: Call, heads: int) -> Value | None:
+    """A score of each head beside those of the keys: input 11, or 0 for a smooth softmax."""
+    if call.optional(11) is None:
+        smooth: int = call.attribute("smooth_softmax", 0)
+        return constant_of(call, np.zeros(heads, np.float32)) if smooth > 0 else None
+    call.ignore("smooth_softmax")
+    sink = call.f32(11)
+    require(sink.shape == (heads,), f"input 11, head_sink, must have the shape [{heads}], but got {list(sink.shape)}")
+    return sink.f32(call.plan, call.name)
 
 
 def _count(call: Call, name: str) -> int:
@@ -184,16 +248,17 @@ class _Lengths:
 
         def chosen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
             first, second, before, after = operands
-            return s.select(first, before, s.select(second, after, 0.0))
+            return s.select(first, before, s.select(second, after, 0.0 if own.element == "f32" else 0))
 
-        return elementwise(call, [is_earlier, is_own, *sources], "f32", chosen)
+        return elementwise(call, [is_earlier, is_own, *sources], own.element, chosen)
 
     def _extended(self, call: Call, rows: Value) -> Value:
         """Zeros behind [B, N, S, D]."""
         batch, heads, steps, width = rows.shape
         if steps == self.length:
             return rows
-        return appended(call, rows, constant_of(call, np.zeros((batch, heads, self.length - steps, width), np.float32)))
+        zeros = np.zeros((batch, heads, self.length - steps, width), NUMPY_DTYPES[rows.element])
+        return appended(call, rows, constant_of(call, zeros))
 
     def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
         """Which keys a query sees, [B, 1, S, L].
@@ -278,7 +343,6 @@ def _contributed(call: Call) -> Tensor:
 
 @imports("RotaryEmbedding")
 def _standard(call: Call) -> Tensor:
-    call.count(3, 4)
     return _rotated(call, 1, 2, 3)
 
 

@@ -73,7 +73,6 @@ def _checked_axis(call: Call, source: Tensor, indices: Value) -> int:
 
 @imports("GatherElements")
 def _gather_elements(call: Call) -> Tensor:
-    call.count(2)
     source, indices = call.tensor(0), indices_of(call, 1)
     return elements_along(call, source, indices, _checked_axis(call, source, indices))
 
@@ -115,7 +114,6 @@ def _component(call: Call, indices: Value, component: int) -> Value:
 
 @imports("GatherND")
 def _gather_nd(call: Call) -> Tensor:
-    call.count(2)
     source, indices = call.tensor(0), indices_of(call, 1)
     found = _tuples(call, source.shape, indices, call.attribute("batch_dims", 0))
     rows = move(call.plan, call.name, source, Reshaping((found.count, *found.row)))
@@ -125,7 +123,6 @@ def _gather_nd(call: Call) -> Tensor:
 @imports("ScatterND")
 def _scatter_nd(call: Call) -> Tensor:
     """Rows are written in the order of the indices."""
-    call.count(3)
     shape, indices = call.tensor(0).shape, indices_of(call, 1)
     found = _tuples(call, shape, indices, 0)
     wanted = (*indices.shape[:-1], *found.row)
@@ -135,7 +132,6 @@ def _scatter_nd(call: Call) -> Tensor:
 
 @imports("ScatterElements", "Scatter")
 def _scatter_elements(call: Call) -> Tensor:
-    call.count(3)
     source, indices = call.tensor(0), indices_of(call, 1)
     axis = _checked_axis(call, source, indices)
     require(call.tensor(2).shape == indices.shape, f"updates must have the shape {list(indices.shape)}")
@@ -173,7 +169,6 @@ def _chain(call: Call, *movements: Movement) -> Tensor:
 @imports("Gather")
 def _gather(call: Call) -> Tensor:
     """The dimension `axis` makes way for those of the indices."""
-    call.count(2)
     shape = call.tensor(0).shape
     axis = axis_in(call.attribute("axis", 0), len(shape))
     if not isinstance(call.tensor(1), Constant):
@@ -218,7 +213,6 @@ def _pad(call: Call) -> Tensor:
 
     A negative amount cuts; a border that is not constant repeats elements.
     """
-    call.count(1, 4)
     mode: str = call.attribute("mode", "constant")
     modes = ("constant", *_BORDERS)
     require(mode in modes, f"mode must be {' or '.join(modes)}, but got {mode}")
@@ -308,7 +302,6 @@ def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: t
 @imports("Trilu")
 def _trilu(call: Call) -> Tensor:
     """The upper or lower triangle of each matrix, from the k-th diagonal on; zeros elsewhere."""
-    call.count(1, 2)
     value, is_upper = value_of(call, 0), call.flag("upper", 1)
     require(len(value.shape) >= 2, f"input must have at least 2 dimensions, but got {len(value.shape)}")
     diagonals = call.integers(1) if call.optional(1) is not None else (0,)
@@ -323,7 +316,6 @@ def _trilu(call: Call) -> Tensor:
 @imports("OneHot")
 def _one_hot(call: Call) -> Tensor:
     """An index outside has no element of its own."""
-    call.count(3)
     indices, number, pair = indices_of(call, 0), call.number(1), call.constant(2)
     require(1 <= number <= MAX_ELEMENTS, f"depth must be in [1, {MAX_ELEMENTS}], but got {number}")
     depth = int(number)
@@ -351,7 +343,6 @@ def _one_hot(call: Call) -> Tensor:
 @imports("ReverseSequence")
 def _reverse_sequence(call: Call) -> Tensor:
     """One of the first two dimensions is the batch, the other one time; lengths may be known at run time alone."""
-    call.count(2)
     source, lengths = call.tensor(0), indices_of(call, 1)
     batch, time = call.attribute("batch_axis", 1), call.attribute("time_axis", 0)
     require(sorted((batch, time)) == [0, 1], f"batch_axis and time_axis must be 0 and 1, but got {batch} and {time}")
@@ -377,7 +368,6 @@ def _reverse_sequence(call: Call) -> Tensor:
 @imports("Col2Im")
 def _col2im(call: Call) -> Tensor:
     """Of [N, C * taps, windows] the image [N, C, ...] in which each element is the sum of what windows have for it."""
-    call.count(3)
     value, size, kernel = value_of(call, 0), call.integers(1), call.integers(2)
     require(value.element == "f32", f"input must be f32, but got {value.element}")
     require(len(value.shape) == 3, f"input must have 3 dimensions, but got {len(value.shape)}")

@@ -32,7 +32,6 @@ _PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "
 @imports(*_PREDICATES)
 def _comparison(call: Call) -> Tensor:
     """Of floats no comparison with NaN holds."""
-    call.count(2)
     values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
     common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
     return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
@@ -40,7 +39,6 @@ def _comparison(call: Call) -> Tensor:
 
 @imports("IsNaN")
 def _is_nan(call: Call) -> Tensor:
-    call.count(1)
     value = value_of(call, 0)
     common_element([value], ("f32",))
     return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
@@ -48,7 +46,6 @@ def _is_nan(call: Call) -> Tensor:
 
 @imports("IsInf")
 def _is_inf(call: Call) -> Tensor:
-    call.count(1)
     value = value_of(call, 0)
     common_element([value], ("f32",))
     signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
@@ -72,7 +69,6 @@ def _elements(call: Call) -> tuple[str, ...]:
 
 @imports(*_OPS, *(f"Bitwise{kind}" for kind in _OPS))
 def _logic(call: Call) -> Tensor:
-    call.count(2)
     values, name = [value_of(call, 0), value_of(call, 1)], _OPS[call.node.kind.removeprefix("Bitwise")]
     element = common_element(values, _elements(call))
     return binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
@@ -80,7 +76,6 @@ def _logic(call: Call) -> Tensor:
 
 @imports("Not", "BitwiseNot")
 def _not(call: Call) -> Tensor:
-    call.count(1)
     value = value_of(call, 0)
     element = common_element([value], _elements(call))
     ones = 1 if element == "i1" else -1
@@ -95,7 +90,6 @@ _SHIFTS = {"LEFT": "arith.shli", "RIGHT": "arith.shrui"}
 
 @imports("BitShift")
 def _bit_shift(call: Call) -> Tensor:
-    call.count(2)
     values, direction = [value_of(call, 0), value_of(call, 1)], call.attribute("direction", "")
     require(direction in _SHIFTS, f"direction must be LEFT or RIGHT, but got {direction}")
     element = common_element(values, tuple(_WIDTHS))
@@ -131,7 +125,6 @@ class Chosen(F32Tensor):
 
 @imports("Where")
 def _where(call: Call) -> Tensor:
-    call.count(3)
     condition = value_of(call, 0)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     if all(element_type(call.tensor(index)) == "f32" for index in (1, 2)):

@@ -40,7 +40,6 @@ from qdialect.ir._mlir import ir
 
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
-    call.count(2, 3)
     return _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
 
 
@@ -56,7 +55,6 @@ def _qgemm(call: Call) -> Tensor:
 
 @imports("MatMul")
 def _matmul(call: Call) -> Tensor:
-    call.count(2)
     return _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1)).product(None)
 
 
@@ -75,7 +73,6 @@ def _fused_matmul(call: Call) -> Tensor:
 
 @imports("QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Tensor:
-    call.count(8)
     left = dequantized(call, 0, 1, 0)
     if is_by_matrix(call, 4, 5):
         qdq_group = product_by_matrix(call, left, values=3, scale=4, zero_point=5)
@@ -86,7 +83,6 @@ def _qlinear_matmul(call: Call) -> Tensor:
 
 @imports("MatMulInteger")
 def _matmul_integer(call: Call) -> Tensor:
-    call.count(2, 4)
     return integer_product(call)
 
 
@@ -366,7 +362,6 @@ class _Operand:
 
 @imports("Einsum")
 def _einsum(call: Call) -> Tensor:
-    call.count(1, len(call.inputs))
     operands, result = _labelled(call)
     operands = [_summed(call, operand, _kept(operands, index, result)) for index, operand in enumerate(operands)]
     product, *others = operands

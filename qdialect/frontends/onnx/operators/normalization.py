@@ -60,7 +60,6 @@ def _batch_normalization(call: Call) -> Tensor:
 
     That is the order in which ONNX Runtime's kernel rounds.
     """
-    call.count(5)
     call.ignore("momentum")
     source = call.f32(0)
     require(not call.flag("training_mode", 0), "training_mode must be 0")
@@ -158,7 +157,6 @@ def _skip_layer_normalization(call: Call) -> tuple[Tensor, ...]:
 @imports_f32("InstanceNormalization")
 def _instance_normalization(call: Call) -> Computed:
     """Each channel of each example."""
-    call.count(3)
     channels = _channels(call, 1)
     return _by_groups(call, channels, channels, 1)
 
@@ -166,7 +164,6 @@ def _instance_normalization(call: Call) -> Computed:
 @imports_f32("GroupNormalization")
 def _group_normalization(call: Call) -> Computed:
     """Each group of channels of each example."""
-    call.count(3)
     groups: int = call.attribute("num_groups", 0)
     return _by_groups(call, groups, _channels(call, 1) if call.node.version >= _BY_CHANNEL else groups, 1)
 
@@ -213,7 +210,6 @@ def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation:
 @imports_f32("MeanVarianceNormalization")
 def _mean_variance_normalization(call: Call) -> Computed:
     """``(x - mean) / deviation``; ONNX Runtime adds nothing to a deviation of 0."""
-    call.count(1)
     shape = call.f32(0).shape
     axes = tuple(sorted(set(axes_in(call.attribute("axes", [0, 2, 3]), len(shape)))))
     require(len(axes) > 0, "axes must not be empty")
@@ -230,7 +226,6 @@ def _mean_variance_normalization(call: Call) -> Computed:
 @imports_f32("LpNormalization")
 def _lp_normalization(call: Call) -> Computed:
     """``x / sum(|x|)`` or ``x / sqrt(sum(x^2))`` along an axis; zeros where that is zero."""
-    call.count(1)
     shape = call.f32(0).shape
     axis, order = axis_of(call, -1, len(shape)), call.attribute("p", 2)
     require(order in (1, 2), f"p must be 1 or 2, but got {order}")
@@ -258,7 +253,6 @@ def _local_response(call: Call) -> Computed:
 
     Source: ONNX, operator LRN; one channel more counts after x than before it where `size` is even.
     """
-    call.count(1)
     source, size = call.f32(0), call.attribute("size", 0)
     shape = source.shape
     require(len(shape) >= 2, f"input must have at least 2 dimensions, but got {len(shape)}")

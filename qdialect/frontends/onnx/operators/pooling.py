@@ -52,7 +52,6 @@ def _largest_of_windows(call: Call, window: Window, shape: Shape) -> Tensor:
 @imports("MaxPool")
 def _max_pool(call: Call) -> Tensor:
     """Of quantized values too, that no DequantizeLinear turned into f32 values."""
-    call.count(1)
     require(not call.flag("storage_order", 0), "storage_order must be 0")
     shape = call.tensor(0).shape
     window = pool_window(call, shape)
@@ -64,7 +63,6 @@ def _max_pool(call: Call) -> Tensor:
 
 @imports("GlobalMaxPool")
 def _global_max_pool(call: Call) -> Tensor:
-    call.count(1)
     shape = call.tensor(0).shape
     require(len(shape) >= 3, f"input must have at least 3 dimensions, but got {len(shape)}")
     kernel = shape[2:] if len(shape) == 4 else (math.prod(shape[2:]),)
@@ -155,7 +153,6 @@ def _average(call: Call, source: Quantized) -> Average:
 
 @imports("AveragePool")
 def _average_pool(call: Call) -> Tensor:
-    call.count(1)
     return _average(call, call.quantized(0))
 
 
@@ -199,7 +196,6 @@ def _multiplier(input_scale: float, output_scale: float, count: int) -> dict[str
 
 @imports("GlobalAveragePool")
 def _global_average_pool(call: Call) -> Tensor:
-    call.count(1)
     return _global(call.quantized(0))
 
 
@@ -253,7 +249,6 @@ _F32_BLOCK = 16
 
 @imports_f32("MaxPool")
 def _f32_max_pool(call: Call) -> Computed:
-    call.count(1)
     return _f32_pooled(call, None)
 
 
@@ -264,7 +259,6 @@ def _f32_average_pool(call: Call) -> Computed:
     ONNX Runtime adds the terms in row-major order, but for small strides in old operator sets and its plain layout:
     then each column's sum comes first.
     """
-    call.count(1)
     shape = call.f32(0).shape
     pool = pool_of(call, shape)
     call.plan.budget.spend_constant(tuple(map(len, pool.positions)), _F32_BYTES)
@@ -374,7 +368,6 @@ def _root(emitter: Emitter, total: ir.Value, order: int) -> ir.Value:
 @imports_f32("LpPool")
 def _lp_pool(call: Call) -> Computed:
     """Over one to three dimensions of channels-first data; what lies outside of the image counts as 0."""
-    call.count(1)
     source, order = call.f32(0), _order(call)
     pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
     shape = (*source.shape[:2], *map(len, pool.positions))

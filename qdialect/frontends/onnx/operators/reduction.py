@@ -51,7 +51,6 @@ _SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
 @imports(*_ARG_OPS)
 def _arg(call: Call) -> Tensor:
     """Numbers with one scale compare as their quantized values do."""
-    call.count(1)
     values, op_class = _eight_bit(call.tensor(0)), _ARG_OPS[call.node.kind]
     rank = len(call.tensor(0).shape)
     axis, last = call.attribute("axis", 0), call.flag("select_last_index", 0)
@@ -144,7 +143,6 @@ _TERMS = {"ReduceL1": ("math.absi", 1), "ReduceSumSquare": ("arith.muli", 2)}
 
 @imports("CumSum")
 def _cumsum(call: Call) -> Tensor:
-    call.count(2)
     value, axes = value_of(call, 0), call.integers(1)
     common_element([value], ("i32", "i64", "f32"))
     require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
@@ -235,7 +233,6 @@ def _log_sum_exp(call: Call) -> Computed:
 @imports("TopK")
 def _top_k(call: Call) -> tuple[Tensor, ...]:
     """In order, equal numbers in their own."""
-    call.count(1, 2)
     source = call.tensor(0)
     axis = axis_in(call.attribute("axis", -1), len(source.shape))
     counts = call.integers(1) if call.optional(1) is not None else (call.attribute("k", 0),)

@@ -289,7 +289,6 @@ _LARGEST_WHOLE = 2**24
 @imports("GridSample")
 def _grid_sample(call: Call) -> Tensor:
     """Of images [N, C, H, W] at positions [N, P, Q, 2], x before y: [N, C, P, Q]."""
-    call.count(2)
     image, grid = call.f32(0).shape, call.f32(1).shape
     require(len(image) == 4, f"input 0 must have 4 dimensions, but got {len(image)}")
     fits = len(grid) == 4 and grid[0] == image[0] and grid[3] == 2

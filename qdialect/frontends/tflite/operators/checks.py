@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tflite
@@ -71,6 +71,19 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to be 8-bit with one scale and zero point."""
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
     return per_tensor(tensor, what)
+
+
+def eight_bit_ends(operator: Operator, *inputs: Tensor) -> Tensor:
+    """The output of a node, which has to be 8-bit with one scale and zero point, as `inputs` of its type have."""
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, *(eight_bit(tensor, "input") for tensor in inputs))
+    return output
+
+
+def check_parameters(output: Tensor, scale: float, zero_point: int) -> None:
+    """`output` has the only scale and zero point that a kernel writes."""
+    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
 
 
 def per_tensor(tensor: Tensor, what: str) -> Tensor:
@@ -240,11 +253,7 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-class _Activated(OptionsTable, Protocol):
-    def FusedActivationFunction(self) -> int: ...  # noqa: N802
-
-
-_ACTIVATED: dict[str, type[_Activated]] = {
+_ACTIVATED: dict[str, type[OptionsTable]] = {
     "ADD": tflite.AddOptions,
     "CONCATENATION": tflite.ConcatenationOptions,
     "DIV": tflite.DivOptions,
@@ -259,7 +268,7 @@ def activation_of(operator: Operator) -> int:
     table = _ACTIVATED.get(operator.kind)
     if table is None:
         return tflite.ActivationFunctionType.NONE
-    return read_options(operator, table, lambda options: options.FusedActivationFunction())
+    return read_fields(operator, table, "FusedActivationFunction")[0]
 
 
 def check_plain(operator: Operator) -> None:
@@ -309,6 +318,8 @@ class WindowOptions:
         return *(amount // 2 for amount in added), *(amount - amount // 2 for amount in added)
 
 
+_WEIGHT = 1
+"""The input of a convolution that its weight is."""
 _WINDOWS: dict[str, type[OptionsTable]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
     **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
@@ -334,3 +345,19 @@ def window_options(operator: Operator) -> WindowOptions:
         )
 
     return read_options(operator, _WINDOWS[operator.kind], read)
+
+
+def check_delegated(operator: Operator) -> None:
+    """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with roundings of its own.
+
+    That of transposed convolutions of 8 bits rescales 16 channels at a time in one way and the last ones in another.
+    """
+    if operator.kind != "TRANSPOSE_CONV" or len(operator.inputs) < _WEIGHT + 1:
+        return
+    weight, options, element = operator.inputs[_WEIGHT], window_options(operator), operator.outputs[0].element
+    if weight is None or element not in ("i8", "ui8") or options.padding != tflite.Padding.SAME:
+        return
+    window, strides = weight.shape[1:3], options.strides
+    holds = all(extent >= stride for extent, stride in zip(window, strides, strict=False))
+    wanted = "windows must be at least as large as their strides with profile 'tflite-xnnpack' and padding SAME"
+    require(holds, f"{wanted}, but got windows of {list(window)} and strides of {list(strides)}")

@@ -21,6 +21,7 @@ from qdialect.dialect import (
     I16Conv2DOp,
     I16DenseOp,
     I16RequantizeOp,
+    QnnOp,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
@@ -29,7 +30,6 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     Pair,
-    WindowOptions,
     activation_range,
     check_rescale,
     check_scales,
@@ -50,9 +50,18 @@ from qdialect.ir._mlir import ir
 _OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 
 
+_ROUNDINGS = {"i32": I16Rounding.FIXED32_DOUBLE, "i64": I16Rounding.FIXED16_UP}
+_BIAS_OPTIONS: dict[str, Any] = {
+    "CONV_2D": tflite.Conv2DOptions,
+    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
+    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
+}
+_I16_OPS: dict[type[QnnOp], type[QnnOp]] = {Conv2DOp: I16Conv2DOp, DenseOp: I16DenseOp}
+
+
 @dataclass(frozen=True)
 class _Contraction:
-    """The tensors of a node, checked; `weight` has the output channels first."""
+    """The tensors of a node, checked; `weight` has the output channels first, accumulators are of type `element`."""
 
     data: Tensor
     output: Tensor
@@ -60,117 +69,141 @@ class _Contraction:
     weight_scales: tuple[float, ...]
     weight_zero_points: tuple[int, ...]
     bias: NDArray[Any] | None
-    rounding: Rounding
+    element: str
+    rounding: Rounding | I16Rounding
     multiplier: Multiplier
     bounds: tuple[int, int]
 
-    def accumulate(self, emitter: Emitter, op_class: type[Any], data: ir.Value, **attributes: Any) -> ir.Value:
+    def accumulate(self, emitter: Emitter, op_class: type[QnnOp], data: ir.Value, **attributes: Any) -> ir.Value:
+        """The accumulators of `op_class`, or of what that is on words."""
+        if self.data.element == "i16" and op_class is ConvTranspose2DOp:
+            return self._transposed(emitter, data, **attributes)
+        if self.data.element == "i16":
+            op_class = _I16_OPS[op_class]
+        else:
+            attributes |= {"input_scale": self.data.scale, "input_zero_point": self.data.zero_point}
+            attributes |= {"weight_scales": self.weight_scales, "weight_zero_points": self.weight_zero_points}
         bias = None if self.bias is None else emitter.constant(self.bias)
-        return emitter.build(
-            op_class,
-            data,
-            emitter.constant(self.weight),
-            bias,
-            element="i32",
-            input_scale=self.data.scale,
-            input_zero_point=self.data.zero_point,
-            weight_scales=self.weight_scales,
-            weight_zero_points=self.weight_zero_points,
-            **attributes,
-        )
+        return emitter.build(op_class, data, emitter.constant(self.weight), bias, element=self.element, **attributes)
 
     def finish(self, emitter: Emitter, acc: ir.Value, axis: int) -> ir.Value:
-        requantized = emitter.requantize(
-            acc,
-            self.output,
-            self.data.scale,
-            self.multiplier,
-            rounding=self.rounding,
-            weight_scales=self.weight_scales,
-            axis=axis,
-        )
-        return emitter.clip(requantized, self.bounds)
+        """The output of accumulators, whose channels lie along `axis`, the last one."""
+        how: dict[str, Any] = {"rounding": self.rounding, "weight_scales": self.weight_scales}
+        if self.data.element != "i16":
+            result = emitter.requantize(acc, self.output, self.data.scale, self.multiplier, **how, axis=axis)
+            return emitter.clip(result, self.bounds)
+        how |= {"input_scale": self.data.scale, "output_scale": self.output.scale, "multiplier": self.multiplier}
+        low, high = self.bounds
+        return emitter.build(I16RequantizeOp, acc, element="i16", output_min=low, output_max=high, **how)
+
+    def _transposed(
+        self, emitter: Emitter, data: ir.Value, strides: Pair, padding: Sequence[int], output_padding: Pair
+    ) -> ir.Value:
+        """A convolution of the data with zeros between them, by the weights from the last tap to the first."""
+        apart = spaced(emitter, data, (1, *strides, 1))
+        before = [self.weight.shape[1 + i] - 1 - padding[i] for i in range(2)]
+        # After the last element there are zeros already, one fewer than the stride.
+        after = [self.weight.shape[1 + i] - strides[i] - padding[2 + i] + output_padding[i] for i in range(2)]
+        low, high = ((0, *(min(n, 0) for n in side), 0) for side in (before, after))
+        added = tuple(max(n, 0) for n in (*before, *after))
+        cropped = framed(emitter, apart, low, high)
+        backwards = replace(self, weight=self.weight[:, ::-1, ::-1])
+        return backwards.accumulate(emitter, Conv2DOp, cropped, padding=added)
 
 
-def _contraction(
-    operator: Operator, tensors: Sequence[Tensor], activation: int, rank: int
-) -> _Contraction | I16Contraction:
+def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int, rank: int) -> _Contraction:
     """`tensors` are data, weight and perhaps bias."""
-    data, weight, *rest = tensors
-    if data.element == "i16":
-        bounds = activation_range(activation, sixteen_bit(operator.outputs[0], "output"))
-        return i16_contraction(operator, tensors, rank, _OUTPUT_AXIS[operator.kind], bounds)
-    output = eight_bit(operator.outputs[0], "output")
-    eight_bit(data, "input")
-    types = (data.element, weight.element, output.element)
-    require(len(set(types)) == 1, f"input, weight and output must be all i8 or all ui8, but got {', '.join(types)}")
-    require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
-    values, axis = constant(weight, "weight"), _OUTPUT_AXIS[operator.kind]
-    channels = weight.shape[axis]
-    _check_weight_quantization(operator, weight, axis)
-    rounding, multiplier = _arithmetic(operator, weight)
-    check_rescale(data.scale, weight.scales, output.scale, multiplier)
-    bias = _bias_of_eight_bit(rest[0], channels) if rest else None
-    zero_points = weight.zero_points if len(set(weight.zero_points)) > 1 else weight.zero_points[:1]
-    channels_first = np.moveaxis(values, axis, 0)
+    data, weight, *bias = tensors
+    is_i16, axis = data.element == "i16", _OUTPUT_AXIS[operator.kind]
+    check = sixteen_bit if is_i16 else eight_bit
+    output = check(operator.outputs[0], "output")
+    check(data, "input")
     bounds = activation_range(activation, output)
-    return _Contraction(data, output, channels_first, weight.scales, zero_points, bias, rounding, multiplier, bounds)
+    if is_i16:
+        known = ("i8", "i16") if operator.kind == "FULLY_CONNECTED" else ("i8",)
+        require(weight.element in known, f"weight must be {' or '.join(known)}, but got {weight.element}")
+    else:
+        types = (data.element, weight.element, output.element)
+        require(len(set(types)) == 1, f"input, weight and output must be all i8 or all ui8, but got {', '.join(types)}")
+    require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
+    values = constant(weight, "weight")
+    _check_weight_quantization(operator, weight, axis, is_i16=is_i16)
+    # Products of words are summed up in 64 bits whatever the bias is.
+    element = "i32" if not is_i16 else _accumulator(operator, bias) if weight.element == "i8" else "i64"
+    rounding, multiplier = _arithmetic(operator, weight, element, is_i16=is_i16)
+    check_rescale(data.scale, weight.scales, output.scale, Multiplier.F64 if is_i16 else multiplier)
+    start = _bias(bias[0], weight.shape[axis], element, is_i16=is_i16) if bias else None
+    zero_points = weight.zero_points if len(set(weight.zero_points)) > 1 else weight.zero_points[:1]
+    parts = (np.moveaxis(values, axis, 0), weight.scales, zero_points, start, element)
+    return _Contraction(data, output, *parts, rounding, multiplier, bounds)
 
 
-def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int) -> None:
+def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int, *, is_i16: bool) -> None:
     check_scales(weight, "weight")
     if len(weight.scales) > 1:
         require(weight.axis == axis, f"weight scales must lie along axis {axis}, but got {weight.axis}")
-        require(weight.element == "i8", f"weight with scales by channel must be i8, but got {weight.element}")
+        holds = is_i16 or weight.element == "i8"
+        require(holds, f"weight with scales by channel must be i8, but got {weight.element}")
     # These kernels ignore the zero point; what another value would mean is nowhere defined.
-    symmetric = weight.element == "i8" and (operator.kind != "FULLY_CONNECTED" or len(weight.scales) > 1)
-    require(not symmetric or not any(weight.zero_points), "i8 weight must have zero point 0")
+    is_dense = operator.kind == "FULLY_CONNECTED" and len(weight.scales) == 1
+    is_symmetric = is_i16 or (weight.element == "i8" and not is_dense)
+    what = "weight of an i16 input" if is_i16 else "i8 weight"
+    require(not is_symmetric or not any(weight.zero_points), f"{what} must have zero point 0")
 
 
-def _arithmetic(operator: Operator, weight: Tensor) -> tuple[Rounding, Multiplier]:
+def _arithmetic(
+    operator: Operator, weight: Tensor, element: str, *, is_i16: bool
+) -> tuple[Rounding | I16Rounding, Multiplier]:
     """What the reference kernels do, which is not the same everywhere.
 
-    FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double.  Convolutions round twice; those
-    of `ui8` take the product of the scales in float32, those of `i8`, whose factors are by channel, in double.
+    FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double; where words are multiplied by a
+    single one, the product of two scales is one of float32.  Convolutions round twice; those of `ui8` take the product
+    of the scales in float32, those of `i8`, whose factors are by channel, in double.
     """
-    if operator.kind == "FULLY_CONNECTED":
+    is_dense = operator.kind == "FULLY_CONNECTED"
+    if is_i16:
+        of_words = is_dense and weight.element == "i16" and len(weight.scales) == 1
+        rounding = I16Rounding.F64_NEAREST if is_dense and weight.element == "i8" else _ROUNDINGS[element]
+        return rounding, Multiplier.F32_PRODUCT if of_words else Multiplier.F64
+    if is_dense:
         return Rounding.FIXED64_NEAREST, Multiplier.F64
     return TFLITE.rounding, TFLITE.multiplier if weight.element == "i8" else Multiplier.F32_PRODUCT
 
 
-def _bias_of_eight_bit(bias: Tensor, channels: int) -> NDArray[Any]:
-    require(bias.element == "i32", f"bias must be i32, but got {bias.element}")
+def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = False) -> NDArray[Any]:
+    require(is_i16 or bias.element == "i32", f"bias must be i32, but got {bias.element}")
     values = constant(bias, "bias")
     require(values.size == channels, f"bias must have {channels} entries, but got {values.size}")
-    return values.reshape(channels)
+    return values.reshape(channels).astype(NUMPY_DTYPES[element])
 
 
-@imports("CONV_2D")
-def _conv_2d(operator: Operator) -> Building:
+def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
+    """The type of sums: that of the bias, which an option may name; i64 where neither says anything."""
+    table = _BIAS_OPTIONS.get(operator.kind)
+    named = read_options(operator, table, lambda options: options.QuantizedBiasType()) if table else 0
+    wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(named)
+    known = ("i64",) if table is None else (wanted,) if wanted else ("i32", "i64")
+    found = bias[0].element if bias else wanted or "i64"
+    require(found in known, f"bias must be {' or '.join(known)}, but got {found}")
+    return found
+
+
+@imports("CONV_2D", "DEPTHWISE_CONV_2D")
+def _convolution(operator: Operator) -> Building:
     options = window_options(operator)
     node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
+    if operator.kind == "DEPTHWISE_CONV_2D":
+        # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
+        require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
+        node = replace(node, weight=np.moveaxis(node.weight, 1, 3))
     depth = node.weight.shape[3]
     require(depth >= 1 and len(node.data.shape) == 4, "input must have 4 dimensions and the weight a depth")
-    return _convolution(node, options, groups=node.data.shape[3] // depth)
-
-
-@imports("DEPTHWISE_CONV_2D")
-def _depthwise_conv_2d(operator: Operator) -> Building:
-    options = window_options(operator)
-    # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
-    node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
-    require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
-    require(len(node.data.shape) == 4, f"input must have 4 dimensions, but got {len(node.data.shape)}")
-    last = replace(node, weight=np.moveaxis(node.weight, 1, 3))
-    return _convolution(last, options, groups=node.data.shape[3])
-
-
-def _convolution(node: _Contraction | I16Contraction, options: WindowOptions, groups: int) -> Building:
     padding = options.explicit(node.data.shape[1:3], node.weight.shape[1:3])
-    attributes = {"strides": options.strides, "padding": padding, "dilation": options.dilation, "groups": groups}
+    attributes = {"strides": options.strides, "padding": padding, "dilation": options.dilation}
     emitter = yield
     data = emitter.value(node.data)
-    return node.finish(emitter, node.accumulate(emitter, Conv2DOp, data, **attributes), axis=3)
+    acc = node.accumulate(emitter, Conv2DOp, data, **attributes, groups=node.data.shape[3] // depth)
+    return node.finish(emitter, acc, axis=3)
 
 
 @imports("TRANSPOSE_CONV")
@@ -218,125 +251,10 @@ def _fully_connected_at_run_time(
 ) -> Building:
     channels, depth = weight.shape
     node = Product(data, weight, output, Rounding.FIXED64_NEAREST, Multiplier.F64)
-    values = _bias_of_eight_bit(bias[0], channels) if bias else None
+    values = _bias(bias[0], channels) if bias else None
     bounds = activation_range(activation, output)
     emitter = yield
     rows = emitter.reshape(emitter.value(data), (math.prod(data.shape) // depth, depth))
     start = None if values is None else emitter.constant(values)
     result = node.emit(emitter, rows, transposed(emitter, emitter.value(weight)), start)
     return emitter.reshape(emitter.clip(result, bounds), output.shape)
-
-
-# Convolutions and matrix products of 16-bit activations with constant 8-bit weights.
-
-_ROUNDINGS = {"i32": I16Rounding.FIXED32_DOUBLE, "i64": I16Rounding.FIXED16_UP}
-_BIAS_OPTIONS: dict[str, Any] = {
-    "CONV_2D": tflite.Conv2DOptions,
-    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
-    "TRANSPOSE_CONV": tflite.TransposeConvOptions,
-}
-_I16_OPS = {Conv2DOp: I16Conv2DOp, DenseOp: I16DenseOp}
-
-
-@dataclass(frozen=True)
-class I16Contraction:
-    """The tensors of a node, checked; `weight` has the output channels first, accumulators are of type `element`."""
-
-    data: Tensor
-    output: Tensor
-    weight: NDArray[Any]
-    weight_scales: tuple[float, ...]
-    bias: NDArray[Any] | None
-    element: str
-    rounding: I16Rounding
-    multiplier: Multiplier
-    bounds: tuple[int, int]
-
-    def accumulate(self, emitter: Emitter, op_class: type[Any], data: ir.Value, **attributes: Any) -> ir.Value:
-        """The accumulators of what would be `op_class` on bytes."""
-        if op_class is ConvTranspose2DOp:
-            return self._transposed(emitter, data, **attributes)
-        return self._sums(emitter, _I16_OPS[op_class], data, self.weight, **attributes)
-
-    def finish(self, emitter: Emitter, acc: ir.Value, axis: int) -> ir.Value:
-        """The output of accumulators, whose channels lie along `axis`, the last one."""
-        return emitter.build(
-            I16RequantizeOp,
-            acc,
-            element="i16",
-            input_scale=self.data.scale,
-            weight_scales=self.weight_scales,
-            output_scale=self.output.scale,
-            output_min=self.bounds[0],
-            output_max=self.bounds[1],
-            rounding=self.rounding,
-            multiplier=self.multiplier,
-        )
-
-    def _sums(
-        self, emitter: Emitter, op_class: type[Any], data: ir.Value, weight: NDArray[Any], **attributes: Any
-    ) -> ir.Value:
-        bias = None if self.bias is None else emitter.constant(self.bias)
-        return emitter.build(op_class, data, emitter.constant(weight), bias, element=self.element, **attributes)
-
-    def _transposed(
-        self, emitter: Emitter, data: ir.Value, strides: Pair, padding: Sequence[int], output_padding: Pair
-    ) -> ir.Value:
-        """A convolution of the data with zeros between them, by the weights from the last tap to the first."""
-        apart = spaced(emitter, data, (1, *strides, 1))
-        before = [self.weight.shape[1 + i] - 1 - padding[i] for i in range(2)]
-        # After the last element there are zeros already, one fewer than the stride.
-        after = [self.weight.shape[1 + i] - strides[i] - padding[2 + i] + output_padding[i] for i in range(2)]
-        low, high = ((0, *(min(n, 0) for n in side), 0) for side in (before, after))
-        added = tuple(max(n, 0) for n in (*before, *after))
-        cropped = framed(emitter, apart, low, high)
-        return self._sums(emitter, I16Conv2DOp, cropped, self.weight[:, ::-1, ::-1], padding=added)
-
-
-def i16_contraction(
-    operator: Operator, tensors: Sequence[Tensor], rank: int, axis: int, bounds: tuple[int, int]
-) -> I16Contraction:
-    """That of a node; `tensors` are data, weight, which has `rank` dimensions with channels along `axis`, and bias."""
-    data, weight, *rest = tensors
-    output = sixteen_bit(operator.outputs[0], "output")
-    sixteen_bit(data, "input")
-    is_dense = operator.kind == "FULLY_CONNECTED"
-    known = ("i8", "i16") if is_dense else ("i8",)
-    require(weight.element in known, f"weight must be {' or '.join(known)}, but got {weight.element}")
-    require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
-    values, channels = constant(weight, "weight"), weight.shape[axis]
-    check_scales(weight, "weight")
-    along = len(weight.scales) == 1 or weight.axis == axis
-    require(along, f"weight scales must lie along axis {axis}, but got {weight.axis}")
-    require(not any(weight.zero_points), "weight of an i16 input must have zero point 0")
-    check_rescale(data.scale, weight.scales, output.scale, Multiplier.F64)
-    # Products of words are summed up in 64 bits whatever the bias is.
-    element = _accumulator(operator, rest) if weight.element == "i8" else "i64"
-    bias = _bias_of_i16(rest[0], channels).astype(NUMPY_DTYPES[element]) if rest else None
-    rounding = I16Rounding.F64_NEAREST if is_dense and weight.element == "i8" else _ROUNDINGS[element]
-    multiplier = _multiplier(weight) if is_dense else Multiplier.F64
-    channels_first = np.moveaxis(values, axis, 0)
-    scales = weight.scales
-    return I16Contraction(data, output, channels_first, scales, bias, element, rounding, multiplier, bounds)
-
-
-def _multiplier(weight: Tensor) -> Multiplier:
-    """The product of two scales is one of float32 where words are multiplied by a single one."""
-    return Multiplier.F32_PRODUCT if weight.element == "i16" and len(weight.scales) == 1 else Multiplier.F64
-
-
-def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
-    """The type of sums: that of the bias, which an option may name; i64 where neither says anything."""
-    table = _BIAS_OPTIONS.get(operator.kind)
-    named = read_options(operator, table, lambda options: options.QuantizedBiasType()) if table else 0
-    wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(named)
-    known = ("i64",) if table is None else (wanted,) if wanted else ("i32", "i64")
-    found = bias[0].element if bias else wanted or "i64"
-    require(found in known, f"bias must be {' or '.join(known)}, but got {found}")
-    return found
-
-
-def _bias_of_i16(bias: Tensor, channels: int) -> NDArray[Any]:
-    values = constant(bias, "bias")
-    require(values.size == channels, f"bias must have {channels} entries, but got {values.size}")
-    return values.reshape(channels)

@@ -22,14 +22,13 @@ from qdialect.frontends.tflite.operators.checks import (
     activation_range,
     bounded,
     check_rescale,
-    eight_bit,
+    eight_bit_ends,
     log2_of,
     operands,
     output_of,
     quantized_range,
     same_quantization,
     same_scale,
-    same_type,
     sixteen_bit,
     two_inputs,
 )
@@ -117,8 +116,7 @@ def _prelu(operator: Operator) -> Emission:
 def _checked(operator: Operator) -> tuple[Tensor, Tensor]:
     """Both operands, of the output's 8-bit type."""
     lhs, rhs = operands(operator, 2)
-    eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(lhs, "input"), eight_bit(rhs, "input"))
+    eight_bit_ends(operator, lhs, rhs)
     return lhs, rhs
 
 

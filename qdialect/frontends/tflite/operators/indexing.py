@@ -211,7 +211,7 @@ def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]])
 
 @imports("MIRROR_PAD")
 def _mirror_pad(operator: Operator) -> Building:
-    mode = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
+    mode: int = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
     data, paddings = operands(operator, 2)
     same_content(data, operator.outputs[0])

@@ -160,16 +160,19 @@ def _dilate(operator: Operator) -> Emission:
     return lambda emitter: framed(emitter, spaced(emitter, emitter.value(data), counts, value), [0] * rank, cut)
 
 
-# CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none.
+# CONCATENATION; `ui8` inputs may have parameters of their own, those of 16 bits one scale, integers and booleans none.
 
 _PLAIN_TYPES = ("i1", "i32", "i64")
 
 
 @imports("CONCATENATION")
+@imports_i16("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
     check_plain(operator)
     (parts, axis), output = parts_of(operator), operator.outputs[0]
-    if output.element in _PLAIN_TYPES:
+    if output.element in (*_PLAIN_TYPES, "i16"):
+        for part in parts if output.element == "i16" else ():
+            same_scale(sixteen_bit(part, "input"), output_of(operator))
         same_type(operator, *parts)
         return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
     eight_bit(output, "output")
@@ -216,18 +219,6 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
     scaled = table_values(np.uint8).astype(np.float32) * ratio + shift
     values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
     return encode_table(np.clip(values, 0, 255), np.uint8)
-
-
-# CONCATENATION of 16-bit tensors, all of one scale.
-
-
-@imports_i16("CONCATENATION")
-def _concatenation_i16(operator: Operator) -> Emission:
-    check_plain(operator)
-    (parts, axis), output = parts_of(operator), output_of(operator)
-    for part in parts:
-        same_scale(sixteen_bit(part, "input"), output)
-    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
 
 
 # PACK: tensors side by side along a new dimension.

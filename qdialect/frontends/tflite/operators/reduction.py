@@ -34,8 +34,9 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
+    check_parameters,
     check_rescale,
-    eight_bit,
+    eight_bit_ends,
     integers,
     operands,
     operands_of_many,
@@ -44,7 +45,6 @@ from qdialect.frontends.tflite.operators.checks import (
     same_content,
     same_quantization,
     same_scale,
-    same_type,
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
@@ -93,8 +93,7 @@ def _mean(operator: Operator) -> Emission:
 def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mapping[str, Any]) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    output = eight_bit_ends(operator, data)
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
     return built(
         op_class, data, element=output.element, axes=axes, keep_dims=keep_dims, **mapping(data, output), **rescale
@@ -115,10 +114,8 @@ def _extreme(operator: Operator) -> Emission:
 def _l2_normalization(operator: Operator) -> Building:
     """Along the last dimension, to quantized values of 1/128 around the middle."""
     (data,) = operands(operator, 1)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
-    found, wanted = (output.scale, output.zero_point), (1 / 128, 0 if output.element == "i8" else 128)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    output = eight_bit_ends(operator, data)
+    check_parameters(output, 1 / 128, 0 if output.element == "i8" else 128)
     emitter = yield
     zero_point = data.zero_point
     return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
@@ -188,8 +185,7 @@ _LARGEST_WORD, _LARGEST_SHIFT = 0x7FFF, 7
 @imports("REDUCE_PROD")
 def _product_of_bytes(operator: Operator) -> Building:
     data, _ = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    output = eight_bit_ends(operator, data)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     return _product(operator, data, output)
 

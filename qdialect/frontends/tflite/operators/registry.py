@@ -14,6 +14,7 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.frontends.building.checks import Budget, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators.checks import check_delegated
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.registry import Registry
@@ -155,6 +156,8 @@ def plan(operator: Operator, *, is_delegated: bool = False) -> Emission:
     if _is_divided(operator):
         wanted = "must have a scale for each row but with profile 'tflite-xnnpack'"
         require(is_delegated, f"weight {wanted}: LiteRT's reference kernels take no notice of scales by block")
+    if is_delegated:
+        check_delegated(operator)
     planned = planner(operator)
     if callable(planned):
         return planned

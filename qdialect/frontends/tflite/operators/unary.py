@@ -40,15 +40,16 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     activation_range,
+    check_parameters,
     check_rescale,
     eight_bit,
+    eight_bit_ends,
     one_input,
     operands,
     per_tensor,
     quantized_bounds,
     quantized_range,
     same_scale,
-    same_type,
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
@@ -68,8 +69,7 @@ _TABLES = {"ABS": tflite_abs_table, "SQRT": tflite_sqrt_table, "RSQRT": tflite_r
 
 def _input_of(operator: Operator) -> Tensor:
     (data,) = operands(operator, 1)
-    eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
+    eight_bit_ends(operator, data)
     return data
 
 
@@ -116,8 +116,7 @@ def _negate(operator: Operator) -> Emission:
     """The kernel negates quantized values, which negates numbers where both zero points are opposite."""
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    found, wanted = (output.scale, output.zero_point), (data.scale, -data.zero_point)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    check_parameters(output, data.scale, -data.zero_point)
     return _tabulated(data, output, tflite_negate_table(np.int8))
 
 
@@ -140,21 +139,15 @@ def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str,
 @imports("LOGISTIC")
 def _logistic(operator: Operator) -> Emission:
     _input_of(operator)
-    _check_output(operator, 1 / 256, quantized_range(operator.outputs[0])[0])
+    check_parameters(operator.outputs[0], 1 / 256, quantized_range(operator.outputs[0])[0])
     return _unary(operator, SigmoidOp, {})
 
 
 @imports("TANH")
 def _tanh(operator: Operator) -> Emission:
     _input_of(operator)
-    _check_output(operator, 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
+    check_parameters(operator.outputs[0], 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
     return _unary(operator, TanhOp, {})
-
-
-def _check_output(operator: Operator, scale: float, zero_point: int) -> None:
-    output = operator.outputs[0]
-    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
-    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
 
 
 @imports("ELU", "EXP", "LOG")

@@ -161,7 +161,7 @@ class Members:
         _check_format(self._archive.namelist())
         entries = [entry for entry in self._archive.infolist() if not entry.is_dir()]
         _check(entries, len(content))
-        self._entries = {_below_root(entry.filename): entry for entry in entries}
+        self._entries = {entry.filename.partition("/")[2]: entry for entry in entries}
         roots = {entry.filename.partition("/")[0] for entry in entries}
         if len(roots) > 1:
             raise ImportModelError(f"archive must have one folder, but got {len(roots)}")
@@ -203,10 +203,6 @@ def _check(entries: Iterable[zipfile.ZipInfo], size: int) -> None:
         total += entry.compress_size
     if total > size:
         raise ImportModelError(f"members must lie apart in a file of {size} bytes, but have {total} bytes together")
-
-
-def _below_root(name: str) -> str:
-    return name.partition("/")[2]
 
 
 def _check_format(names: Iterable[str]) -> None:

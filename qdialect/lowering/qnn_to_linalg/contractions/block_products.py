@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic.choices import SumOrder
 from qdialect.lowering.cost.strategy import ChannelBlock, rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse
-from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, Numbers, PackedBlocks
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Numbers, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, as_folded
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tensor
@@ -39,6 +39,17 @@ Rows = Sequence[Sequence[Value]]
 
 
 @dataclass(frozen=True)
+class StoredPanels:
+    """Panels of `count` matrices, those of all matrices for each block of panels, and a bound of rows by column."""
+
+    words: BufferSlot
+    bounds: BufferSlot
+    count: int
+    steps: tuple[int, ...]
+    """Matrices from one row to the next, along each dimension of the rows."""
+
+
+@dataclass(frozen=True)
 class BlockProducts:
     """``output[row, c] = finish(sum over k of data[row, k] * weights[c, k])``; see `qnn.block_dense`."""
 
@@ -54,6 +65,12 @@ class BlockProducts:
     """Whether a product of f32 numbers is rounded before it is added."""
     active: MapOperand | None = None
     """i32 that are 0 where a row has zeros alone: tiles of such rows have sums of zero."""
+    stored: StoredPanels | None = None
+    """Where words are packed when the network runs."""
+    segments: int = 1
+    """Equal parts of the terms, such as rows of a window: terms of one lie side by side."""
+    segment_steps: tuple[int, ...] = ()
+    """From one part to the next, in each of `operands`."""
 
     @property
     def moving(self) -> tuple[MapOperand, ...]:
@@ -89,12 +106,17 @@ class BlockKernel(ABC):
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         self.kernel, self.op, self.weights = kernel, op, op.weights
         self.strategy = kernel.program.strategy
-        self._packed = kernel.data("weights", op.weights.words.view(np.uint8), is_weight=True)
-        self._words = kernel.as_numbers(self._packed, "i32", op.weights.words.size)
+        if op.stored:
+            self._packed = self._words = kernel.slot("weights", op.stored.words)
+            nbytes = op.stored.words.storage.bytes() // op.stored.count
+        else:
+            self._packed = kernel.data("weights", op.weights.words.view(np.uint8), is_weight=True)
+            self._words = kernel.as_numbers(self._packed, "i32", op.weights.words.size)
+            nbytes = op.weights.words.nbytes
         self._scales = kernel.data("scales", op.weights.scales.values, is_weight=True)
         points = op.weights.points
         self._points = kernel.data("points", points.values, is_weight=True) if isinstance(points, Numbers) else None
-        self._is_fetched = op.weights.words.nbytes > self.strategy.near_bytes
+        self._is_fetched = nbytes > self.strategy.near_bytes
         lanes = sum(block.channels for block in op.weights.panels)
         self._channels = [
             kernel.data(f"channels{i}", np.pad(values, (0, lanes - len(values))))
@@ -105,22 +127,37 @@ class BlockKernel(ABC):
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
-        moving = self.op.moving
-        steps = [Axis(size, tuple(one.strides[i] for one in moving)) for i, size in enumerate(self.op.rows)]
-        axes = collapse(steps) or [Axis(1, (0,) * len(moving))]
+        moving, stored = self.op.moving, self.op.stored
+        matrices = stored.steps if stored else (0,) * len(self.op.rows)
+        steps = [(*(one.strides[i] for one in moving), matrices[i]) for i in range(len(self.op.rows))]
+        axes = collapse([Axis(size, step) for size, step in zip(self.op.rows, steps, strict=True)])
         starts = [self.kernel.constant(operand.offset, "index") for operand in moving]
-        *outer, last = axes
+        self._matrices(axes or [Axis(1, (0,) * (len(moving) + 1))], starts, 0)
+
+    def _matrices(self, axes: Sequence[Axis], starts: Sequence[Value], matrix: Value | int) -> None:
+        """Emit the tiles of each matrix, whose number is the last stride of `axes`."""
+        if any(axis.strides[-1] for axis in axes):
+            (axis, *inner), (*steps, step) = axes, axes[0].strides
+            with self.kernel.loop(axis.size) as index:
+                moved = [self.further(start, index, own) for start, own in zip(starts, steps, strict=True)]
+                self._matrices(inner, moved, self.further(matrix, index, step))
+            return
+        *outer, last = [Axis(axis.size, axis.strides[:-1]) for axis in axes]
         for first, extent, rows in split(last.size, self.near_rows(last.size)):
             with self.kernel.loop(extent // rows) as index:
                 moved = [
                     self.further(self.further(start, first * step), index, rows * step)
                     for start, step in zip(starts, last.strides, strict=True)
                 ]
-                self._panels([*outer, Axis(rows, last.strides)], moved)
+                self._panels([*outer, Axis(rows, last.strides)], moved, matrix)
 
-    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value]) -> None:
-        words = numbers = 0
+    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value], matrix: Value | int) -> None:
+        start, count = 0, self.op.stored.count if self.op.stored else 1
         for block in self.weights.panels:
+            words, numbers = (
+                self.further(start * length, matrix, block.channels * length) if matrix else start * length
+                for length in (self.weights.depth_words, self.weights.blocks.count)
+            )
             width, vectors = block.vectors * block.lanes, self._vectors(block, axes[-1].size)
             with self.kernel.loop(block.tiles) as index, self.kernel.loop(block.vectors // vectors) as part:
                 lane = self.further(0, part, vectors * block.lanes)
@@ -132,8 +169,7 @@ class BlockKernel(ABC):
                     self.further(self.further(block.start, index, width), lane),
                 )
                 self.over(axes, starts, panel)
-            words += block.channels * self.weights.depth_words
-            numbers += block.channels * self.weights.blocks.count
+            start += count * block.channels
 
     def near_rows(self, rows: int) -> int:
         """Of a block, which stay near while all panels pass."""
@@ -476,125 +512,3 @@ class F32Products(BlockKernel):
 def _base(lowest: int | None) -> int:
     """What a number of the fraction's bits from the `lowest` on is more than these."""
     return 0 if lowest is None else 1 << (_FRACTION - lowest)
-
-
-_SUM = 3
-"""The operand that has the sums of rows of bytes; zero points follow."""
-
-
-class IntegerProducts(BlockKernel):
-    """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks.
-
-    Behind these operands they may have a zero point for each block, too.
-    """
-
-    is_apart = True
-
-    def __init__(
-        self, kernel: Kernel, op: BlockProducts, size: int, totals: NDArray[np.int16 | np.int32] | None = None
-    ) -> None:
-        """`size` is that of the data's blocks; `totals` are those of the weights, where the data have zero points."""
-        super().__init__(kernel, op)
-        self._size = size
-        self._totals = None if totals is None else kernel.data("totals", totals, is_weight=True)
-        self._totals_are_wide = totals is not None and totals.dtype == np.int32
-
-    @property
-    def row_bytes(self) -> int:
-        return self.weights.blocks.depth
-
-    def block(self, panel: Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
-        weights, own = self.weights, Blocks(length, min(self._size, length))
-        scales, points = self.scales(panel, index), self.points(panel, index)
-        words = self.further(panel.words, index, weights.blocks.size // weights.terms * panel.width)
-        data = [self.further(row[0], index, weights.blocks.size) for row in rows]
-        numbers = [self.further(0, index, -(-weights.blocks.size // self._size))] * len(rows)
-        found = list(totals)
-        for first, count, part in own.parts():
-            with self.kernel.walk(count, *found) as walk:
-                at = self.further(first, walk.index)
-                word = self.further(words, at, self._size // weights.terms * panel.width)
-                starts = [self.further(start, at, self._size) for start in data]
-                places = [self.further(start, at) for start in numbers]
-                counts = self._sums(
-                    panel,
-                    word,
-                    starts,
-                    -(-part // weights.terms),
-                    points,
-                    [
-                        [self.number(i, self.kernel.sum(row[i], place)) for i in range(_SUM, len(self.buffers))]
-                        for row, place in zip(rows, places, strict=True)
-                    ],
-                    self.by_block(panel, index, self._totals) if self._totals else None,
-                )
-                walk.values = [
-                    self.added(
-                        panel, total, [found_count, self.number(2, self.kernel.sum(row[2], place)), scales], _scaled
-                    )
-                    for total, found_count, row, place in zip(walk.values, counts, rows, places, strict=True)
-                ]
-            found = walk.values
-        return found
-
-    def _sums(
-        self,
-        panel: Panel,
-        words: Value,
-        data: Sequence[Value],
-        count: int,
-        points: Operand | None,
-        sums: Sequence[Sequence[Operand]],
-        totals: Operand | None,
-    ) -> list[Tensor]:
-        """The exact sums of the products of `count` words."""
-        given = [one for one in (totals, points) if one]
-        starts = [self.map(panel, "i32", [*own, *given], self._start) for own in sums]
-        fields = 8 // self.weights.bits
-        with self.kernel.walk(count, *starts) as walk:
-            start, found = self.further(words, walk.index, panel.width), walk.values
-            view = View((*panel.sizes, BYTES), (panel.block.lanes * BYTES, BYTES, 1))
-            bytes_ = Operand(self.kernel.read(self._packed, view, self.kernel.multiple(start, BYTES)), (*COLUMNS, "k"))
-            self.fetch(panel, start)
-            for j in range(fields):
-                at = [self.further(self.further(one, walk.index, fields * BYTES), BYTES * j) for one in data]
-                found = [
-                    self._dot(
-                        total, Operand(self.kernel.read(self.buffers[0], View((BYTES,), (1,)), own), ("k",)), bytes_, j
-                    )
-                    for total, own in zip(found, at, strict=True)
-                ]
-            walk.values = found
-        return walk.values
-
-    def _dot(self, total: Tensor, data: Operand, weights: Operand, field: int) -> Tensor:
-        """`total` with the products of four signed bytes and a field of bits of each byte of the weights."""
-        output, bits = Operand(total, COLUMNS), self.weights.bits
-        body = self.kernel.body([data, weights], output)
-        signed, unsigned = body.inputs
-        if field:
-            unsigned = body.binary("arith.shrui", unsigned, body.constant(bits * field, "i8"))
-        if bits * (field + 1) < 8:
-            unsigned = body.binary("arith.andi", unsigned, body.constant((1 << bits) - 1, "i8"))
-        product = body.multiply(body.cast("arith.extui", unsigned, "i32"), body.cast("arith.extsi", signed, "i32"))
-        loops = Loops(COLUMNS, ("k",))
-        return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
-
-    def _start(self, body: Body) -> Value:
-        """What is added to the products for the weights' zero points, then for the data's."""
-        (total, *others), points = body.inputs, self.weights.points
-        if isinstance(points, float):
-            taken = body.constant(-int(points), "i32")
-        else:
-            taken = body.subtract(body.constant(0, "i32"), body.cast("arith.extui", others.pop(), "i32"))
-        start = body.multiply(total, taken)
-        if not others:
-            return start
-        point, weights = others
-        weights = weights if self._totals_are_wide else body.cast("arith.extsi", weights, "i32")
-        return body.subtract(start, body.multiply(point, weights))
-
-
-def _scaled(body: Body) -> Value:
-    count, row, scale = body.inputs
-    return body.multiply_add(body.cast("arith.sitofp", count, "f32"), body.multiply(row, scale), body.output)

@@ -160,6 +160,15 @@ class PackedBlocks:
         return self.is_integer and bits + self.scale_bits <= _SIGNIFICANT
 
 
+def panels_of(channels: int, strategy: Strategy) -> tuple[ChannelBlock, ...]:
+    """The panels of so many columns."""
+    lanes = strategy.lanes
+    return tuple(
+        ChannelBlock(start, size // tile, max(1, tile // lanes), min(tile, lanes))
+        for start, size, tile in lane_parts(lanes_for(channels), _VECTORS * lanes, lanes)
+    )
+
+
 def pack_blocks(
     weight: NDArray[np.uint8],
     scales: NDArray[np.float32],
@@ -169,11 +178,7 @@ def pack_blocks(
     strategy: Strategy,
 ) -> PackedBlocks:
     """Pack bytes [channels, ceil(depth * bits / 8)], scales and zero points [channels, blocks], or one for all."""
-    channels, lanes = len(weight), strategy.lanes
-    panels = tuple(
-        ChannelBlock(start, size // tile, max(1, tile // lanes), min(tile, lanes))
-        for start, size, tile in lane_parts(lanes_for(channels), _VECTORS * lanes, lanes)
-    )
+    channels, panels = len(weight), panels_of(len(weight), strategy)
     first = float(points.flat[0])
     same = first if (points == first).all() else None
     return PackedBlocks(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, split
 from qdialect.lowering.ir.views import Axis, View, row_major
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import HALF
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
     Matrices,
@@ -53,7 +54,7 @@ def emit_matrices(
 
     `points` are those of stored quantized values, of the data and of the matrices, with one or `channels` entries.
     """
-    packed = _emit_packing(program, matrices, program.strategy.channel_blocks(matrices.lanes, matrices.taps))
+    packed = emit_packing(program, matrices, program.strategy.channel_blocks(matrices.lanes, matrices.taps))
     start = _emit_matrix_start(program, matrices, packed, bias, points)
     return StoredWeights(matrices, packed, start, points[1] - _SIGN, window)
 
@@ -69,15 +70,22 @@ def emit_floats(program: Program, matrices: Matrices, rows: int, parameters: int
     is_near = model is None or 4 * found.depth * found.row_stride <= model.machine.l1_bytes
     is_kept = rows <= blocks[0].rows or is_near or program.whole is not None
     found = replace(found, in_place=is_kept and len(found.leading) <= 1)
-    slot = found.slot if found.in_place else _emit_packing(program, found, blocks)
+    slot = found.slot if found.in_place else emit_packing(program, found, blocks)
     zeros = np.zeros(found.channels, np.float32)
     return StoredWeights(found, slot, zeros, zeros.astype(np.int32))
 
 
-def _emit_packing(program: Program, matrices: Matrices, blocks: Sequence[ChannelBlock]) -> BufferSlot:
-    """Append the kernel call that packs `matrices`; returns the slot of the result."""
-    length = matrices.count * matrices.lanes * matrices.k_groups * matrices.k_group
-    slot = program.buffer(Storage((1, 1, 1, length), matrices.slot.storage.element, length))
+def emit_packing(program: Program, matrices: Matrices, blocks: Sequence[ChannelBlock]) -> BufferSlot:
+    """Append the kernel call that packs `matrices`; returns the slot of the result.
+
+    K groups of two f32 numbers, which are bf16 ones, become words of them.
+    """
+    length, element = matrices.count * matrices.lanes * matrices.k_groups, matrices.slot.storage.element
+    if element == "f32" and matrices.k_group > 1:
+        element = "i32"
+    elif element != "f32":
+        length *= matrices.k_group
+    slot = program.buffer(Storage((1, 1, 1, length), element, length))
     kernel, is_transposed = Kernel(program), matrices.channel_stride != 1
     source = kernel.slot("matrices", _words(matrices.slot) if is_transposed else matrices.slot)
     buffers = source, kernel.slot("packed", _words(slot))
@@ -91,8 +99,8 @@ def _emit_packing(program: Program, matrices: Matrices, blocks: Sequence[Channel
 
 
 def _words(slot: BufferSlot) -> BufferSlot:
-    """A slot of bytes as 32-bit numbers; one of f32 numbers as it is."""
-    if slot.storage.element == "f32":
+    """A slot of bytes as 32-bit numbers; one of such numbers as it is."""
+    if slot.storage.element != "i8":
         return slot
     words = slot.storage.length // K_GROUP
     return replace(slot, storage=Storage((1, 1, 1, words), "i32", words), offset=slot.offset // K_GROUP)
@@ -126,14 +134,20 @@ def _emit_rows(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer
 def _joined(body: Body, rows: Sequence[Value]) -> Value:
     """Stored bytes of up to four rows as a signed K group; the bytes of rows that there are not are zero.
 
-    An f32 number is one as it is.
+    An f32 number is one as it is, or two bf16 numbers are a word, with the first one in the upper half.
     """
     if rows[0].is_float:
-        return rows[0]
+        return pair_word(body, rows) if len(rows) > 1 else rows[0]
     joined, *others = (body.cast("arith.extui", value, "i32") for value in rows)
     for i, value in enumerate(others, start=1):
         joined = body.binary("arith.ori", joined, body.binary("arith.shli", value, body.constant(8 * i, "i32")))
     return _signed(body, joined, len(rows))
+
+
+def pair_word(body: Body, values: Sequence[Value]) -> Value:
+    """Two bf16 numbers as a word."""
+    first, second = (body.cast("arith.bitcast", value, "i32") for value in values)
+    return body.binary("arith.ori", first, body.binary("arith.shrui", second, body.constant(HALF, "i32")))
 
 
 def _signed(body: Body, word: Value, rows: int) -> Value:

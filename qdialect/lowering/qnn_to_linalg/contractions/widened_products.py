@@ -5,9 +5,9 @@ Pairs of bf16 numbers of rows meet those of weights as they are packed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -24,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     columns_of,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks, PackedBlocks
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import as_folded
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -34,6 +35,8 @@ MANY_ROWS = 32
 _STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
 PAIRED_ROWS, PAIRED_CHANNELS, PAIR = 5, 64, 2
 """From so many rows and channels on packing pairs pays; and numbers of a pair."""
+STORED_ROWS = 16
+"""From so many on packing both operands pays."""
 _VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 """Vectors of less than 512 bits have half as many registers."""
 
@@ -50,6 +53,8 @@ class Factors:
     weights: Callable[[Value], Operand]
     """Those of all columns, by the step's elements."""
     emit: Callable[[Body], Value]
+    are_all: bool = False
+    """Whether no other step adds to the sums, which then stay in registers."""
 
 
 class WidenedProducts(F32Products):
@@ -59,7 +64,8 @@ class WidenedProducts(F32Products):
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         super().__init__(kernel, op, SumOrder.TERMS)
-        depth, size = self.weights.blocks.depth, self.weights.blocks.size
+        depth = self.weights.blocks.depth // op.segments
+        size = min(self.weights.blocks.size, depth)
         own = size if self.weights.blocks.count > 1 else min(size, _STEP)
         self._blocks, self._in_step = Blocks(depth, own), max(1, _STEP // own)
         self._width = _VECTORS * self.strategy.lanes
@@ -70,15 +76,37 @@ class WidenedProducts(F32Products):
         )
 
     def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
-        (axis, *inner), kernel = axes, self.kernel
+        axis, *inner = axes
         if inner or axis.size < self.many_rows:
             super().over(axes, starts, panel)
             return
+        self.begin(axis, panel)
+        with self._unless_zeros(axis, starts, 0, axis.size), self.segment(starts, panel) as (own, part):
+            self._steps(axis, own, part)
+        self.end(axis, starts, panel)
+
+    @contextmanager
+    def segment(self, starts: Sequence[Value], panel: Panel) -> Generator[tuple[Sequence[Value], Panel]]:
+        """A loop around the code inside the `with`, over the segments of terms: where operands and words begin."""
+        op, words = self.op, self.weights.depth_words // self.op.segments
+        if op.segments == 1:
+            yield starts, panel
+            return
+        with self.kernel.loop(op.segments) as index:
+            pairs = zip(starts, op.segment_steps, strict=True)
+            moved = [self.further(start, index, step) for start, step in pairs]
+            yield moved, replace(panel, words=self.further(panel.words, index, words * panel.width))
+
+    def begin(self, axis: Axis, panel: Panel) -> None:
+        """Set the sums of all rows to 0."""
+        kernel = self.kernel
         with kernel.loop(axis.size) as row:
             target, where = kernel.write(self._sums, columns_of(panel), kernel.multiple(row, self._width))
             kernel.store(kernel.fill(target, 0), where)
-        with self._unless_zeros(axis, starts, 0, axis.size):
-            self._steps(axis, starts, panel)
+
+    def end(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
+        """Write the results of all rows."""
+        kernel = self.kernel
         with kernel.loop(axis.size) as row:
             self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
 
@@ -126,8 +154,9 @@ class WidenedProducts(F32Products):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
                 data = [self.further(start, place, axis.strides[operand]) for place in places]
+                outputs = [self.further(starts[1], place, axis.strides[1]) for place in places if factors.are_all]
                 with self._unless_zeros(axis, starts, places[0], rows):
-                    self._multiply(factors, data, places)
+                    self._multiply(factors, data, places, outputs)
 
     def _widen(self, panel: Panel, index: Value, length: int, target: Value) -> None:
         """Write the weights of a block."""
@@ -151,11 +180,16 @@ class WidenedProducts(F32Products):
                     found = kernel.generic(Loops(COLUMNS), inputs, Operand(destination, COLUMNS), body, value)
                     kernel.store(found, where)
 
-    def _multiply(self, factors: Factors, data: Sequence[Value], places: Sequence[Value]) -> None:
-        """Add the products of a tile of rows to their sums."""
+    def _multiply(
+        self, factors: Factors, data: Sequence[Value], places: Sequence[Value], outputs: Sequence[Value]
+    ) -> None:
+        """Add the products of a tile of rows to their sums, or write these as `outputs`."""
         kernel, panel = self.kernel, factors.panel
-        targets = [kernel.write(self._sums, columns_of(panel), kernel.multiple(place, self._width)) for place in places]
-        with kernel.walk(factors.count, *(target for target, _ in targets)) as walk:
+        view, starts = columns_of(panel), [kernel.multiple(place, self._width) for place in places if not outputs]
+        targets = [kernel.write(self._sums, view, start) for start in starts]
+        targets += [kernel.write(self.buffers[1], view, kernel.sum(start, panel.channel)) for start in outputs]
+        begun = [kernel.fill(target, 0) if outputs else target for target, _ in targets]
+        with kernel.walk(factors.count, *begun) as walk:
             weights = factors.weights(walk.index)
             walk.values = [
                 self.added(
@@ -206,6 +240,17 @@ def pair_bounds(weights: PackedBlocks) -> NDArray[np.int32]:
     return np.concatenate(found).astype(np.int32)
 
 
+def stored_bound(body: Body, least: Value, _: Sequence[Value]) -> Value:
+    """As `pair_bounds`, of the bits of the least weight less 1, perhaps twice as large."""
+    exponent = body.binary("arith.shrui", least, body.constant(_FRACTION, "i32"))
+    smallest = body.constant(_LEAST + _SIGNIFICAND + 2 * _BIAS, "i32")
+    bound = body.binary("arith.maxsi", body.subtract(smallest, exponent), body.constant(1, "i32"))
+    is_subnormal = body.compare("eq", exponent, body.constant(0, "i32"))
+    bound = body.select(is_subnormal, body.constant(2 * _BIAS + 2, "i32"), bound)
+    bits = body.binary("arith.shli", bound, body.constant(_FRACTION, "i32"))
+    return body.subtract(bits, body.constant(1, "i32"))
+
+
 class PairedProducts(WidenedProducts):
     """Products of rows whose operands go on with pairs and the bits of the least number.
 
@@ -216,42 +261,55 @@ class PairedProducts(WidenedProducts):
 
     def __init__(self, kernel: Kernel, op: BlockProducts) -> None:
         super().__init__(kernel, op)
-        self._bounds = kernel.data("bounds", pair_bounds(op.weights))
+        self._bounds = (
+            kernel.slot("bounds", op.stored.bounds) if op.stored else kernel.data("bounds", pair_bounds(op.weights))
+        )
 
     @property
     def row_bytes(self) -> int:
         return BYTES // 2 * self.weights.blocks.depth
 
-    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
-        kernel, operand = self.kernel, len(self.buffers) - 1
-        with kernel.walk(axis.size, kernel.constant(-1, "i32")) as walk:
-            entry = kernel.entry(
-                self.buffers[operand], self.further(starts[operand], walk.index, axis.strides[operand])
-            )
+    def over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: Panel) -> None:
+        (axis, *inner), kernel, operand = axes, self.kernel, len(self.buffers) - 1
+        if inner or axis.size < self.many_rows:
+            super().over(axes, starts, panel)
+            return
+        # All rows of an image's row have one entry, and as many segments as a window has rows.
+        count, step = axis.size, axis.strides[operand]
+        if self.op.segments > 1:
+            count, step = self.op.segments, self.op.segment_steps[operand]
+        with kernel.walk(count, kernel.constant(-1, "i32")) as walk:
+            entry = kernel.entry(self.buffers[operand], self.further(starts[operand], walk.index, step))
             walk.values = [kernel.binary("arith.minui", walk.value, entry)]
         is_small = kernel.compare("ult", walk.value, kernel.entry(self._bounds, panel.numbers))
         zero, one = (kernel.constant(number, "index") for number in (0, 1))
         with kernel.loop(kernel.select(is_small, zero, one)):
             self._paired(axis, starts, panel)
         with kernel.loop(kernel.select(is_small, one, zero)):
-            super()._steps(axis, starts, panel)
+            super().over(axes, starts, panel)
 
     def _paired(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
         kernel, size = self.kernel, _STEP // PAIR
-        steps, rest = divmod(self.weights.depth_words, size)
-        for done, count, length in ((0, steps, size), (steps, 1, rest)):
-            if not count or not length:
-                continue
-            with kernel.loop(count) as index:
-                first = self.further(done, index)
-                words = self.further(panel.words, first, size * panel.width)
+        steps, rest = divmod(self.weights.depth_words // self.op.segments, size)
+        are_all = self.op.finish is as_folded and self.weights.depth_words <= size and self.op.segments == 1
+        if not are_all:
+            self.begin(axis, panel)
+        with self.segment(starts, panel) as (own, part):
+            for done, count, length in ((0, steps, size), (steps, 1, rest)):
+                if not count or not length:
+                    continue
+                with kernel.loop(count) as index:
+                    first = self.further(done, index)
+                    words = self.further(part.words, first, size * panel.width)
 
-                def weights(index: Value, words: Value = words) -> Operand:
-                    start = self.further(words, index, panel.width)
-                    self.fetch(panel, start)
-                    return self.word(panel, start)
+                    def weights(index: Value, words: Value = words) -> Operand:
+                        start = self.further(words, index, panel.width)
+                        self.fetch(panel, start)
+                        return self.word(panel, start)
 
-                self.multiply(axis, starts, Factors(panel, 2, first, size, length, weights, _add_pair))
+                    self.multiply(axis, own, Factors(panel, 2, first, size, length, weights, _add_pair, are_all))
+        if not are_all:
+            self.end(axis, starts, panel)
 
 
 def _add_pair(body: Body) -> Value:

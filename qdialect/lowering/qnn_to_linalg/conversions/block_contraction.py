@@ -16,7 +16,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
+from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, StoredPanels
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
     HALF,
@@ -25,14 +25,20 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     PackedBlocks,
     block_totals,
     pack_blocks,
+    panels_of,
 )
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices
+from qdialect.lowering.qnn_to_linalg.contractions.integer_products import IntegerProducts
+from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_packing, pair_word
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     MANY_ROWS,
     PAIR,
     PAIRED_CHANNELS,
     PAIRED_ROWS,
+    STORED_ROWS,
     PairedProducts,
     WidenedProducts,
+    stored_bound,
 )
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -59,7 +65,7 @@ _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
 """Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
 F32Product = BlockDenseOp | F32MatmulOp | F32Conv2DOp
-"""A convolution is one of 1x1."""
+"""A convolution has rows of a window side by side."""
 
 
 @lowers(BlockDenseOp)
@@ -81,14 +87,11 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
 
 def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
+    if weights.form == "bf16" and multiplies_pairs(lowering, op):
+        _emit_pairs(lowering, op, weights)
+        return
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
     finish = _finish(lowering.epilogue(op))
-    if weights.form == "bf16" and multiplies_pairs(lowering, op):
-        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, depth))
-        kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
-        PairedProducts(kernel, BlockProducts(weights, rows, (source, result, pairs, least), *finish)).emit()
-        program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
-        return
     source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
     active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
     products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
@@ -451,36 +454,105 @@ def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
     return pays and is_exact(op.data, "bf16")
 
 
-def _pairs(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> tuple[MapOperand, MapOperand]:
+def _pairs(
+    program: Program, rows: tuple[int, ...], data: MapOperand, depth: int, joined: int = 0
+) -> tuple[MapOperand, MapOperand]:
     """Append the kernel call that packs rows of bf16 numbers: words of two, and the bits of the least of each row.
 
-    The least but zero, less 1: so zeros are the largest of unsigned numbers.
+    The least but zero, less 1: so zeros are the largest of unsigned numbers. Rows of the last `joined` dimensions lie
+    side by side, and have one least number.
     """
-    words, kernel = depth // PAIR, Kernel(program)
-    pitch = words + (0 if BYTES * words % _SETS else _LINE // BYTES)
+    words, kernel, kept = depth // PAIR, Kernel(program), rows[: len(rows) - joined]
+    pitch = words + (0 if joined or BYTES * words % _SETS else _LINE // BYTES)
     slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "i32", prod(rows) * pitch))
     target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
     *outer, step = data.strides
     halves = [replace(data, strides=(*outer, 2 * step), offset=data.offset + half * step) for half in range(2)]
-    emit_map(kernel, (*rows, words), halves, target, _pair, _LANES, step=PAIR)
-    least = _by_block(program, rows, Blocks(depth, depth), "i32")
+    emit_map(kernel, (*rows, words), halves, target, pair_word, _LANES, step=PAIR)
+    least = _by_block(program, kept, Blocks(depth, depth), "i32")
     least = replace(least, strides=least.strides[:-1])
-    source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
-    emit_reduction(kernel, Reduction(rows, (depth,), [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
+    source = Reduced(replace(target, strides=target.strides[: len(kept)]), target.strides[len(kept) :])
+    extents = kept, (*rows[len(kept) :], words)
+    emit_reduction(kernel, Reduction(*extents, [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
     program.call(kernel, "pairs")
     return replace(target, strides=target.strides[:-1]), least
 
 
-def _pair(body: Body, values: Sequence[Value]) -> Value:
-    first, second = (body.cast("arith.bitcast", value, "i32") for value in values)
-    return body.binary("arith.ori", first, body.binary("arith.shrui", second, body.constant(HALF, "i32")))
+def has_dense_windows(lowering: GraphLowering, op: F32Conv2DOp) -> bool:
+    """Whether the terms of each row of a window lie side by side, and there are enough pixels in a row."""
+    (_, height, width, depth), pixels = shape_of(op.weight.type), shape_of(op.output.type)[2]
+    if (height, width) == (1, 1):
+        return op.groups == 1
+    column = lowering.slot(op.data).storage.strides[2]
+    is_dense = column == depth and (width == 1 or op.dilation[1] == 1)
+    return op.groups == 1 and is_dense and pixels >= PAIRED_ROWS
+
+
+def multiplies_stored_pairs(lowering: GraphLowering, op: F32MatmulOp) -> bool:
+    """Whether so many of both operands' numbers are bf16 ones that packing both pays."""
+    (*rows, _), result = shape_of(op.data.type), shape_of(op.output.type)
+    # Parts of a kernel would pack matrices again and again.
+    pays = len(rows) > 0 and rows[-1] >= STORED_ROWS and lowering.program.whole is None
+    return pays and tuple(rows) == result[:-1] and multiplies_pairs(lowering, op) and is_exact(op.matrix, "bf16")
+
+
+def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matrices) -> None:
+    """Append the kernel calls of products of bf16 numbers with `matrices` of them, which are packed, too."""
+    program, depth, panels = lowering.program, matrices.depth, panels_of(matrices.channels, lowering.program.strategy)
+    words = emit_packing(program, replace(matrices, k_group=PAIR), panels)
+    count, lanes, pairs = matrices.count, sum(block.channels for block in panels), depth // PAIR
+    bounds = program.buffer(Storage((1, 1, 1, count * lanes), "i32", count * lanes))
+    kernel = Kernel(program)
+    for block in panels:
+        width, own = block.vectors * block.lanes, (2 - block.vectors % 2) * block.lanes
+        start, extents = count * block.start, (count, block.tiles, width // own)
+        source = MapOperand(words, (block.channels * pairs, width * pairs, own), start * pairs)
+        target = MapOperand(bounds, (block.channels, width, own), start)
+        fold, reduced = replace(_LEAST_BITS, lanes=own), [Reduced(source, (width, 1))]
+        how = fold, stored_bound, _LANES, 1
+        emit_reduction(kernel, Reduction(extents, (pairs, own), reduced, [], target, *how))
+    program.call(kernel, "bounds")
+    leading = row_major(shape_of(op.matrix.type)[:-2]) or (0,) * (len(shape_of(op.output.type)) - 2)
+    none = np.empty(0, np.int32)
+    one = Numbers("f32", np.ones(lanes, np.float32))
+    weights = PackedBlocks(16, Blocks(depth, depth), matrices.channels, panels, none, one, 0.0, 0, "bf16")
+    _emit_pairs(lowering, op, weights, StoredPanels(words, bounds, count, (*leading, 0)))
+
+
+def _emit_pairs(
+    lowering: GraphLowering, op: F32Product, weights: PackedBlocks, stored: StoredPanels | None = None
+) -> None:
+    program, shape, (rows, data, result) = lowering.program, shape_of(op.data.type), _operands(lowering, op)
+    height, steps, finish = 1, (), _finish(lowering.epilogue(op))
+    if isinstance(op, F32Conv2DOp) and weights.blocks.depth > shape[-1]:
+        down, across, height = *op.strides, weights.blocks.depth // shape[-1] // shape_of(op.weight.type)[2]
+        line, column = data.strides[1] // down, data.strides[2] // across
+        image = replace(data, strides=(data.strides[0], line, column, 1))
+        pairs, least = lowering.once(("pixels", op.data), lambda: _pairs(program, shape[:-1], image, shape[-1], 1))
+        further = op.dilation[0]
+        steps = line * further, 0, pairs.strides[1] * further, further
+        pairs = replace(pairs, strides=(pairs.strides[0], pairs.strides[1] * down, pairs.strides[2] * across))
+        least = replace(least, strides=(least.strides[0], down, 0))
+    else:
+        pairs, least = lowering.once(("pairs", op.data, data.strides), lambda: _pairs(program, rows, data, shape[-1]))
+    kernel, source = Kernel(program), replace(data, strides=data.strides[:-1])
+    products = BlockProducts(
+        weights, rows, (source, result, pairs, least), *finish, stored=stored, segments=height, segment_steps=steps
+    )
+    PairedProducts(kernel, products).emit()
+    program.call(kernel, op.operation.name, prod((*rows, weights.blocks.depth, weights.channels)))
 
 
 def _smaller(body: Body, least: Value, values: Sequence[Value]) -> Value:
-    bits = body.cast("arith.bitcast", values[0], "i32")
-    size = body.binary("arith.andi", bits, body.constant(2**31 - 1, "i32"))
-    return body.binary("arith.minui", least, body.subtract(size, body.constant(1, "i32")))
+    """The least of both numbers of a word, too."""
+    (word,) = values
+    sizes = (
+        body.binary("arith.andi", bits, body.constant(_SIZE, "i32"))
+        for bits in (word, body.binary("arith.shli", word, body.constant(HALF, "i32")))
+    )
+    first, second = (body.subtract(size, body.constant(1, "i32")) for size in sizes)
+    return body.binary("arith.minui", least, body.binary("arith.minui", first, second))
 
 
-_LEAST_LANES = 256
+_LEAST_LANES, _SIZE = 256, 0x7FFF << HALF
 _LEAST_BITS = Fold("i32", -1, _smaller, lambda body, a, b: body.binary("arith.minui", a, b))

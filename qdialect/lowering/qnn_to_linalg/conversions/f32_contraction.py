@@ -21,7 +21,13 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
-from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import emit_f32_products, multiplies_pairs
+from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
+    emit_f32_products,
+    emit_stored_pairs,
+    has_dense_windows,
+    multiplies_pairs,
+    multiplies_stored_pairs,
+)
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
     emit_batches,
@@ -149,6 +155,9 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
+    if multiplies_stored_pairs(lowering, op):
+        emit_stored_pairs(lowering, op, matrices_of(right))
+        return
     rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
     weights = emit_floats(lowering.program, matrices_of(right), rows, len(epilogue.channel_parameters()))
     emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
@@ -157,9 +166,9 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
-    is_product = weight is not None and weight.shape[1:3] == (1, 1) and op.groups == 1
-    if weight is not None and is_product and multiplies_pairs(lowering, op) and small_form(weight) == "bf16":
-        packed = pack_floats(weight[:, 0, 0], "bf16", lowering.program.strategy)
+    is_in_pairs = multiplies_pairs(lowering, op) and has_dense_windows(lowering, op)
+    if weight is not None and is_in_pairs and small_form(weight) == "bf16":
+        packed = pack_floats(weight.reshape(len(weight), -1), "bf16", lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
     # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.

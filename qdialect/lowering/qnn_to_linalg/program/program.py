@@ -31,6 +31,7 @@ from qdialect.lowering.qnn_to_linalg.program.operands import BITS_OF
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, EXTRA_BYTES, Storage
 from qdialect.support.interface import KernelCall, Tunable, kernel_names
+from qdialect.support.large_constants import LARGE, append_table
 
 ALIGNMENT = 64
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
@@ -184,6 +185,8 @@ class Program:
     _arena: list[Storage] = field(default_factory=list[Storage])
     _constants: bytearray = field(default_factory=bytearray)
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
+    _large: dict[int, tuple[int, bytes]] = field(default_factory=dict[int, tuple[int, bytes]])
+    """Bytes and digest of constants that have a row in the table, by their offset."""
 
     def constant(self, array: NDArray[Any]) -> Data:
         """Put `array` into the constants' block, aligned; equal arrays are stored once."""
@@ -194,6 +197,8 @@ class Program:
         if key not in self._known:
             self._constants.extend(bytes(-len(self._constants) % ALIGNMENT))
             self._known[key] = Data(len(self._constants), element, array.size)
+            if len(raw) >= LARGE:
+                self._large[len(self._constants)] = len(raw), key[1]
             self._constants.extend(raw)
         return self._known[key]
 
@@ -260,8 +265,9 @@ class Program:
         """The module's text and the arena's size in bytes.
 
         With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
-        Memory is planned for as many `threads`.
+        Memory is planned for as many `threads`.  Constants get the table of the large ones: nothing may follow.
         """
+        append_table(self._constants, self._large)
         plan = plan_centred_arena if threads > 1 else plan_arena
         offsets, size = plan(self.lifetimes(), ALIGNMENT)
         size += EXTRA_BYTES if size else 0
