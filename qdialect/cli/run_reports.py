@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,9 @@ from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
 from qdialect.support.interface import kernel_names
+
+_LEFT = 0.1
+"""Share of a core from which on it is told that other programs had it."""
 
 # The profile of a network as a table: a row for each kernel call, and one for all.
 
@@ -140,13 +144,17 @@ class Reports:
 
     def print_speed(self, inputs: Sequence[Array]) -> None:
         """Measure calls and print their time and rate."""
+        start, used = time.perf_counter(), time.process_time()
         speed, macs = self._speed(inputs)
+        left = 1 - (time.process_time() - used) / (time.perf_counter() - start)
         print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
         print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
         share = speed.share(macs)
         if speed.peak is not None and share is not None:
             bare = f"the bare {speed.loop} loop's {speed.peak * 1e-9:.4g} GMAC/s"
             print(f"{100 * share:.1f} % of {bare}, measured in between")
+        if left > _LEFT:
+            print(f"other programs took {100 * left:.0f} % of the core meanwhile: alone, a call takes less")
 
     def profile(self, inputs: Sequence[Array]) -> None:
         """Measure every kernel call, and print a table and draw the chart that is asked for."""
