@@ -34,7 +34,7 @@ _LEFT = 0.1
 
 _HEADER = (
     *("#", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
-    *("bytes", "GB/s", "kernel", "nodes"),
+    *("bytes", "GB/s", "limit", "kernel", "nodes"),
 )
 _NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _NONE = "-"
@@ -56,6 +56,7 @@ def profile_table(profile: Profile) -> str:
         lines.append(
             "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products"
         )
+        lines.append("limit: by the cost model, the busiest port, latency between iterations, or memory behind L1")
     if profile.beyond_bound:
         lines.append(f"up to {100 * profile.beyond_bound:.1f} % faster than the bound, which is then the time itself")
     if profile.model_error is not None:
@@ -71,7 +72,7 @@ def _row(number: int, kernel: str, one: CallProfile, profile: Profile) -> tuple[
     call = one.call
     cycles = _cycles(one.seconds, one.predicted, profile.frequency)
     figures = _figures(one.seconds, profile.seconds, call.macs, call.bytes_moved, one.peak, one.bound, cycles)
-    return f"{number}", call.label, *figures, kernel, ", ".join(call.names)
+    return f"{number}", call.label, *figures, one.limit or _NONE, kernel, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
     cycles = _cycles(profile.seconds, sum(known) if known else None, profile.frequency)
     moved, peak, bound = profile.bytes_moved, profile.peak, profile.bound
     figures = _figures(profile.seconds, profile.seconds, profile.macs, moved, peak, bound, cycles)
-    return "", "total", *figures, "", ""
+    return "", "total", *figures, "", "", ""
 
 
 def _cycles(seconds: float, predicted: float | None, frequency: float | None) -> tuple[str, str]:
