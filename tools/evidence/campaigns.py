@@ -11,6 +11,7 @@ import onnx
 from onnx import helper
 
 from qdialect import targets
+from tools.evidence import drawn_tflite
 from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_networks import drawn, quantized
@@ -46,28 +47,32 @@ def values_of(model: onnx.ModelProto, inputs: Sequence[Array]) -> dict[str, Arra
         raise InvalidCaseError(str(error)) from error
 
 
-def drawn_variants(seed: int) -> Sequence[Variant]:
+def drawn_variants(seed: int, *, may_be_open: bool = True) -> Sequence[Variant]:
     """This CPU on one to three threads, and one more kind of code; of an open batch, calls of any batch as well."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind, one in targets.TARGETS.items() if one.features <= targets.host_features()]
     other = str(rng.choice([*kinds, "host,portable"]))
-    batch = "dynamic" if seed % 5 == 0 else 1
+    batch = "dynamic" if may_be_open and seed % 5 == 0 else 1
     return (
         Variant("host", int(rng.integers(1, 4)), is_saved=bool(rng.random() < 0.2)),
         Variant(other, int(rng.integers(1, 4)), batch=batch),
     )
 
 
-def _outcome_of_case(make: Callable[[int], Case], seed: int) -> Outcome:
+def _outcome_of_case(make: Callable[[int], Case], seed: int, *, may_be_open: bool = True) -> Outcome:
     try:
         case = make(seed)
     except InvalidCaseError as error:
         return Outcome(Rank.INVALID, str(error)[:160])
-    return outcome_of(case, drawn_variants(seed))
+    return outcome_of(case, drawn_variants(seed, may_be_open=may_be_open))
 
 
 def outcome_of_graph(seed: int) -> Outcome:
     return _outcome_of_case(graph_case, seed)
+
+
+def outcome_of_tflite(seed: int) -> Outcome:
+    return _outcome_of_case(drawn_tflite.case, seed, may_be_open=False)
 
 
 def outcome_of_model(seed: int) -> Outcome:
@@ -76,11 +81,16 @@ def outcome_of_model(seed: int) -> Outcome:
 
 CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
     "graphs": outcome_of_graph,
+    "tflite": outcome_of_tflite,
     "models": outcome_of_model,
     "files": outcome_of_damage,
 }
 """By name, what is made of a seed."""
-CASES: Mapping[str, Callable[[int], Case]] = {"graphs": graph_case, "models": quantized_case}
+CASES: Mapping[str, Callable[[int], Case]] = {
+    "graphs": graph_case,
+    "tflite": drawn_tflite.case,
+    "models": quantized_case,
+}
 """The cases of the campaigns that have a model for each seed."""
 
 

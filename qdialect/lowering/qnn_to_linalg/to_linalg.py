@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from qdialect import targets
@@ -17,6 +18,7 @@ from qdialect.lowering.ir.functions import error_at, has_body
 from qdialect.lowering.ir.lowered import Lowered, Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
 from qdialect.lowering.qnn_to_linalg.program.program import Program
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, dense_storage_of
@@ -67,7 +69,9 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     variants = variant_attributes.wanted_variants(module, target)
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, _program(function, target, variants, threads), extern_functions(module)).run()
+        program = _program(function, target, variants, threads)
+        is_apart = partial(multiplies_stored_pairs, program.strategy)
+        GraphLowering(function, program, extern_functions(module), is_apart=is_apart).run()
         text, arena = program.render(clocked, threads)
     # Free the memory of packing now: MLIR's copy of the constants is their third.
     return_free_memory()

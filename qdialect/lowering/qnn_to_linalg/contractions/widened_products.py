@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import SumOrder
-from qdialect.lowering.cost.strategy import rows_for, split
+from qdialect.dialect import BlockDenseOp, F32Conv2DOp, F32MatmulOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.strategy import Strategy, rows_for, split
 from qdialect.lowering.ir.views import Axis, View
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     COLUMNS,
@@ -29,6 +32,7 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Loo
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.passes.matching import is_exact
 
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
@@ -249,6 +253,25 @@ def stored_bound(body: Body, least: Value, _: Sequence[Value]) -> Value:
     bound = body.select(is_subnormal, body.constant(2 * _BIAS + 2, "i32"), bound)
     bits = body.binary("arith.shli", bound, body.constant(_FRACTION, "i32"))
     return body.subtract(bits, body.constant(1, "i32"))
+
+
+def multiplies_pairs(strategy: Strategy, op: BlockDenseOp | F32MatmulOp | F32Conv2DOp) -> bool:
+    """Whether rows are of bf16 numbers that the target multiplies two at a time, and packing these pays."""
+    if not strategy.multiplies_pairs or op.rounded_products:
+        return False
+    depth, (*rows, channels) = shape_of(op.data.type)[-1], shape_of(op.output.type)
+    pays = depth % PAIR == 0 and prod(rows) >= PAIRED_ROWS and channels >= PAIRED_CHANNELS
+    return pays and is_exact(op.data, "bf16")
+
+
+def multiplies_stored_pairs(strategy: Strategy, op: ir.Operation | ir.OpView) -> bool:
+    """Whether `op` is a product of two matrices of bf16 numbers, or several, and packing both pays."""
+    product = op.opview if isinstance(op, ir.Operation) else op
+    if not isinstance(product, F32MatmulOp):
+        return False
+    (*rows, _), result = shape_of(product.data.type), shape_of(product.output.type)
+    pays = len(rows) > 0 and rows[-1] >= STORED_ROWS and tuple(rows) == result[:-1]
+    return pays and multiplies_pairs(strategy, product) and is_exact(product.matrix, "bf16")
 
 
 class PairedProducts(WidenedProducts):

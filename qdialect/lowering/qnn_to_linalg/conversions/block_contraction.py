@@ -33,11 +33,10 @@ from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_pac
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
     MANY_ROWS,
     PAIR,
-    PAIRED_CHANNELS,
     PAIRED_ROWS,
-    STORED_ROWS,
     PairedProducts,
     WidenedProducts,
+    multiplies_pairs,
     stored_bound,
 )
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
@@ -58,7 +57,6 @@ from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
-from qdialect.passes.matching import is_exact
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
@@ -87,7 +85,7 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
 
 def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
-    if weights.form == "bf16" and multiplies_pairs(lowering, op):
+    if weights.form == "bf16" and multiplies_pairs(lowering.program.strategy, op):
         _emit_pairs(lowering, op, weights)
         return
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
@@ -445,15 +443,6 @@ class BlockRows:
 # Products of rows of bf16 numbers with such weights, two terms at a time.
 
 
-def multiplies_pairs(lowering: GraphLowering, op: F32Product) -> bool:
-    """Whether rows are of bf16 numbers that the target multiplies two at a time, and packing these pays."""
-    if not lowering.program.strategy.multiplies_pairs or op.rounded_products:
-        return False
-    depth, (*rows, channels) = shape_of(op.data.type)[-1], shape_of(op.output.type)
-    pays = depth % PAIR == 0 and prod(rows) >= PAIRED_ROWS and channels >= PAIRED_CHANNELS
-    return pays and is_exact(op.data, "bf16")
-
-
 def _pairs(
     program: Program, rows: tuple[int, ...], data: MapOperand, depth: int, joined: int = 0
 ) -> tuple[MapOperand, MapOperand]:
@@ -486,14 +475,6 @@ def has_dense_windows(lowering: GraphLowering, op: F32Conv2DOp) -> bool:
     column = lowering.slot(op.data).storage.strides[2]
     is_dense = column == depth and (width == 1 or op.dilation[1] == 1)
     return op.groups == 1 and is_dense and pixels >= PAIRED_ROWS
-
-
-def multiplies_stored_pairs(lowering: GraphLowering, op: F32MatmulOp) -> bool:
-    """Whether so many of both operands' numbers are bf16 ones that packing both pays."""
-    (*rows, _), result = shape_of(op.data.type), shape_of(op.output.type)
-    # Parts of a kernel would pack matrices again and again.
-    pays = len(rows) > 0 and rows[-1] >= STORED_ROWS and lowering.program.whole is None
-    return pays and tuple(rows) == result[:-1] and multiplies_pairs(lowering, op) and is_exact(op.matrix, "bf16")
 
 
 def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matrices) -> None:

@@ -21,12 +21,11 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
+from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_pairs, multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
     emit_f32_products,
     emit_stored_pairs,
     has_dense_windows,
-    multiplies_pairs,
-    multiplies_stored_pairs,
 )
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     ElementWise,
@@ -141,7 +140,8 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.
     is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
-    form = small_form(weight) if weight is not None and (is_far or multiplies_pairs(lowering, op)) else ""
+    is_kept = is_far or multiplies_pairs(lowering.program.strategy, op)
+    form = small_form(weight) if weight is not None and is_kept else ""
     if weight is not None and form and (is_far or form == "bf16"):
         packed = pack_floats(weight.T, form, lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
@@ -155,7 +155,8 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
-    if multiplies_stored_pairs(lowering, op):
+    # Parts of a kernel would pack matrices again and again.
+    if lowering.program.whole is None and multiplies_stored_pairs(lowering.program.strategy, op):
         emit_stored_pairs(lowering, op, matrices_of(right))
         return
     rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
@@ -166,7 +167,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
-    is_in_pairs = multiplies_pairs(lowering, op) and has_dense_windows(lowering, op)
+    is_in_pairs = multiplies_pairs(lowering.program.strategy, op) and has_dense_windows(lowering, op)
     if weight is not None and is_in_pairs and small_form(weight) == "bf16":
         packed = pack_floats(weight.reshape(len(weight), -1), "bf16", lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)

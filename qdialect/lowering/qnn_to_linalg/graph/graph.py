@@ -105,8 +105,9 @@ class GraphLowering:
         extern_functions: Mapping[str, ir.Operation] = MappingProxyType({}),
         *,
         scope: Scope = Scope.NETWORK,
+        is_apart: Callable[[ir.Operation], bool] = lambda _: False,
     ) -> None:
-        """`extern_functions` are the functions that external libraries implement, by name."""
+        """`extern_functions` are those that external libraries implement, by name; `is_apart` is for `RowFusion`."""
         self.extern_functions = extern_functions
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
@@ -117,7 +118,7 @@ class GraphLowering:
         self._derived: dict[Hashable, Any] = {}
         self._paddings = paddings = self._collect_paddings()
         # A reference to this object would keep it and all weights alive until the cyclic garbage collector runs.
-        self._row_fusion = RowFusion(self._operations, lambda value: value not in paddings, scope)
+        self._row_fusion = RowFusion(self._operations, lambda value: value not in paddings, scope, is_apart)
         self.fusion_groups = FusionGroups(self._operations, self._row_fusion.computed, self._row_fusion.read)
         self._epilogues = dict(result_epilogues(self._operations, self.fusion_groups, self._is_inner))
         self._in_epilogues = {one for found in self._epilogues.values() for one in found.computed}

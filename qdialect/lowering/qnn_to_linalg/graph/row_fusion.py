@@ -46,6 +46,8 @@ _MIN_PRODUCTS = 2
 """Products of matrices in one fusion: the intermediate between two of them need not leave the caches."""
 
 
+_APART_BYTES = 16 << 20
+"""Of a matrix between two products that are apart, half of a third-level cache."""
 _FAR_BYTES = 256 * 1024
 """Of a matrix between two products: a larger one does not fit in L2 together with the other operand."""
 _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
@@ -92,10 +94,17 @@ class RowFusion:
     """The partition of a function's ops into `FusedRows` and others."""
 
     def __init__(
-        self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
+        self,
+        operations: Sequence[ir.Operation],
+        is_in_rows: Callable[[ir.Value], bool],
+        scope: Scope,
+        is_apart: Callable[[ir.Operation], bool],
     ) -> None:
-        """Inputs and outputs of a fusion must be stored row after row, which `is_in_rows` tells."""
-        self._scope = scope
+        """Inputs and outputs of a fusion must be stored row after row, which `is_in_rows` tells.
+
+        A product that `is_apart` is faster by itself while its matrices stay in the last cache.
+        """
+        self._scope, self._is_apart = scope, is_apart
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
         self._first: dict[ir.Operation, FusedRows] = {}
@@ -137,9 +146,11 @@ class RowFusion:
         self._first[group.first] = group
 
     def _rows_of_product(self, op: ir.Operation) -> int:
-        """Number of matrices of a product; number of their rows if the matrix or its result is large."""
+        """Number of matrices of a product; number of their rows if the matrix or its result is large; 1 if apart."""
         shape = shape_of(op.operands[0].type)
         largest = max(prod(shape), prod(shape_of(op.results[0].type)))
+        if largest * _F32_BYTES <= _APART_BYTES and self._is_apart(op):
+            return 1
         is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
         return prod(shape[:-1] if is_far else shape[:-2])
 
