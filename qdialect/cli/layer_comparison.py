@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.bench import frameworks
+from qdialect.bench import frameworks, truth
 from qdialect.bench.units import Unit, compared_units
 from qdialect.cli import terminal
 from qdialect.runtime import Executable
@@ -35,19 +35,31 @@ def compare_layers(path: Path, executable: Executable, inputs: Sequence[NDArray[
     # Whatever a framework raises for a model is its reason.
     except Exception as error:
         raise InputError(f"--compare-layers cannot run '{path}' in {framework}: {error}") from error
-    print(f"\n{layer_table(found, _kernels(executable), framework)}")
+    print(f"\n{layer_table(found, _kernels(executable), framework, _reason(path))}")
     return int(any(unit.different for unit in found))
 
 
-def layer_table(found: Sequence[Unit], kernels: Mapping[str, str], framework: str) -> str:
-    """A row for each unit; `kernels` are those that compute them, by the names of tensors."""
+def _reason(path: Path) -> str:
+    """Why a model has no truth."""
+    try:
+        truth.load(str(path), path.suffix.lower())
+    except truth.NoTruthError as error:
+        return str(error)
+    return "its graph in float64 has other tensors"
+
+
+def layer_table(found: Sequence[Unit], kernels: Mapping[str, str], framework: str, reason: str) -> str:
+    """A row for each unit; `kernels` are those that compute them, by the names of tensors.
+
+    `reason` is why there is no truth, where there is none.
+    """
     if not found:
         return "the model has no quantized tensors that are computed from its inputs"
     rows = [_row(unit, kernels) for unit in found]
     lines = [terminal.render_table(_HEADER, rows, right=(1, 2, 3, 4, 5))]
     lines.append(f"each unit is computed from the tensors of {framework}, and once more from those of the truth")
     if found[0].from_truth is None:
-        lines.append("truth: none, as an operator has no evaluator in float64")
+        lines.append(f"truth: none, {reason}")
     different = [unit for unit in found if unit.different]
     if not different:
         return "\n".join([*lines, f"all {len(found)} units are those of {framework}"])
@@ -65,7 +77,7 @@ def _row(unit: Unit, kernels: Mapping[str, str]) -> tuple[str, ...]:
     truths = ("-" if count is None else str(count) for count in (unit.from_truth, unit.framework_from_truth))
     name = printable(_tensor(unit).split(";")[0])
     shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
-    kernel = kernels.get(_tensor(unit), "-")
+    kernel = kernels.get(_tensor(unit).split(";")[0], "-")
     return shown, str(unit.elements), str(unit.different), str(unit.steps), *truths, kernel
 
 
@@ -78,4 +90,5 @@ def _tensor(unit: Unit) -> str:
 def _kernels(executable: Executable) -> dict[str, str]:
     """The last kernel that computes each tensor."""
     names = kernel_names(executable.calls)
-    return {node: name for name, call in zip(names, executable.calls, strict=True) for node in call.names}
+    pairs = zip(names, executable.calls, strict=True)
+    return {node.split(";")[0]: name for name, call in pairs for node in call.names}

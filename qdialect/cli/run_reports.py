@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -26,11 +27,14 @@ from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
 from qdialect.support.interface import kernel_names
 
+_LEFT = 0.1
+"""Share of a core from which on it is told that other programs had it."""
+
 # The profile of a network as a table: a row for each kernel call, and one for all.
 
 _HEADER = (
     *("#", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
-    *("bytes", "GB/s", "kernel", "nodes"),
+    *("bytes", "GB/s", "limit", "kernel", "nodes"),
 )
 _NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _NONE = "-"
@@ -52,6 +56,7 @@ def profile_table(profile: Profile) -> str:
         lines.append(
             "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products"
         )
+        lines.append("limit: by the cost model, the busiest port, latency between iterations, or memory behind L1")
     if profile.beyond_bound:
         lines.append(f"up to {100 * profile.beyond_bound:.1f} % faster than the bound, which is then the time itself")
     if profile.model_error is not None:
@@ -67,7 +72,7 @@ def _row(number: int, kernel: str, one: CallProfile, profile: Profile) -> tuple[
     call = one.call
     cycles = _cycles(one.seconds, one.predicted, profile.frequency)
     figures = _figures(one.seconds, profile.seconds, call.macs, call.bytes_moved, one.peak, one.bound, cycles)
-    return f"{number}", call.label, *figures, kernel, ", ".join(call.names)
+    return f"{number}", call.label, *figures, one.limit or _NONE, kernel, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
     cycles = _cycles(profile.seconds, sum(known) if known else None, profile.frequency)
     moved, peak, bound = profile.bytes_moved, profile.peak, profile.bound
     figures = _figures(profile.seconds, profile.seconds, profile.macs, moved, peak, bound, cycles)
-    return "", "total", *figures, "", ""
+    return "", "total", *figures, "", "", ""
 
 
 def _cycles(seconds: float, predicted: float | None, frequency: float | None) -> tuple[str, str]:
@@ -140,13 +145,17 @@ class Reports:
 
     def print_speed(self, inputs: Sequence[Array]) -> None:
         """Measure calls and print their time and rate."""
+        start, used = time.perf_counter(), time.process_time()
         speed, macs = self._speed(inputs)
+        left = 1 - (time.process_time() - used) / (time.perf_counter() - start)
         print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
         print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
         share = speed.share(macs)
         if speed.peak is not None and share is not None:
             bare = f"the bare {speed.loop} loop's {speed.peak * 1e-9:.4g} GMAC/s"
             print(f"{100 * share:.1f} % of {bare}, measured in between")
+        if left > _LEFT:
+            print(f"other programs took {100 * left:.0f} % of the core meanwhile: alone, a call takes less")
 
     def profile(self, inputs: Sequence[Array]) -> None:
         """Measure every kernel call, and print a table and draw the chart that is asked for."""

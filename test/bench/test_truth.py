@@ -307,6 +307,12 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "PRELU": ([PIXELS, normal(5, 4)], 1, PIXELS.shape, ()),
     "PAD": ([PIXELS, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
+    **{kind: ([PIXELS], 0, PIXELS.shape, ()) for kind in ("COS", "FLOOR", "SIN", "SIGN", "RELU_N1_TO_1")},
+    "RELU_0_TO_1": ([PIXELS], 0, PIXELS.shape, ()),
+    "LOG_SOFTMAX": ([PIXELS], 0, PIXELS.shape, options_of("LogSoftmax")),
+    "ADD_N": ([PIXELS, PIXELS, PIXELS], 0, PIXELS.shape, options_of("AddN")),
+    "POW": ([np.abs(PIXELS), normal(5, 4)], 1, PIXELS.shape, options_of("Pow")),
+    "REDUCE_PROD": ([PIXELS, ints(1, 2)], 1, (2, 4), options_of("Reducer", False)),
     "TRANSPOSE": ([PIXELS, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
 }
 

@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -169,6 +170,14 @@ def test_what_is_given_is_read_before_anything_is_compiled(model: str, capsys: p
         run.main([model, "--load-pass-plugin", "plugin.py"])
     assert ended.value.code == 1
     assert "cannot load 'plugin.py': plugin.py:1: SystemExit: 0" in capsys.readouterr().err
+
+
+def test_a_measurement_beside_other_programs_is_told(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    assert run.main([model, "--benchmark"]) == 0
+    assert "other programs took 100 % of the core meanwhile" in capsys.readouterr().out
 
 
 def test_code_is_not_written_where_a_limit_of_files_would_end_the_process(

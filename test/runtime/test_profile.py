@@ -44,7 +44,7 @@ NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fus
 PROFILE = Profile(
     (
         CallProfile(KernelCall("padding", 0, (), 0, 100), 1e-6, 2e11),
-        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
+        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6, "products"),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
         CallProfile(KernelCall("nothing", 3, ()), 0.0, 2e11),
     ),
@@ -226,15 +226,16 @@ def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s kernel nodes",
-        "0 padding 1.00 10.0 % - - - - - - 100 0.1 kernel_0",
-        "1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 kernel_1_first first",
-        "2 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 kernel_1_first a<b>&\\x07c, second",
-        "3 nothing 0.00 0.0 % - - - - - - 0 - kernel_3",
+        "# op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s limit kernel nodes",
+        "0 padding 1.00 10.0 % - - - - - - 100 0.1 - kernel_0",
+        "1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 products kernel_1_first first",
+        "2 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 - kernel_1_first a<b>&\\x07c, second",
+        "3 nothing 0.00 0.0 % - - - - - - 0 - - kernel_3",
         "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
         "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products",
+        "limit: by the cost model, the busiest port, latency between iterations, or memory behind L1",
         "predicted: the cost model's cycles, off by 10.0 % (median of the calls), 10.0 % (weighted by time)",
     ]
 
@@ -277,6 +278,30 @@ def test_every_trip_of_a_loop_counts() -> None:
     assert kernel_cycles(module, PLAIN) == {3: KernelCycles(bound=24.0, predicted=25.0)}
     # On ports that are as fast each body is bound by what it has most of.
     assert kernel_cycles(module, ZEN_5)[3] == KernelCycles(bound=12.0, predicted=12.5)
+    assert kernel_cycles(module, PLAIN)[3].limit == "vector instructions"
+
+
+CHAIN = """
+func.func @kernel_0(%x: memref<64xi8>, %y: memref<16xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = vector.load %x[%c0] : memref<64xi8>, vector<64xi8>
+  %s = vector.load %y[%c0] : memref<16xi32>, vector<16xi32>
+  %r = scf.for %i = %c0 to %c64 step %c1 iter_args(%t = %s) -> vector<16xi32> {
+    %d = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%t, %a, %a)
+      : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
+    scf.yield %d : vector<16xi32>
+  }
+  vector.store %r, %y[%c0] : memref<16xi32>, vector<16xi32>
+  return
+}
+"""
+
+
+def test_iterations_that_wait_for_each_other_are_limited_by_latency() -> None:
+    assert kernel_cycles(module_of(CHAIN), ZEN_4)[0].limit == "latency"
+    assert kernel_cycles(module_of(CHAIN), PLAIN)[0].limit == "products"
 
 
 # How much a network computes.

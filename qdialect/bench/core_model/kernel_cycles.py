@@ -50,7 +50,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qdialect.bench.core_model.memory_traffic import Reuse, missed_lines, tile_loads
 from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied, simplified
@@ -70,6 +70,8 @@ _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
 _PORTS = ("loads", "stores", "divisions")
 _LINE = 64
+MUCH = 1.1
+"""How much longer something takes that limits a kernel."""
 # The work of one of two units while matrix tiles are multiplied.
 _MULTIPLICATIONS = (
     *("arith.mulf", "math.fma", "arith.muli", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui"),
@@ -102,6 +104,8 @@ class KernelCycles:
     loaded: int = 0
     """Bytes of other buffers that it loads in tiles."""
     network: NetworkMemory = NetworkMemory()
+    limit: str = field(default="", compare=False)
+    """What takes most of the time with all data in L1: the busiest port, or latency where iterations wait."""
 
     def with_memory(self, size: int, machine: Machine) -> float:
         """Cycles predicted for a call that reads and writes `size` bytes."""
@@ -148,17 +152,19 @@ def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles
             loaded = {load.argument: load.size for load in loads if load.argument not in own}
             time = _predicted_tiles(counts, missed_lines(loads, machine.l1_bytes), machine) if loads else None
             time = predicted(function, machine) if time is None else time
+            waits = not loads and time > MUCH * predicted(function, machine, waits=False)
             sizes = sum(own.values()), sum(loaded.values())
-            found[int(number[1])] = KernelCycles(cycles(counts, machine), time, *sizes, network)
+            limit = "latency" if waits else busiest_port(counts, machine)
+            found[int(number[1])] = KernelCycles(cycles(counts, machine), time, *sizes, network, limit)
     return found
 
 
-def predicted(op: ir.Operation, machine: Machine) -> float:
-    """Cycles of a function or a loop, the sum of what its loop bodies take."""
+def predicted(op: ir.Operation, machine: Machine, *, waits: bool = True) -> float:
+    """Cycles of a function or a loop, the sum of what its loop bodies take; without `waits`, no iteration waits."""
     outside, inside = _outside_of_loops(op, machine)
-    body = cycles(outside, machine, mixed=True) + sum(predicted(loop, machine) for loop in inside)
+    body = cycles(outside, machine, mixed=True) + sum(predicted(loop, machine, waits=waits) for loop in inside)
     pipes = machine.vector_pipes
-    if pipes and op.name == _LOOP:
+    if waits and pipes and op.name == _LOOP:
         body = max(body, Chains(lambda link: latency(link, pipes), _trips).cycles(op))
     return _trips(op) * body
 
@@ -230,6 +236,12 @@ def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False
         ports = (totals[name] for name in _PORTS)
         return max(machine.vector_pipes.cycles(counts, mixed=mixed), *ports)
     return max(resources(counts, machine).values())
+
+
+def busiest_port(counts: Mapping[str, float], machine: Machine) -> str:
+    """The port that is busy for longest, the narrowest kind where several are."""
+    found = resources(counts, machine)
+    return max(reversed(found), key=lambda name: found[name]) if any(found.values()) else ""
 
 
 def resources(counts: Mapping[str, float], machine: Machine) -> dict[str, float]:

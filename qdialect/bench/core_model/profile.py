@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import targets
-from qdialect.bench.core_model.kernel_cycles import KernelCycles, kernel_cycles, kernels_of_pairs, kernels_of_tiles
+from qdialect.bench.core_model.kernel_cycles import (
+    MUCH,
+    KernelCycles,
+    kernel_cycles,
+    kernels_of_pairs,
+    kernels_of_tiles,
+)
 from qdialect.bench.core_model.memory_traffic import CallReuse, Reuse, call_reuses
 from qdialect.bench.throughput import (
     Dots,
@@ -53,6 +59,8 @@ class CallProfile:
     """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
     predicted: float | None = None
     """Seconds that the cost model predicts; None where the core's speed is not known."""
+    limit: str = ""
+    """What limits it by that model: a port of the core, latency or memory; empty where that is not known."""
 
     @property
     def rate(self) -> float:
@@ -222,12 +230,14 @@ class _Model:
             return Dots.PAIRS
         return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
 
-    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float | None, float | None]:
-        """At least, and as predicted; None for code that is not known."""
+    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float | None, float | None, str]:
+        """At least, and as predicted, and what limits it; None for code that is not known."""
         if call.label in self.externals:
-            return None, None
+            return None, None, ""
         found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
-        return found.bound / self.frequency, found.in_a_network(call.bytes_moved, uses, self.machine) / self.frequency
+        cycles = found.in_a_network(call.bytes_moved, uses, self.machine)
+        limit = "memory" if cycles > MUCH * found.predicted else found.limit
+        return found.bound / self.frequency, cycles / self.frequency, limit
 
 
 def core_of(target: Target) -> Machine | None:

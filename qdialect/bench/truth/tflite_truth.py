@@ -20,6 +20,7 @@ from qdialect.bench.truth.tflite_node import DTYPES, Node, is_quantized, numbers
 from qdialect.bench.truth.tracing import traced
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_graph, read_options
+from qdialect.frontends.tflite.folding import fold_constants
 
 _OPERATORS = {**FUNCTIONS, **LSTMS, **PRODUCTS}
 
@@ -30,7 +31,8 @@ def load(path: str) -> Runner:
 
 
 def in_double(graph: Graph) -> Runner:
-    """The same of a graph in memory."""
+    """The same of a graph in memory, without what only computes shapes."""
+    graph = fold_constants(graph, unrolls=False)
     graphs = {**graph.others, graph.subgraph: graph}
     for one in graphs.values():
         unknown = sorted({operator.kind for operator in one.operators} - _OPERATORS.keys() - {LOOP})

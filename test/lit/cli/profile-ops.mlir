@@ -6,7 +6,7 @@
 // RUN: filecheck %s --input-file %t.html --check-prefix=HTML
 //
 // CHECK: ms a call (median), 0.000576 million multiply-accumulates
-// CHECK: #  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  cycles  predicted  bytes {{.*}} GB/s  kernel {{.*}} nodes
+// CHECK: #  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  cycles  predicted  bytes {{.*}} GB/s  limit {{.*}} kernel {{.*}} nodes
 // CHECK-NEXT: 0  input 0
 // CHECK-NEXT: 1  qnn.fused_dense {{.*}} %  0.001
 // CHECK-SAME: kernel_1_fc  fc;bias

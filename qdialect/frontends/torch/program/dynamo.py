@@ -103,7 +103,7 @@ class Lowered:
 
     def plain_examples(self, arguments: Sequence[Any]) -> list[Any]:
         """As `plain`, of examples: constants are marked static, and numbers may be any."""
-        return self.numbers.examples(self.wrapped.plain_constants(arguments))
+        return self.numbers.tensors(self.wrapped.plain_constants(arguments), are_known=False)
 
     @property
     def training(self) -> str:
@@ -200,7 +200,7 @@ def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> L
     _guard_extents(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     # Of arguments that are made of others, the places differ.
-    numbers = tuple(open_numbers(placeholders)) if Wrapped.of(examples).is_plain else ()
+    numbers = open_numbers(placeholders) if Wrapped.of(examples).is_plain else ()
     while numbers:
         try:
             return _traced(module, examples, numbers)
@@ -221,11 +221,13 @@ def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) ->
     torch: Any = import_module("torch")
     guards: Any = import_module("torch._guards")
     layouts: list[Layout | None] = []
-    wrapped, casts, numbers = Wrapped.of(examples), _casts(module), Numbers(positions)
+    wrapped, casts = Wrapped.of(examples), _casts(module)
     read = {position for position in positions if not isinstance(examples[position], torch.Tensor)}
 
     def run(*given: Any) -> tuple[Any, ...]:
-        called = [one.item() if i in read else one for i, one in enumerate(numbers.joined(given))]
+        called = list(given[: len(given) - len(positions)])
+        for position, one in zip(positions, given[len(called) :], strict=True):
+            called.insert(position, one.item() if position in read else one)
         owners = {_memory(one): position for position, one in enumerate(given) if isinstance(one, torch.Tensor)}
         bases = {position: given[position].storage_offset() for position in owners.values()}
         results = tuple(_listed(module(*wrapped.made(called))))
@@ -240,7 +242,11 @@ def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) ->
     held = [(one, one.clone(), None if one.is_inference() else one._version) for one in _held(module)]
     try:
         plain = wrapped.plain(examples)
-        given = [one if isinstance(one, torch.Tensor) else of_this_call(one, "number") for one in numbers.others(plain)]
+        given = [
+            one if isinstance(one, torch.Tensor) else of_this_call(one, "number")
+            for place, one in enumerate(plain)
+            if place not in positions
+        ]
         given += [torch.zeros((), dtype=torch.int64) if one in read else plain[one] for one in positions]
         # Casts of `torch.autocast` are seen behind its dispatch, where compound operators are in parts.
         mode = functional.FunctionalTensorMode(pre_dispatch=not casts, export=True)

@@ -6,7 +6,7 @@ compared with becomes an input of one element, of the type in which PyTorch comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -19,16 +19,16 @@ _WIDER = {name: name for name in ("mul.Tensor", "div.Tensor")}
 _COMPARED = {f"{name}.Scalar": f"{name}.Tensor" for name in ("gt", "ge", "lt", "le", "eq", "ne")}
 _SAME = {
     **{name: name for name in ("add.Tensor", "sub.Tensor")},
-    "rsub.Scalar": "sub.Tensor",
     **{f"{name}.default": f"{name}.Tensor" for name in ("clamp", "clamp_min", "clamp_max")},
     **{f"where.{name}": "where.self" for name in ("Scalar", "ScalarSelf", "ScalarOther")},
+    "rsub.Scalar": "sub.Tensor",
     "masked_fill.Scalar": "masked_fill.Tensor",
     "full.default": "expand.default",
 }
 
 
 class OpenNumbersError(Exception):
-    """Some numbers must be known; `positions` are theirs among the open ones."""
+    """The numbers at some `positions` among the open ones must be known."""
 
     def __init__(self, positions: frozenset[int]) -> None:
         super().__init__(f"numbers {sorted(positions)} must be known")
@@ -45,45 +45,31 @@ class Numbers:
     computed: Callable[..., Sequence[Any]] = lambda: ()
     """The values of the tensors, of the numbers."""
 
-    def tensors(self, arguments: Sequence[Any]) -> list[Any]:
-        """`arguments` with tensors in the place of numbers."""
+    def tensors(self, arguments: Sequence[Any], *, are_known: bool = True) -> list[Any]:
+        """`arguments` with tensors in the place of numbers; of examples these are zeros, as numbers may be any."""
         if not self.positions:
             return list(arguments)
         torch: Any = import_module("torch")
-        numbers = [arguments[position] for position in self.positions]
-        values = self.computed(*(one.item() if isinstance(one, torch.Tensor) else one for one in numbers))
-        # As a tensor of PyTorch's widest type, which then is cast as one that meets a tensor.
+        values: Sequence[Any] = (0,) * len(self.types)
+        if are_known:
+            numbers = [arguments[position] for position in self.positions]
+            values = self.computed(*(one.item() if isinstance(one, torch.Tensor) else one for one in numbers))
+        # In PyTorch's widest type, which is cast as that of a number that meets a tensor.
         wide = [torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None) for value in values]
-        return [*self.others(arguments), *(one.to(dtype) for one, dtype in zip(wide, self.types, strict=True))]
-
-    def examples(self, arguments: Sequence[Any]) -> list[Any]:
-        """As `tensors`, with zeros: of what is not known to be the number of every call, none is asked for."""
-        zeros: Callable[..., Any] = import_module("torch").zeros
-        return [*self.others(arguments), *(zeros((), dtype=dtype) for dtype in self.types)]
-
-    def others(self, arguments: Sequence[Any]) -> Iterator[Any]:
-        """The arguments that are none of the numbers, in order."""
-        return (one for position, one in enumerate(arguments) if position not in self.positions)
-
-    def joined(self, arguments: Sequence[Any]) -> list[Any]:
-        """All arguments in their order, of those that are none of the numbers and the numbers behind them."""
-        count = len(arguments) - len(self.positions)
-        found = list(arguments[:count])
-        for position, one in zip(self.positions, arguments[count:], strict=True):
-            found.insert(position, one)
-        return found
+        found = [one for position, one in enumerate(arguments) if position not in self.positions]
+        return [*found, *(one.to(dtype) for one, dtype in zip(wide, self.types, strict=True))]
 
 
-def open_numbers(placeholders: Sequence[Any]) -> Iterator[int]:
+def open_numbers(placeholders: Sequence[Any]) -> tuple[int, ...]:
     """The positions of numbers that Dynamo leaves open and that are no extents of tensors."""
     values = [node.meta.get("example_value") for node in placeholders]
     extents = {str(one) for value in values for one in getattr(value, "shape", ())}
-    for position, (node, value) in enumerate(zip(placeholders, values, strict=True)):
-        if is_open_float(node) or ("SymInt" in type(value).__name__ and str(value) not in extents):
-            yield position
+    found = enumerate(zip(placeholders, values, strict=True))
+    is_int = ["SymInt" in type(value).__name__ and str(value) not in extents for value in values]
+    return tuple(position for position, (node, _) in found if is_int[position] or _is_open_float(node))
 
 
-def is_open_float(placeholder: Any) -> bool:
+def _is_open_float(placeholder: Any) -> bool:
     """Whether an argument is a tensor that Dynamo makes of a number."""
     value = placeholder.meta.get("example_value")
     is_scalar = str(getattr(value, "dtype", "")) == "torch.float64" and not value.shape
@@ -91,11 +77,8 @@ def is_open_float(placeholder: Any) -> bool:
 
 
 def know(placeholder: Any) -> None:
-    """Make a number that of this call, which Dynamo then guards.
-
-    Raises `ImportModelError` for one of the data.
-    """
-    if not is_open_float(placeholder):
+    """Make a number that of this call, which Dynamo then guards; raises `ImportModelError` for one of the data."""
+    if not _is_open_float(placeholder):
         of_this_call(placeholder.meta["example_value"], placeholder.name)
         return
     for user in list(placeholder.users):
@@ -131,16 +114,15 @@ def with_tensors(module: Any, positions: tuple[int, ...]) -> Numbers:
 
     for node in list(graph.nodes):
         given = [one for one in node.all_input_nodes if one in roots]
-        if not given:
-            continue
-        if hasattr(node.meta.get("val"), "node"):
-            roots[node] = frozenset[int]().union(*(roots[one] for one in given))
+        known = frozenset[int]().union(*(roots[one] for one in given))
+        if given and hasattr(node.meta.get("val"), "node"):
             is_read = str(node.target) in ("aten.item.default", "aten._local_scalar_dense.default")
             copies[node] = copies[given[0]] if is_read else taken.node_copy(node, copies.__getitem__)
-        elif is_check(str(node.target)):
+            roots[node] = known
+        elif given and is_check(str(node.target)):
             graph.erase_node(node)
-        elif not _replaced(node, tensor):
-            raise OpenNumbersError(frozenset[int]().union(*(roots[one] for one in given)))
+        elif given and not _replaced(node, tensor):
+            raise OpenNumbersError(known)
     for node in reversed(roots):
         graph.erase_node(node)
     taken.output(tuple(values))
@@ -152,8 +134,7 @@ def _replaced(node: Any, tensor: Callable[[Any, Any], Any]) -> bool:
     """Make an operator one of tensors; False where it has no such form."""
     torch: Any = import_module("torch")
     name, result = str(node.target).removeprefix("aten."), node.meta.get("val")
-    target = (_WIDER | _COMPARED | _SAME).get(name)
-    is_full = name == "full.default"
+    target, is_full = (_WIDER | _COMPARED | _SAME).get(name), name == "full.default"
     # Other arguments are factors of operands.
     if target is None or (node.kwargs and not is_full):
         return False
@@ -165,10 +146,8 @@ def _replaced(node: Any, tensor: Callable[[Any, Any], Any]) -> bool:
 
     def call(target: Any, *args: Any, **kwargs: Any) -> Any:
         new = node.graph.call_function(target, args, kwargs)
-        new.meta = {
-            **node.meta,
-            "val": target(*(one.meta["val"] if hasattr(one, "op") else one for one in args), **kwargs),
-        }
+        values = [one.meta["val"] if hasattr(one, "op") else one for one in args]
+        new.meta = {**node.meta, "val": target(*values, **kwargs)}
         return new
 
     def cast(one: Any, dtype: Any) -> Any:
@@ -177,14 +156,10 @@ def _replaced(node: Any, tensor: Callable[[Any, Any], Any]) -> bool:
 
     with node.graph.inserting_before(node):
         operands = [cast(tensor(one, dtype), dtype) for one in args]
-        if name == "rsub.Scalar":
-            operands.reverse()
-        if is_full:
-            operands.append(node.args[0])
+        operands = [*operands[:: -1 if name == "rsub.Scalar" else 1], *node.args[: int(is_full)]]
         operator, overload = target.split(".")
         new = call(getattr(getattr(torch.ops.aten, operator), overload), *operands)
-        if name not in _COMPARED:
-            new = cast(new, result.dtype)
+        new = new if name in _COMPARED else cast(new, result.dtype)
     node.replace_all_uses_with(new)
     node.graph.erase_node(node)
     return True
