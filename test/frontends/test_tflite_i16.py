@@ -106,7 +106,7 @@ def test_a_selection_along_the_first_dimension() -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("scales", [(1e-4, 1e-4), (1e-4, 1e-3), (3e-4, 0.0077), (2e-3, 1e-3)])
+@pytest.mark.parametrize("scales", [(1e-4, 1e-4), (1e-4, 1e-3), (3e-4, 0.0077), (2e-3, 1e-3), (2**-10, 2**-7)])
 def test_sums_over_axes(scales: tuple[float, float]) -> None:
     """LiteRT's own kernel, as its reference kernel sums up words in 8 bits."""
     data = (drawn((300, 7)).astype(np.int32) // 60).astype(np.int16)

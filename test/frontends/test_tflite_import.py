@@ -170,11 +170,14 @@ def hard_swish(output_scale: float) -> bytes:
 
 
 def test_hard_swish_has_the_bound_of_its_op() -> None:
-    """At the bound the kernel would shift by a negative number."""
+    """Beyond the bounds the kernel would shift words by a negative number, or by more bits than they have."""
     minimum = 0.5 / 128
     (note,) = notes_of(hard_swish(minimum))
     assert note == f"node 0 HARD_SWISH ('y'): output scale must be greater than {minimum}, but got {minimum}"
     import_tflite(hard_swish(float(np.nextafter(np.float32(minimum), np.float32(1)))))
+    import_tflite(hard_swish(minimum * 2**16))
+    (note,) = notes_of(hard_swish(minimum * 2**17))
+    assert "output scale must be at most 256.0, but got 512.0" in note
 
 
 @pytest.mark.parametrize(

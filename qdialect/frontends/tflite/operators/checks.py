@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import Multiplier, real_multiplier
+from qdialect.arithmetic import Multiplier, doubling_high_multiply, quantize_multiplier, real_multiplier
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
@@ -257,6 +257,7 @@ _ACTIVATED: dict[str, type[OptionsTable]] = {
     "ADD": tflite.AddOptions,
     "CONCATENATION": tflite.ConcatenationOptions,
     "DIV": tflite.DivOptions,
+    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
     "L2_NORMALIZATION": tflite.L2NormOptions,
     "MUL": tflite.MulOptions,
     "SUB": tflite.SubOptions,
@@ -321,7 +322,9 @@ class WindowOptions:
 _WEIGHT = 1
 """The input of a convolution that its weight is."""
 _AT_ONCE = 8
-"""How many numbers LiteRT's own kernel quantizes to 16 bits at a time."""
+"""How many words a vector of LiteRT's own kernels has; bytes are twice as many."""
+_WITH_DELEGATE = "with profile 'tflite-xnnpack'"
+_LARGEST_DELEGATED = 2.0**8
 _WINDOWS: dict[str, type[OptionsTable]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), tflite.Pool2DOptions),
     **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), tflite.Conv3DOptions),
@@ -350,24 +353,104 @@ def window_options(operator: Operator) -> WindowOptions:
 
 
 def check_delegated(operator: Operator) -> None:
-    """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with roundings of its own.
+    """Raise `UnsupportedError` where XNNPACK's delegate leaves a node to a kernel of LiteRT with numbers of its own.
 
-    Such a kernel rounds what fills no vector in another way: channels of transposed convolutions of 8 bits beyond
-    multiples of 16, numbers beyond multiples of 8 that become quantized values of 16 bits.
+    Such a kernel rounds what fills vectors in another way than what is left, has a function of its own for one scale,
+    or exceeds 32 bits.
     """
-    output = operator.outputs[0] if operator.outputs else None
-    if operator.kind == "TRANSPOSE_CONV" and output is not None and output.element in ("i8", "ui8"):
-        _check_gaps(operator)
-    elif operator.kind == "QUANTIZE" and output is not None and output.element == "i16":
-        count, is_float = (
-            math.prod(output.shape),
-            any(one is not None and one.element == "f32" for one in operator.inputs),
-        )
-        wanted = f"input must have a multiple of {_AT_ONCE} elements with profile 'tflite-xnnpack'"
-        require(not is_float or count % _AT_ONCE == 0, f"{wanted}, but got {count}")
+    check = _DELEGATED.get(operator.kind)
+    known = [tensor for tensor in (*operator.inputs[:2], *operator.outputs[:1]) if tensor is not None]
+    if len(known) < 2 or not operator.outputs:
+        return
+    if check is not None:
+        check(operator, known[0], known[-1])
+    if known[-1].element in EIGHT_BIT and len(known[-1].scales) == 1:
+        _check_bounds(operator, known[-1])
 
 
-def _check_gaps(operator: Operator) -> None:
+def _check_bounds(operator: Operator, output: Tensor) -> None:
+    """The delegate rounds a bound of a fused activation to even once the zero point is added."""
+    is_window = operator.kind in _WINDOWS and operator.kind != "AVERAGE_POOL_2D"
+    activation = window_options(operator).activation if is_window else activation_of(operator)
+    wanted = activation_range(activation, output)
+    with np.errstate(all="ignore"):
+        ends = [
+            end if bound is None else float(np.rint(np.float32(bound) / np.float32(output.scale) + output.zero_point))
+            for bound, end in zip(f32_bounds(activation), quantized_range(output), strict=True)
+        ]
+    found = tuple(np.clip(ends, *quantized_range(output)))
+    message = f"no bound of a fused activation may lie between two quantized values {_WITH_DELEGATE}"
+    require(found == wanted, f"{message}, but got an output scale of {output.scale}")
+
+
+def _check_quantized(operator: Operator, data: Tensor, output: Tensor) -> None:
+    del operator
+    count = math.prod(output.shape)
+    if (data.element, output.element) == ("f32", "i16"):
+        wanted = f"input must have a multiple of {_AT_ONCE} elements {_WITH_DELEGATE}"
+        require(count % _AT_ONCE == 0, f"{wanted}, but got {count}")
+    is_retyped = {data.element, output.element} == set(EIGHT_BIT)
+    if is_retyped and count >= 2 * _AT_ONCE and len(data.scales) == len(output.scales) == 1:
+        wanted = f"no quantized value may become one below zero and a half {_WITH_DELEGATE}"
+        factor = data.scale / output.scale
+        require(not _has_ties(data, factor), f"{wanted}, but got a factor of {factor}")
+
+
+def _has_ties(data: Tensor, factor: float) -> bool:
+    """Whether a negative product is halfway between two integers, of which kernels that round twice take either."""
+    q, e = quantize_multiplier(factor) if 0 < factor < 1 else (0, 0)
+    if e >= 0:
+        return False
+    low, high = quantized_range(data)
+    products = doubling_high_multiply(np.arange(low, high + 1, dtype=np.int64) - data.zero_point, q)
+    return bool(np.any((products < 0) & (products % (1 << -e) == 1 << (-e - 1))))
+
+
+def _check_factors(operator: Operator, data: Tensor, output: Tensor) -> None:
+    """The delegate takes factors below 2^8, above which 32 bits do not hold what the other kernel computes."""
+    tensors = [tensor for tensor in (*operator.inputs, output) if tensor is not None]
+    if data.element not in EIGHT_BIT or any(len(tensor.scales) != 1 for tensor in tensors):
+        return
+    scales = [tensor.scale for tensor in tensors[:-1]]
+    largest = (math.prod(scales) if operator.kind == "MUL" else max(scales)) / output.scale
+    require(largest < _LARGEST_DELEGATED, f"rescale factor must be below 2^8 {_WITH_DELEGATE}, but got {largest}")
+
+
+def _check_words(operator: Operator, data: Tensor, output: Tensor) -> None:
+    """Sums of words in 32 bits are rescaled by shifts that round ties up, sums in 64 bits as everywhere."""
+    del data
+    if output.element != "i16":
+        return
+    place, is_dense = (3 if operator.kind == "TRANSPOSE_CONV" else 2), operator.kind == "FULLY_CONNECTED"
+    bias = operator.inputs[place] if len(operator.inputs) > place else None
+    table = tflite.FullyConnectedOptions if is_dense else _WINDOWS[operator.kind]
+    is_i32 = read_fields(operator, table, "QuantizedBiasType")[0] == tflite.TensorType.INT32
+    holds = not (is_i32 or is_dense) if bias is None else bias.element == "i64"
+    found = "none" if bias is None else bias.element
+    require(holds, f"bias of i16 input must be i64 {_WITH_DELEGATE}, but got {found}")
+
+
+def _check_transposed(operator: Operator, data: Tensor, output: Tensor) -> None:
+    (_check_gaps if output.element in EIGHT_BIT else _check_words)(operator, data, output)
+
+
+def _check_slope(operator: Operator, data: Tensor, output: Tensor) -> None:
+    del output
+    alpha = read_fields(operator, tflite.LeakyReluOptions, "Alpha")[0]
+    wanted = f"alpha of i16 input must not be negative {_WITH_DELEGATE}"
+    require(data.element != "i16" or alpha >= 0, f"{wanted}, but got {alpha}")
+
+
+def _check_curve(operator: Operator, data: Tensor, output: Tensor) -> None:
+    del output
+    powers = (-12,) if operator.kind == "LOGISTIC" else (-12, -11)
+    is_power = data.element == "i16" and len(data.scales) == 1 and data.scale > 0 and log2_of(data.scale) in powers
+    wanted = f"scale of i16 input must be none of {', '.join(f'2^{power}' for power in powers)} {_WITH_DELEGATE}"
+    require(not is_power, f"{wanted}, but got {data.scale}")
+
+
+def _check_gaps(operator: Operator, data: Tensor, output: Tensor) -> None:
+    del data, output
     weight = operator.inputs[_WEIGHT] if len(operator.inputs) > _WEIGHT else None
     options = window_options(operator)
     if weight is None or options.padding != tflite.Padding.SAME:
@@ -376,3 +459,14 @@ def _check_gaps(operator: Operator) -> None:
     holds = all(extent >= stride for extent, stride in zip(window, strides, strict=False))
     wanted = "windows must be at least as large as their strides with profile 'tflite-xnnpack' and padding SAME"
     require(holds, f"{wanted}, but got windows of {list(window)} and strides of {list(strides)}")
+
+
+_DELEGATED: Mapping[str, Callable[[Operator, Tensor, Tensor], None]] = {
+    **dict.fromkeys(("ADD", "MUL"), _check_factors),
+    **dict.fromkeys(("CONV_2D", "FULLY_CONNECTED"), _check_words),
+    **dict.fromkeys(("LOGISTIC", "TANH"), _check_curve),
+    "LEAKY_RELU": _check_slope,
+    "QUANTIZE": _check_quantized,
+    "TRANSPOSE_CONV": _check_transposed,
+}
+"""What is asked of an operator, its first input and its output where the delegate computes."""

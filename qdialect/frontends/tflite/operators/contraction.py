@@ -35,7 +35,7 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
     window_options,
 )
-from qdialect.frontends.tflite.operators.matmul import Product, transposed
+from qdialect.frontends.tflite.operators.matmul import Product, rescaled_dense, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports
 from qdialect.ir._mlir import ir
 
@@ -110,7 +110,10 @@ class _Contraction:
         """The output of accumulators, whose channels lie along `axis`, the last one."""
         how: dict[str, Any] = {"rounding": self.rounding, "weight_scales": self.weight_scales}
         if self.data.element != "i16":
-            result = emitter.requantize(acc, self.output, self.data.scale, self.multiplier, **how, axis=axis)
+            if self.rounding is Rounding.FIXED64_NEAREST:
+                result = rescaled_dense(emitter, acc, self.output, self.data.scale, self.weight_scales)
+            else:
+                result = emitter.requantize(acc, self.output, self.data.scale, self.multiplier, **how, axis=axis)
             return emitter.clip(result, self.bounds)
         how |= {"input_scale": self.data.scale, "output_scale": self.output.scale, "multiplier": self.multiplier}
         low, high = self.bounds

@@ -19,6 +19,7 @@ from qdialect.dialect import (
     DynamicGatherOp,
     L2NormalizeOp,
     MeanOp,
+    QuantizeOp,
     ReduceMaxOp,
     ReduceMinOp,
     SumOp,
@@ -47,7 +48,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_scale,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
+from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.registry import (
     Building,
     Emission,
@@ -156,15 +157,17 @@ def _mean_i16(operator: Operator) -> Building:
 
 @imports_i16("SUM")
 def _sum_i16(operator: Operator) -> Building:
-    """Rescaled once, as LiteRT's kernel does; its reference kernel sums words in 8 bits, which overflow."""
+    """Multiplied in float32, as by LiteRT's kernel; its reference kernel sums words in 8 bits, which overflow."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     output = output_of(operator)
     check_rescale(sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
     emitter = yield
-    wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
-    total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
-    return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
+    s = Arithmetic(emitter)
+    total = reduced_numbers(emitter, "sum", s.resize(emitter.value(data), "i32"), axes, keep_dims)
+    number = s.op("arith.mulf", s.convert("arith.sitofp", total, "f32"), f32_quotient(data.scale, output.scale))
+    how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": TFLITE.float_rounding}
+    return emitter.build(QuantizeOp, number, element="i16", **how)
 
 
 @imports_i16("REDUCE_MAX", "REDUCE_MIN")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tflite
 
-from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, hard_swish_bound
+from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, activations, encode_table, hard_swish_bound
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode, NanPolicy
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.arithmetic.tflite_tables import (
@@ -150,12 +150,28 @@ def _tanh(operator: Operator) -> Emission:
     return _unary(operator, TanhOp, {})
 
 
-@imports("ELU", "EXP", "LOG")
+@imports("ELU")
+def _elu(operator: Operator) -> Building:
+    """A table, which the delegate fills with ``half_even(elu(x) * (1 / s) + z)`` in float32."""
+    data, output = _input_of(operator), operator.outputs[0]
+    require(data.element == "i8", f"input must be i8, but got {data.element}")
+    own = _unary(operator, EluOp, {"nan": TFLITE.nan})
+    emitter = yield
+    if not emitter.is_delegated:
+        return own(emitter)
+    numbers = _quantization(data).offsets().astype(np.float32) * np.float32(data.scale)
+    with np.errstate(all="ignore"):
+        scaled = activations.elu(1.0)(numbers) * (1 / np.float32(output.scale)) + np.float32(output.zero_point)
+    entries = np.rint(np.clip(scaled, *quantized_range(output))).astype(np.int64)
+    return _tabulated(data, output, encode_table(entries, np.int8))(emitter)
+
+
+@imports("EXP", "LOG")
 def _table_function(operator: Operator) -> Emission:
     """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest quantized value."""
     data = _input_of(operator)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": TFLITE.nan})
+    return _unary(operator, {"EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": TFLITE.nan})
 
 
 @imports("HARD_SWISH")
@@ -163,6 +179,9 @@ def _hard_swish(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     minimum = hard_swish_bound(data.scale)
     require(output.scale > minimum, f"output scale must be greater than {minimum}, but got {output.scale}")
+    # Words are shifted right by 15 bits at most.
+    maximum = minimum * 2.0**16
+    require(output.scale <= maximum, f"output scale must be at most {maximum}, but got {output.scale}")
     return _unary(operator, HardswishOp, {"mode": HardswishMode.TFLITE})
 
 

@@ -1,0 +1,138 @@
+"""Halves and ends of TFLite operators: each kernel of LiteRT rounds them in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import tflite
+from numpy.typing import NDArray
+from tflite_graphs import options_of
+
+import qdialect
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+
+Array = NDArray[Any]
+
+BYTES = np.arange(-128, 128).astype(np.int8)
+WORDS = np.arange(-32768, 32768, 5).astype(np.int16)
+SLOPE = options_of("LeakyRelu", -0.5)
+NONE = (tflite.BuiltinOptions.NONE, None)
+DENSE = options_of("FullyConnected", 0, 0, 0)
+Step = tuple[float, int]
+
+
+def _bytes_of(dtype: type[np.generic]) -> Array:
+    return WORDS if dtype is np.int16 else BYTES.view(dtype)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "given", "result", "target", "option", "refused"),
+    [
+        ("ELU", np.int8, (0.25, 3), (0.5, -4), np.int8, NONE, ""),
+        ("QUANTIZE", np.int8, (0.125, 127), (2.0, 128), np.uint8, NONE, "become one below zero and a half"),
+        ("QUANTIZE", np.uint8, (0.5, 255), (1.5, 9), np.int8, NONE, "become one below zero and a half"),
+        ("QUANTIZE", np.uint8, (0.5, 128), (0.5, 0), np.int8, NONE, ""),
+        (
+            "LEAKY_RELU",
+            np.int16,
+            (0.001, 0),
+            (0.002, 0),
+            np.int16,
+            options_of("LeakyRelu", -0.5),
+            "must not be negative",
+        ),
+        ("LEAKY_RELU", np.int16, (0.001, 0), (0.002, 0), np.int16, options_of("LeakyRelu", 0.5), ""),
+        ("TANH", np.int16, (2.0**-11, 0), (2.0**-15, 0), np.int16, NONE, "must be none of 2\\^-12, 2\\^-11"),
+        ("LOGISTIC", np.int16, (2.0**-12, 0), (2.0**-15, 0), np.int16, NONE, "must be none of 2\\^-12"),
+        ("LOGISTIC", np.int16, (2.0**-11, 0), (2.0**-15, 0), np.int16, NONE, ""),
+    ],
+)
+def test_ties_of_one_input(
+    kind: str,
+    dtype: type[np.generic],
+    given: Step,
+    result: Step,
+    target: Any,
+    option: Any,
+    refused: str,
+) -> None:
+    """The reference kernels, XNNPACK and LiteRT's other kernels round halves each in their own way."""
+    x, ends = _bytes_of(dtype), [Quantization((scale,), (point,)) for scale, point in (given, result)]
+    b = ModelWriter("ties")
+    data, output = b.tensor("x", x.shape, dtype, ends[0]), b.tensor("y", x.shape, target, ends[1])
+    b.operator(getattr(tflite.BuiltinOperator, kind), [data], output, *option)
+    # LiteRT has no reference kernel for ELU.
+    check_both(b.finish([data], [output]), [x], refused, knows_reference=kind != "ELU")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "scales", "points", "activation", "refused"),
+    [
+        ("ADD", np.int8, (2.56, 0.01, 0.01), (1, -3, 7), 0, "rescale factor must be below 2\\^8"),
+        ("MUL", np.uint8, (2.56, 1.0, 0.01), (100, 120, 130), 0, "rescale factor must be below 2\\^8"),
+        ("ADD", np.int8, (2.0, 4.0, 4.0), (0, 0, 7), 3, "no bound of a fused activation may lie between"),
+        ("MUL", np.uint8, (2.0, 1.0, 2.0), (128, 128, 130), 2, "no bound of a fused activation may lie between"),
+        ("SUB", np.int8, (2.0, 2.0, 2.0), (0, 0, 7), 2, ""),
+    ],
+)
+def test_ties_and_ends_of_two_inputs(
+    kind: str,
+    dtype: type[np.generic],
+    scales: Sequence[float],
+    points: Sequence[int],
+    activation: int,
+    refused: str,
+) -> None:
+    x, y = (np.ascontiguousarray(one) for one in np.meshgrid(_bytes_of(dtype), _bytes_of(dtype)[::15]))
+    steps = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
+    b = ModelWriter("ties")
+    *inputs, output = (b.tensor(name, x.shape, dtype, step) for name, step in zip("xyz", steps, strict=True))
+    option = options_of(kind.capitalize(), activation)
+    b.operator(getattr(tflite.BuiltinOperator, kind), inputs, output, *option)
+    check_both(b.finish(inputs, [output]), [x, y], refused)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "has_bias", "refused"),
+    [
+        (np.int8, 12.0, True, ""),
+        (np.int8, 16.0, True, ""),
+        (np.uint8, 12.0, True, ""),
+        (np.int16, 16.0, True, ""),
+        (np.int16, 16.0, False, "bias of i16 input must be i64"),
+    ],
+)
+def test_ties_of_dense_layers(dtype: type[np.generic], scale: float, has_bias: bool, refused: str) -> None:
+    """The reference kernel multiplies in float64: a factor 1/12 of 31 bits would not find all halves."""
+    point = 128 if dtype is np.uint8 else 0
+    of_words = dtype is np.int16
+    one, wide = Quantization((1.0,), (point,)), np.int64 if of_words else np.int32
+    weights = (np.arange(3000).reshape(-1, 1) % 3 - 1 + point).astype(np.int8 if of_words else dtype)
+    b = ModelWriter("dense")
+    x, y = b.tensor("x", (1, 1), dtype, one), b.tensor("y", (1, 3000), dtype, Quantization((scale,), (point,)))
+    constants = [b.constant("w", weights, one)]
+    bias = np.arange(-1500, 1500).astype(wide)
+    constants += [b.constant("b", bias, Quantization((1.0,), (0,)))] if has_bias else []
+    b.operator(tflite.BuiltinOperator.FULLY_CONNECTED, [x, *constants], y, *DENSE)
+    data = np.array([[-24 if of_words else point + 2]]).astype(dtype)
+    check_both(b.finish([x], [y]), [data], refused)
+
+
+def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_reference: bool = True) -> None:
+    """A model has LiteRT's numbers of both profiles, where nothing of XNNPACK's is `refused`."""
+
+    def check(profile: str, fallback: Literal["framework", "none"]) -> None:
+        (wanted,) = frameworks.load_litert(content, 1, is_reference=profile == "tflite")(inputs)
+        found = qdialect.compile(content, profile=profile, fallback=fallback, cache=False)(*inputs)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+
+    if knows_reference:
+        check("tflite", "none")
+    check("tflite-xnnpack", "framework" if refused else "none")
+    if refused:
+        with pytest.raises(qdialect.ImportModelError, match=refused):
+            qdialect.compile(content, profile="tflite-xnnpack", fallback="none", cache=False)
