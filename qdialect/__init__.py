@@ -9,11 +9,12 @@ result = executable(image)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Never
 
 from qdialect.ir import LOADERS
 from qdialect.support.heap import paused_collector
@@ -72,6 +73,7 @@ def compile(
     tune: bool = False,
     jobs: int | None = None,
     progress: Callable[[str], None] | None = None,
+    **unknown: Never,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -131,6 +133,8 @@ def compile(
     with LATE_IMPORTS:
         from qdialect.support.options import CompileOptions
 
+    if unknown:
+        CompileOptions.of(unknown, [one.name for one in fields(CompileOptions)], "qdialect.compile")
     given = CompileOptions(
         target=target,
         threads=threads,
@@ -208,8 +212,9 @@ def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
     """
     with LATE_IMPORTS:
         from qdialect.runtime import loaded
+        from qdialect.support.files import path_of
 
-    return loaded.load(Path(path), workspaces)
+    return loaded.load(path_of(path), workspaces)
 
 
 def __getattr__(name: str) -> object:

@@ -23,10 +23,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str, examples: str) -> None:
         super().__init__(
-            prog=prog,
-            description=description,
-            epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            prog=prog, description=description, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         add_plugin_argument(self.add_argument)
         add_quiet_argument(self.add_argument)

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import qdialect
 from qdialect.cli import terminal
-from qdialect.ir.suggestions import did_you_mean
+from qdialect.support.diagnostics import did_you_mean
 
 COMMANDS = {
     "run": ("run", "compile a model, run it, measure it, compare it with the reference"),

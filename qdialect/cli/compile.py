@@ -119,9 +119,7 @@ def parser() -> CommandParser:
         help="line tables for gdb and perf: they show the text of phase x86, which is written beside FILE",
     )
     made.add_argument(
-        "--clock",
-        action="store_true",
-        help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'",
+        "--clock", action="store_true", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'"
     )
     return made
 

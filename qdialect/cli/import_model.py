@@ -156,11 +156,7 @@ def _cases(path: Path, how: ImportOptions) -> Iterator[tuple[str, ImportOptions]
 
 
 def _json(found: NetworkReport) -> dict[str, object]:
-    return {
-        "nodes": found.nodes,
-        "calls": found.lowered.calls if found.lowered else (),
-        "regions": found.regions,
-    }
+    return {"nodes": found.nodes, "calls": found.lowered.calls if found.lowered else (), "regions": found.regions}
 
 
 class _ListOperators(argparse.Action):

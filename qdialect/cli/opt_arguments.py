@@ -22,11 +22,11 @@ from qdialect.cli.plugins import add_plugin_argument
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir.context import available_dialects
 from qdialect.ir.module_text import Printing
-from qdialect.ir.suggestions import UPSTREAM_PASSES, did_you_mean
+from qdialect.ir.suggestions import UPSTREAM_PASSES
 from qdialect.passes.options import TRUTH
 from qdialect.passes.pipeline import PassManager, is_known, pass_names
 from qdialect.passes.registry import all_passes
-from qdialect.support.diagnostics import PipelineError, QDialectError
+from qdialect.support.diagnostics import PipelineError, QDialectError, did_you_mean
 
 # ``--split-input-file``: one file, several modules.
 

@@ -289,7 +289,7 @@ def _native(graph: Lowered, read: Graph, executable: Executable) -> _Run:
 
     def call(arguments: Sequence[Any]) -> tuple[Any, ...]:
         results = iter(compiled([arguments[position] for position in positions]))
-        return tuple(next(results) if one is ... else one for one in given)
+        return tuple(next(results) if one is ... else one(arguments) if callable(one) else one for one in given)
 
     return call
 

@@ -1,11 +1,10 @@
-"""The nearest known name to one that is not known: of passes, flags and ops."""
+"""The nearest op to one that is not known, and the passes of MLIR."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 
+from qdialect.support.diagnostics import did_you_mean
 from qdialect.support.late_imports import LATE_IMPORTS
 
 _UPSTREAM = """
@@ -46,12 +45,6 @@ _UNKNOWN_OPS = (
     re.compile(r"unregistered operation '([\w.]+)' found in dialect"),
     re.compile(r"custom op '([\w.]+)' is unknown"),
 )
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``, did you mean 'x'?`` with the nearest of `known`; nothing where none is near."""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f", did you mean '{close[0]}'?" if close else ""
 
 
 def with_nearest_op(message: str) -> str:

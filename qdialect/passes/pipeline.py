@@ -16,11 +16,11 @@ from typing import Self, TypeVar, cast
 from qdialect.ir._mlir import ir, passmanager
 from qdialect.ir.context import converted, load_dialects, location_of, make_context, verify
 from qdialect.ir.module_text import Printing
-from qdialect.ir.suggestions import UPSTREAM_PASSES, did_you_mean
+from qdialect.ir.suggestions import UPSTREAM_PASSES
 from qdialect.passes import observers, options
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.registry import all_passes, lookup
-from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
+from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity, did_you_mean
 
 # The pass manager: text pipelines that mix our passes with every upstream one.
 #

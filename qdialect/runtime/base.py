@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.ir.suggestions import did_you_mean
-from qdialect.support.diagnostics import InputError, printable
-from qdialect.support.files import write_files
+from qdialect.support.diagnostics import InputError, did_you_mean, printable
+from qdialect.support.files import path_of, write_files
 from qdialect.support.interface import BFLOAT16, KernelCall, Port
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class Ports(tuple[Port, ...]):
         rest = self[len(positional) :]
         wanted = {port.name for port in rest}
         for name in given:
-            if self[name].name not in wanted:
+            if self[str(name)].name not in wanted:
                 raise InputError(f"{self.kind} '{name}' must be given once, but is also among the arrays")
         missing = [port.name for port in rest if port.name not in given]
         if missing:
@@ -314,7 +313,7 @@ class Executable(ABC):
         a whole or not at all. Raises `CompileError` where there is no C compiler, and for a network of which a
         framework runs a part; `QDialectError` where the file cannot be written.
         """
-        file = Path(path)
+        file = path_of(path)
         write_files({file: self.library(file.name)})
 
     @abstractmethod

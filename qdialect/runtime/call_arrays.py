@@ -48,7 +48,11 @@ class CallArrays:
         These are copies of inputs that cannot be read in place, and arrays over the memory of other objects.
         Raises `InputError` for arrays that do not fit, and for an output that shares memory with another array.
         """
-        if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
+        try:
+            is_right = len(inputs) == self._counts[0] and len(outputs) == self._counts[1]
+        except TypeError as error:
+            raise InputError(f"inputs and outputs must be sequences of arrays: {error}") from error
+        if not is_right:
             check_count("input", len(inputs), self._counts[0])
             check_count("output", len(outputs), self._counts[1])
         starts = _starts((*inputs, *outputs), self._forms, kept)

@@ -9,7 +9,9 @@ to the terminal that shows it, and `bounded` leaves out the middle of what is to
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -43,6 +45,12 @@ def bounded(message: str) -> str:
 def _cut(text: str, longest: int) -> str:
     kept = longest // 2 - len("...(1000000 characters)...") // 2
     return f"{text[:kept]}...({len(text) - 2 * kept} characters)...{text[-kept:]}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``, did you mean 'x'?`` with the nearest of `known`; nothing where none is near."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f", did you mean '{close[0]}'?" if close else ""
 
 
 class Severity(Enum):

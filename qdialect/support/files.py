@@ -11,13 +11,21 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from qdialect.support.diagnostics import ParseError, QDialectError
+from qdialect.support.diagnostics import InputError, ParseError, QDialectError
 from qdialect.support.limits import memory_limit
 
 _LEAST_FILE = 1 << 26
 """What LLVM may write of code that has no large constants, in bytes; where it cannot, it ends the process."""
 _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def path_of(found: object) -> Path:
+    """What a user gives as path; raises `InputError` for what is none."""
+    if not isinstance(found, str | os.PathLike):
+        raise InputError(f"path must be a text or a pathlib.Path, but got {type(found).__name__}")
+    return Path(cast("str | os.PathLike[str]", found))
 
 
 @dataclass(frozen=True)

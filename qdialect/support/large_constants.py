@@ -20,8 +20,11 @@ _MARK = b"qnn large\0\0\0\0\0\0\0"
 
 
 def append_table(constants: bytearray, large: Mapping[int, tuple[int, bytes]]) -> None:
-    """Append the table of constants, by offset their size and digest, if there are any."""
-    if large:
+    """Append the table of constants, by offset their size and digest, if there are any.
+
+    A table of none follows constants that end as one: a model's weights may be any bytes.
+    """
+    if large or constants.endswith(_MARK):
         rows = [(offset, size, digest[:16]) for offset, (size, digest) in large.items()]
         constants.extend(bytes(-len(constants) % ROW.itemsize))
         constants.extend(np.array([*rows, (len(rows), 0, _MARK)], ROW).tobytes())

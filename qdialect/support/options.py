@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, cast, get_args
 
 from qdialect.support import limits, log
-from qdialect.support.diagnostics import ImportModelError, InputError
+from qdialect.support.diagnostics import ImportModelError, InputError, did_you_mean
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
@@ -162,6 +162,8 @@ class CompileOptions:
         check_choice("tune", self.tune, _SWITCH)
         if self.jobs is not None:
             limits.checked_jobs(self.jobs)
+        if not isinstance(cast("object", self.externals), Mapping):
+            raise InputError(f"externals must be a mapping from names of targets, but got {self.externals!r}")
         if self.progress is not None and not callable(self.progress):
             raise InputError(f"progress must be a function of a text, but got {self.progress!r}")
 
@@ -170,7 +172,8 @@ class CompileOptions:
         """Those that are `given` by name; raises `InputError` for one that is not among `names`, those of `where`."""
         unknown = sorted(given.keys() - set(names))
         if unknown:
-            raise InputError(f"options of {where} must be {', '.join(names)}, but got {', '.join(unknown)}")
+            hint = did_you_mean(unknown[0], names)
+            raise InputError(f"options of {where} must be {', '.join(names)}, but got {', '.join(unknown)}{hint}")
         return cls(**given)
 
     def replaced_by(self, options: object) -> CompileOptions:

@@ -30,8 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qdialect.ir.suggestions import did_you_mean
-from qdialect.support.diagnostics import CompileError
+from qdialect.support.diagnostics import CompileError, did_you_mean
 from qdialect.targets.cpus import BASELINE, CPUS, NEEDS, UNUSED, V3, V4, WITHOUT_64_BIT, host_cpu, with_needed, without
 from qdialect.targets.cpus import host_features as host_features
 from qdialect.targets.machine import MACHINES, Machine, machine_of

@@ -305,6 +305,30 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
         (2, 7, 11, 4),
         options_of("ResizeBilinear", False, False, False, True),
     ),
+    **{
+        f"RESIZE_NEAREST_NEIGHBOR {i}": (
+            [PIXELS, ints(*size)],
+            1,
+            (2, *size, 4),
+            options_of("ResizeNearestNeighbor", *choices),
+        )
+        for i, choices in enumerate(((False, False), (True, False), (False, True)))
+        for size in ((9, 13), (3, 4))
+    },
+    **{
+        f"MIRROR_PAD {i}": ([PIXELS, ints(1, 0, 1, 2, 0, 1, 0, 2).reshape(4, 2)], 1, (3, 8, 7, 6), o)
+        for i, o in enumerate((options_of("MirrorPad", 0), options_of("MirrorPad", 1)))
+    },
+    "L2_NORMALIZATION": ([PIXELS], 0, PIXELS.shape, options_of("L2Norm", 0)),
+    "GATHER": ([PIXELS, ints(4, 0, 1)], 1, (2, 5, 3, 4), options_of("Gather", 2, 0)),
+    "GATHER of each": ([PIXELS, ints(4, 0, 1, 2).reshape(2, 2)], 1, (2, 2, 6, 4), options_of("Gather", 1, 1)),
+    "GATHER_ND": ([PIXELS, ints(1, 4, 0, 2).reshape(2, 2)], 1, (2, 6, 4), ()),
+    **{
+        f"CUMSUM {i}": ([PIXELS, ints(axis)], 1, PIXELS.shape, options_of("Cumsum", *o))
+        for i, (axis, *o) in enumerate(((1, False, False), (-2, True, True)))
+    },
+    **{kind: ([PIXELS, normal(6, 4)], 1, PIXELS.shape, ()) for kind in ("FLOOR_DIV", "FLOOR_MOD")},
+    "BROADCAST_TO": ([normal(6, 5, 1, 4), ints(2, 5, 6, 4)], 1, PIXELS.shape, ()),
     "PRELU": ([PIXELS, normal(5, 4)], 1, PIXELS.shape, ()),
     "PAD": ([PIXELS, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
     **{kind: ([PIXELS], 0, PIXELS.shape, ()) for kind in ("COS", "FLOOR", "SIN", "SIGN", "RELU_N1_TO_1")},
@@ -324,7 +348,7 @@ def test_operators_are_those_of_litert(kind: str) -> None:
     given = [writer.tensor(f"x{i}", array.shape, array.dtype.type) for i, array in enumerate(inputs[:free])]
     known = [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
     output = writer.tensor("y", shape, np.float32)
-    writer.operator(getattr(KIND, kind), [*given, *known], output, *option)
+    writer.operator(getattr(KIND, kind.partition(" ")[0]), [*given, *known], output, *option)
     content = writer.finish(given, [output])
     (found,) = tflite_in_double(read_graph(content))(inputs[:free])
     assert found.dtype == np.float64

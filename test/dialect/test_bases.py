@@ -8,11 +8,7 @@ import pytest
 from op_texts import CONTEXT, assert_refused, example
 
 import qdialect
-from qdialect.dialect import (
-    OPS,
-    QnnOp,
-    RequantizeOp,
-)
+from qdialect.dialect import OPS, QnnOp, RequantizeOp
 from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.ir._mlir import ir
 

@@ -159,14 +159,7 @@ def test_what_is_no_number(is_asymmetric: bool) -> None:
 
 
 def convolution(
-    kind: int,
-    batch: int,
-    stride: int,
-    padding: int,
-    scales: int = 6,
-    channels: int = 6,
-    depth: int = 6,
-    width: int = 3,
+    kind: int, batch: int, stride: int, padding: int, scales: int = 6, channels: int = 6, depth: int = 6, width: int = 3
 ) -> bytes:
     writer, is_depthwise = ModelWriter("convolution"), kind == KIND.DEPTHWISE_CONV_2D
     x = writer.tensor("x", (batch, 9, 7, 6), np.float32)

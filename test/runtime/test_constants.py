@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import qdialect
 from qdialect.runtime import memory
 from qdialect.runtime.constants import placed
-from qdialect.support.large_constants import LARGE, append_table, table_of
+from qdialect.support.large_constants import LARGE, ROW, append_table, table_of
 
 COUNT = 512
 WEIGHTS = np.random.default_rng(1).normal(size=(COUNT, COUNT)).astype(np.float32)
@@ -55,6 +55,12 @@ def test_constants_of_equal_content_are_held_once() -> None:
     del constants
     gc.collect()
     np.testing.assert_array_equal(found[0].content(), contents[1])
+
+
+def test_weights_that_end_as_a_table() -> None:
+    row = np.array([(0, LARGE, b"digest"), (1, 0, b"qnn large")], ROW).tobytes()
+    assert len(table_of(np.frombuffer(row, np.uint8))) == 1
+    assert len(table_of(of_parts(row))) == 0
 
 
 def matmul(name: str, added: float) -> onnx.GraphProto:

@@ -49,6 +49,12 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"branches": {"c": 1}}, InputError, "branches must have True or False for names, but got 1 for 'c'"),
     ({"target": 3}, InputError, "'target' must be a text, but got 3"),
     ({"progress": "bar"}, InputError, "progress must be a function of a text, but got 'bar'"),
+    ({"externals": 3}, InputError, "externals must be a mapping from names of targets, but got 3"),
+    (
+        {"treads": 2},
+        InputError,
+        "options of qdialect.compile must be .*, but got treads, did you mean 'threads'",
+    ),
     ({"threads": 0}, CompileError, "threads must be an integer from 1 to 256, but got 0"),
 ]
 
@@ -80,6 +86,25 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
     if options.keys() == {"fallback"}:
         with pytest.raises(error, match=message):
             report(files["open"], GENERIC, None, **options)
+
+
+def test_what_no_call_takes(files: Mapping[str, Path]) -> None:
+    load: Any = qdialect.load
+    e: Any = qdialect.compile(files["fixed"])
+    array = np.zeros((2, 3), np.float32)
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: load(3), "path must be a text or a pathlib.Path, but got int"),
+        (lambda: load(b"x.so"), "path must be a text or a pathlib.Path, but got bytes"),
+        (lambda: e.save(None), "path must be a text or a pathlib.Path, but got NoneType"),
+        (lambda: e(array, wrong=array), "network must have one input 'wrong', but has 0; its inputs are x"),
+        (lambda: e({0: array}), "network must have one input '0', but has 0; its inputs are x"),
+        (lambda: e.run([array], 3), "inputs and outputs must be sequences of arrays: object of type 'int' has no len"),
+        (lambda: e.run(3, [array]), "inputs and outputs must be sequences of arrays: object of type 'int' has no len"),
+        (lambda: e.run([array], [None]), r"output '.*' must be an array float32\[2, 3\], but got NoneType"),
+    ]
+    for call, message in calls:
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 def test_options_are_one_object(files: Mapping[str, Path]) -> None:

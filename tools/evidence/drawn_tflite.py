@@ -148,7 +148,7 @@ def _grown(network: Network, value: int) -> int | None:
     """One more value; none where the step that is drawn does not fit."""
     rank = len(network.shapes[value])
     fitting = [step for step, ranks in _STEPS if rank in ranks]
-    return network.choice(*fitting)(network, value)
+    return network.choice(*fitting)(network, value) if fitting else None
 
 
 def _windows(network: Network, value: int) -> tuple[list[int], list[int], list[int], dict[str, int]] | None:

@@ -105,10 +105,7 @@ def _qlinear(name: str, kind: str) -> Case:
     data = operand(draw, _PAIR, dtype, left), operand(draw, draw.one_of(*_BROADCAST), dtype, right)
     scale = max(left, right) if kind == "Add" else left * right * 64
     return qlinear(
-        name,
-        Node(f"{CONTRIB}.QLinear{kind}"),
-        [*data, Result(dtype, scale, draw.inner_point(dtype))],
-        dtype,
+        name, Node(f"{CONTRIB}.QLinear{kind}"), [*data, Result(dtype, scale, draw.inner_point(dtype))], dtype
     )
 
 

@@ -25,11 +25,7 @@ def pools() -> Iterator[Case]:
     yield _qlinear_average("qlinearaveragepool_last_0", channels_last=1)
     for kind in ("GlobalAveragePool", "GlobalMaxPool"):
         draw = Draw(f"{kind.lower()}_0")
-        yield between(
-            f"{kind.lower()}_0",
-            Node(kind),
-            *_quantized(draw, _image(draw, draw.integer(1, 2)), kind),
-        )
+        yield between(f"{kind.lower()}_0", Node(kind), *_quantized(draw, _image(draw, draw.integer(1, 2)), kind))
     yield _qlinear_global("qlineargap_0", channels_last=0)
     yield _qlinear_global("qlineargap_last_0", channels_last=1)
     yield from (_concatenation(f"concat_{index}") for index in range(2))

@@ -57,12 +57,7 @@ _MOVEMENTS: dict[str, _Movement] = {
     "reverse": _Movement(_OPERATOR.REVERSE_V2, np.int8, (2, 3, 4), (2, 3, 4), [integers(1)], _REVERSE),
     "reverse_last": _Movement(_OPERATOR.REVERSE_V2, np.uint8, (2, 3, 4), (2, 3, 4), [integers(2)], _REVERSE),
     "broadcast_to": _Movement(
-        _OPERATOR.BROADCAST_TO,
-        np.int8,
-        (3, 1, 4),
-        (2, 3, 5, 4),
-        [integers(2, 3, 5, 4)],
-        _OPTIONS.BroadcastToOptions,
+        _OPERATOR.BROADCAST_TO, np.int8, (3, 1, 4), (2, 3, 5, 4), [integers(2, 3, 5, 4)], _OPTIONS.BroadcastToOptions
     ),
     "depth_to_space": _Movement(_OPERATOR.DEPTH_TO_SPACE, np.int8, (2, 3, 4, 12), (2, 6, 8, 3), (), _FROM_DEPTH, (2,)),
     "depth_to_space_float": _Movement(

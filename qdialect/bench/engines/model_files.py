@@ -13,16 +13,7 @@ from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 # ONNX Runtime's CPU provider: all graph optimizations, inputs and outputs bound once.
 
-_ORT_FORMS = (
-    "qdq",
-    "qdq_nhwc",
-    "qop",
-    "qop_nhwc",
-    "qop_three_roundings_nhwc",
-    "onnx",
-    "function_onnx",
-    "call_onnx",
-)
+_ORT_FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", "onnx", "function_onnx", "call_onnx")
 _ERRORS_ONLY = 3
 
 

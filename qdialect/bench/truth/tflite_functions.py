@@ -84,6 +84,28 @@ def _split(node: Node) -> tuple[Array, ...]:
     return tuple(np.split(node[1], len(node.operator.outputs), node.integers(0)[0]))
 
 
+def _split_v(node: Node) -> tuple[Array, ...]:
+    axis = node.integers(2)[0]
+    return tuple(np.split(node[0], np.cumsum([tensor.shape[axis] for tensor in node.operator.outputs])[:-1], axis))
+
+
+def _mirror_pad(node: Node) -> tuple[Array, ...]:
+    mode = node.options(tflite.MirrorPadOptions, lambda options: ("reflect", "symmetric")[options.Mode()])
+    return (np.pad(node[0], node[1].astype(np.int64), mode),)
+
+
+def _l2_normalization(node: Node) -> tuple[Array, ...]:
+    length = np.maximum(np.sqrt(np.square(node[0]).sum(-1, keepdims=True)), 1e-6)
+    return (fused(node, tflite.L2NormOptions, node[0] / length),)
+
+
+def _cumsum(node: Node) -> tuple[Array, ...]:
+    is_exclusive, is_reversed = node.options(tflite.CumsumOptions, lambda o: (bool(o.Exclusive()), bool(o.Reverse())))
+    turned = (slice(None),) * (node.integers(1)[0] % node[0].ndim) + (slice(None, None, -1 if is_reversed else 1),)
+    data = node[0][turned]
+    return ((np.cumsum(data, node.integers(1)[0]) - (data if is_exclusive else 0))[turned],)
+
+
 def _pad(node: Node) -> tuple[Array, ...]:
     value = node.optional(2)
     return (np.pad(node[0], node[1].astype(np.int64), constant_values=0 if value is None else value.item()),)
@@ -92,6 +114,8 @@ def _pad(node: Node) -> tuple[Array, ...]:
 def _strided_slice(node: Node) -> tuple[Array, ...]:
     """Masks say where begin and end are left out, and which dimensions go."""
     masks = node.options(tflite.StridedSliceOptions, lambda o: (o.BeginMask(), o.EndMask(), o.ShrinkAxisMask()))
+    if node.options(tflite.StridedSliceOptions, lambda o: o.EllipsisMask() or o.NewAxisMask() or o.Offset()):
+        raise NoTruthError("STRIDED_SLICE with an ellipsis, a new axis or ends from the start has no evaluator")
     taken: list[slice | int] = []
     for axis, (begin, end, step) in enumerate(zip(*(node.integers(index) for index in (1, 2, 3)), strict=True)):
         is_open, has_no_end, shrinks = (bool(mask >> axis & 1) for mask in masks)
@@ -107,8 +131,11 @@ def _slice(node: Node) -> tuple[Array, ...]:
 
 
 def _gather(node: Node) -> tuple[Array, ...]:
-    axis = node.options(tflite.GatherOptions, lambda options: options.Axis())
-    return (np.take(node[0], node[1].astype(np.int64), axis),)
+    axis, count = node.options(tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
+    places, data = (node[index].reshape(-1, *node[index].shape[count % node[1].ndim :]) for index in (1, 0))
+    axis = axis % node[0].ndim - count % node[1].ndim
+    taken = [np.take(one, at, axis) for one, at in zip(data, places.astype(np.int64), strict=True)]
+    return (np.stack(taken).reshape(node.shape),)
 
 
 def _resize_bilinear(node: Node) -> tuple[Array, ...]:
@@ -120,9 +147,25 @@ def _resize_bilinear(node: Node) -> tuple[Array, ...]:
     return (data,)
 
 
+def _resize_nearest(node: Node) -> tuple[Array, ...]:
+    """The places are those of float32 arithmetic."""
+    table = tflite.ResizeNearestNeighborOptions
+    aligns, is_centred = node.options(table, lambda o: (bool(o.AlignCorners()), bool(o.HalfPixelCenters())))
+    data = node[0]
+    for axis, wanted in zip((1, 2), node.integers(1), strict=True):
+        ratio = np.float32(_ratio(data.shape[axis], wanted, aligns))
+        at = (np.arange(wanted, dtype=np.float32) + np.float32(is_centred / 2)) * ratio + np.float32(aligns / 2)
+        data = np.take(data, np.minimum(at.astype(np.int64), data.shape[axis] - 1), axis)
+    return (data,)
+
+
+def _ratio(extent: int, wanted: int, aligns: bool) -> float:
+    return (extent - 1) / (wanted - 1) if aligns and wanted > 1 else extent / wanted
+
+
 def _interpolated(data: Array, axis: int, wanted: int, aligns: bool, is_centred: bool) -> Array:
     extent = data.shape[axis]
-    ratio = (extent - 1) / (wanted - 1) if aligns and wanted > 1 else extent / wanted
+    ratio = _ratio(extent, wanted, aligns)
     at = (np.arange(wanted) + 0.5) * ratio - 0.5 if is_centred else np.arange(wanted) * ratio
     at = np.clip(at, 0, extent - 1)
     below = np.floor(at).astype(np.int64)
@@ -143,9 +186,11 @@ FUNCTIONS: dict[str, Evaluator] = {
     "ADD_N": lambda node: (np.add.reduce([node[index] for index in range(len(node.arrays))]),),
     "ARG_MAX": lambda node: (np.argmax(node[0], node.integers(1)[0]),),
     "ARG_MIN": lambda node: (np.argmin(node[0], node.integers(1)[0]),),
+    "BROADCAST_TO": lambda node: (np.broadcast_to(node[0], node.shape),),
     "CAST": _cast,
     "CONCATENATION": _concatenation,
     "COS": _of_one(np.cos),
+    "CUMSUM": _cumsum,
     "DEQUANTIZE": _of_one(np.asarray),
     "DIV": _arithmetic(np.divide, tflite.DivOptions),
     "ELU": _of_one(lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
@@ -153,11 +198,15 @@ FUNCTIONS: dict[str, Evaluator] = {
     "EXP": _of_one(np.exp),
     "EXPAND_DIMS": _reshape,
     "FLOOR": _of_one(np.floor),
+    "FLOOR_DIV": _of_two(np.floor_divide),
+    "FLOOR_MOD": _of_two(np.mod),
     "GATHER": _gather,
+    "GATHER_ND": lambda node: (node[0][tuple(np.moveaxis(node[1].astype(np.int64), -1, 0))],),
     "GELU": _gelu,
     "GREATER": _of_two(np.greater),
     "GREATER_EQUAL": _of_two(np.greater_equal),
     "HARD_SWISH": _of_one(lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "L2_NORMALIZATION": _l2_normalization,
     "LEAKY_RELU": _leaky_relu,
     "LESS": _of_two(np.less),
     "LESS_EQUAL": _of_two(np.less_equal),
@@ -170,6 +219,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "MAXIMUM": _of_two(np.maximum),
     "MEAN": _reduction(np.mean),
     "MINIMUM": _of_two(np.minimum),
+    "MIRROR_PAD": _mirror_pad,
     "MUL": _arithmetic(np.multiply, tflite.MulOptions),
     "NEG": _of_one(np.negative),
     "NOT_EQUAL": _of_two(np.not_equal),
@@ -179,6 +229,8 @@ FUNCTIONS: dict[str, Evaluator] = {
     "POW": _of_two(np.power),
     "PRELU": _of_two(lambda x, slope: np.where(x >= 0, x, x * slope)),
     "QUANTIZE": _of_one(np.asarray),
+    "REDUCE_ALL": _reduction(np.all),
+    "REDUCE_ANY": _reduction(np.any),
     "REDUCE_MAX": _reduction(np.max),
     "REDUCE_MIN": _reduction(np.min),
     "REDUCE_PROD": _reduction(np.prod),
@@ -188,6 +240,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "RELU_N1_TO_1": _of_one(lambda x: np.clip(x, -1, 1)),
     "RESHAPE": _reshape,
     "RESIZE_BILINEAR": _resize_bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
     "REVERSE_V2": lambda node: (np.flip(node[0], node.integers(1)),),
     "RSQRT": _of_one(lambda x: 1 / np.sqrt(x)),
     "SELECT": lambda node: (np.where(node[0], node[1], node[2]),),
@@ -197,6 +250,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "SLICE": _slice,
     "SOFTMAX": _softmax,
     "SPLIT": _split,
+    "SPLIT_V": _split_v,
     "SQRT": _of_one(np.sqrt),
     "SQUARE": _of_one(np.square),
     "SQUARED_DIFFERENCE": _of_two(lambda x, y: (x - y) ** 2),

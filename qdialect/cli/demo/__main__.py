@@ -15,6 +15,10 @@ def main() -> int:
     _use_one_core()
     host = targets.host()
     heading("qdialect: quantized networks through MLIR to machine code, bit for bit")
+    say(
+        "Three convolutions and a MobileNet are compiled, measured, and compared with a reference, element by element; "
+        "then the network runs in a program in C. It takes a minute or two, most of it in the reference."
+    )
     say(f"This CPU takes target '{host.name}'. Everything runs on one core; times are medians.")
     if not host.has_vnni:
         say("It has no AVX-512 VNNI: there is no dot-product instruction to compare with, and code is portable.")

@@ -134,13 +134,16 @@ def _show_fusion(layer: Layer) -> None:
 def measured(layer: Layer) -> tuple[tuple[str, ...], int, throughput.Speed]:
     """The row of the table, the number of elements that differ, and the speed of one layer."""
     module = layer.module(_BATCH)
+    terminal.progress(f"{layer.name}: compiling")
     start = time.perf_counter()
     executable = compile_module(module)
     seconds = time.perf_counter() - start
     data = random_inputs(executable.inputs, seed=2)[0]
     result = executable(data)
     assert isinstance(result, np.ndarray)
+    terminal.progress(f"{layer.name}: comparing with the reference")
     different = _differing(layer, data, result)
+    terminal.progress(f"{layer.name}: measuring")
     speed, macs = throughput.measure(executable, [data]), throughput.multiply_accumulates(module)
     share = speed.share(macs)
     row = (

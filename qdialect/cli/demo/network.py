@@ -70,11 +70,13 @@ def show(case: Case) -> tuple[int, Array]:
     """Print what becomes of the network; the number of elements that differ from the reference, and its result."""
     heading(case.title)
     say(f"Every layer is compared with {case.source}.")
+    terminal.progress("compiling")
     start = time.perf_counter()
     executable = compile_module(case.module)
     compiled = time.perf_counter() - start
     speed, macs = throughput.measure(executable, [case.image]), throughput.multiply_accumulates(case.module)
     share = speed.share(macs)
+    terminal.progress("comparing layers")
     count, different, elements = _compare(case)
     of_peak = f", {100 * share:.0f} % of bare {speed.loop}" if share else ""
     result = np.asarray(executable(case.image))
@@ -135,6 +137,7 @@ def _seeded() -> Case:
         if TENSOR_ATTRIBUTE in op.attributes:
             layers[ir.IntegerAttr(op.attributes[TENSOR_ATTRIBUTE]).value] = value
 
+    terminal.progress("computing every layer by the reference")
     interpreter.run(module, [image], observe=observe)
     return Case(path.name, "the NumPy reference, run here", module, image, layers)
 
@@ -158,6 +161,7 @@ def _ops(module: ir.Module, *passes: str) -> int:
 def _show_in(case: Case, expected: Array, compiler: list[str], folder: Path) -> int:
     targets = versions_of(["host"])
     artifact = artifact_of(_LIBRARY, targets, [lower(case.module, target) for target in targets])
+    terminal.progress("linking")
     (folder / "network.h").write_text(c_header(artifact.network, "qdialect.cli.demo"))
     (folder / "main.c").write_text(_MAIN)
     library = artifact.library("network.so")

@@ -233,12 +233,7 @@ def arguments_of(
 
 
 def result_of(
-    name: str,
-    plan: Callable[[], Value],
-    elements: Sequence[str],
-    unsupported: list[str],
-    *,
-    may_be_empty: bool = False,
+    name: str, plan: Callable[[], Value], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
 ) -> tuple[tuple[str, Value], ...]:
     """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
     try:

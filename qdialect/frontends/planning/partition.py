@@ -295,10 +295,7 @@ def _compile(
 
 
 def refused_nodes(
-    part: Part,
-    nodes: Sequence[PartitionNode],
-    reasons: Mapping[str, str],
-    interface_reasons: Mapping[str, str],
+    part: Part, nodes: Sequence[PartitionNode], reasons: Mapping[str, str], interface_reasons: Mapping[str, str]
 ) -> dict[int, str]:
     """Why nodes of a part cannot be compiled, by a planner's reasons for titles, and for inputs and outputs by name."""
     found = {index: reasons[nodes[index].title] for index in part.nodes if nodes[index].title in reasons}

@@ -23,7 +23,7 @@ from qdialect.passes.pass_base import Pass
 class PhasePass(Pass):
     """A pass from one of the phases `starts` to the phase `end`.
 
-    A module without a phase attribute, such as one written by hand, is accepted.
+    A module without a phase attribute, such as one written by hand, is accepted where its ops may be of that phase.
     """
 
     # The steps load the dialects that they build themselves, because they are also called directly.
@@ -32,15 +32,37 @@ class PhasePass(Pass):
     end: ClassVar[Phase]
 
     def run(self, module: ir.Module) -> None:
-        if PHASE in module.operation.attributes and phase_of(module) not in self.starts:
-            wanted = " or ".join(self.starts)
-            raise error_at(module.operation.location, f"module must be at phase {wanted}, but is at {phase_of(module)}")
+        found = _phases_of(module)
+        if not set(found) & set(self.starts):
+            before = [f"qnn-to-{phase}" for phase in found[0].up_to(self.starts[0]) if phase is not Phase.FUSED]
+            way = f"run {', '.join(before)} before" if before else "no pass leads back"
+            wanted, actual = " or ".join(self.starts), " or ".join(found)
+            raise error_at(module.operation.location, f"module must be at phase {wanted}, but is at {actual}; {way}")
         self.lower(module)
         set_phase(module, self.end)
 
     @abstractmethod
     def lower(self, module: ir.Module) -> None:
         """Lower `module` in place, and check the contract of the phase it has reached."""
+
+
+# Ops that only some phases have; the first that a module has tells, where it has no attribute.
+_SIGNS: Mapping[str, tuple[Phase, ...]] = {
+    "qnn.": (Phase.QNN, Phase.FUSED),
+    "linalg.": (Phase.LINALG,),
+    "bufferization.": (Phase.LINALG,),
+    "memref.": (Phase.LINALG, Phase.VECTOR, Phase.X86),
+    "vector.": (Phase.LINALG, Phase.VECTOR, Phase.X86),
+    "llvm.func": (Phase.LLVM,),
+}
+
+
+def _phases_of(module: ir.Module) -> tuple[Phase, ...]:
+    """The phases that `module` may be at: the one in its attribute, or those that have its ops."""
+    if PHASE in module.operation.attributes:
+        return (phase_of(module),)
+    names = {op.name for op in ops_in(module.operation)}
+    return next((phases for sign, phases in _SIGNS.items() if any(n.startswith(sign) for n in names)), tuple(Phase))
 
 
 # The contract of each phase: its legal ops. A breach is one error with a note per unsupported op.

@@ -17,3 +17,13 @@ func.func @main(%x: tensor<1x3x3x2xi8>, %w: tensor<4x2x2x2xi8>) -> tensor<1x4x4x
 // expected-error @+1 {{qnn-to-linalg: module must be at phase qnn or fused, but is at vector}}
 module attributes {qnn.phase = "vector"} {
 }
+
+// -----
+
+// expected-error @+1 {{must be at phase qnn or fused, but is at linalg or vector or x86; no pass leads back}}
+module {
+  func.func @main(%x: memref<4xi8>, %y: memref<4xi8>) {
+    memref.copy %x, %y : memref<4xi8> to memref<4xi8>
+    return
+  }
+}

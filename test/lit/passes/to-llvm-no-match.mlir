@@ -21,3 +21,22 @@ func.func @main(%a: f32, %b: f32, %c: f32) -> f32 {
   %0 = math.fma %a, %b, %c : f32
   return %0 : f32
 }
+
+// -----
+
+// expected-error @+1 {{but is at fused; run qnn-to-linalg, qnn-to-vector, qnn-to-x86 before}}
+module attributes {qnn.phase = "fused"} {
+  func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
+    %0 = "qnn.clip"(%x) {min = 0 : i64, max = 6 : i64} : (tensor<4xi8>) -> tensor<4xi8>
+    return %0 : tensor<4xi8>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{qnn-to-llvm: module must be at phase x86, but is at llvm; no pass leads back}}
+module {
+  llvm.func @main() {
+    llvm.return
+  }
+}

@@ -3,7 +3,7 @@
 // RUN: %qopt %s --qnn-to-linalg='target=generic clocked=true' --qnn-to-vector --qnn-to-threads | filecheck %s --check-prefixes=SMALL,CLOCK
 // RUN: %qopt %s --qnn-to-linalg=target=generic --qnn-to-vector --qnn-to-threads | filecheck %s --check-prefix=SMALL
 
-// EARLY: error: qnn-to-threads: module must be at phase vector, but is at linalg
+// EARLY: error: qnn-to-threads: module must be at phase vector, but is at linalg; run qnn-to-vector before
 // TWICE: error: qnn-to-threads: module is divided among 2 threads already
 
 // What is not worth it stays whole.

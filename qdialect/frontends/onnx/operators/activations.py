@@ -93,10 +93,7 @@ _PARAMETRIC: dict[str, tuple[Callable[..., Expression], dict[str, float]]] = {
     "Celu": (onnx_activations.celu, {"alpha": 1.0}),
     "Elu": (onnx_activations.elu, {"alpha": 1.0}),
     "HardSigmoid": (onnx_activations.hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
-    "Selu": (
-        onnx_activations.selu,
-        {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
-    ),
+    "Selu": (onnx_activations.selu, {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}),
     "Shrink": (onnx_activations.shrink, {"lambd": 0.5, "bias": 0.0}),
     "Swish": (onnx_activations.swish, {"alpha": 1.0}),
     "ThresholdedRelu": (onnx_activations.thresholded, {"alpha": 1.0}),

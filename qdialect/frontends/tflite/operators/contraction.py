@@ -15,15 +15,7 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.dialect import (
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    I16Conv2DOp,
-    I16DenseOp,
-    I16RequantizeOp,
-    QnnOp,
-)
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, QnnOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import framed, spaced

@@ -263,11 +263,7 @@ def _normalized(emitter: Emitter, gate: Gate, weight: Tensor, sums: ir.Value) ->
 
 
 def _product(
-    emitter: Emitter,
-    value: ir.Value,
-    of: Tensor,
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor | None] = (),
+    emitter: Emitter, value: ir.Value, of: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None] = ()
 ) -> ir.Value:
     """i32 products of the values of a tensor with the rows of all `weights`, biases added."""
     matrix = np.concatenate([constant(weight, "weight") for weight in weights])

@@ -204,11 +204,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
     if (part.scale, part.zero_point) == (output.scale, output.zero_point):
         return value
     return emitter.build(
-        LutOp,
-        value,
-        element=output.element,
-        table=_rescale_table(part, output),
-        **mapping(part, output),
+        LutOp, value, element=output.element, table=_rescale_table(part, output), **mapping(part, output)
     )
 
 

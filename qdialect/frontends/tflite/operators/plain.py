@@ -14,13 +14,7 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits, without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import (
-    EIGHT_BIT,
-    eight_bit,
-    operands,
-    same_content,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, eight_bit, operands, same_content, sixteen_bit
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16
 from qdialect.ir._mlir import ir

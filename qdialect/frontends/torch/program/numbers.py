@@ -1,7 +1,8 @@
 """Numbers of Python that change between calls: a captured graph takes what it computes of them as tensors.
 
 Python computes with the numbers, in float64 and integers without end, and what a tensor is added to, multiplied with or
-compared with becomes an input of one element, of the type in which PyTorch computes there.
+compared with becomes an input of one element, of the type in which PyTorch computes there.  What the model returns of
+them becomes an input that the graph only gives back.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Numbers:
 
     positions: tuple[int, ...] = ()
     types: tuple[Any, ...] = ()
-    """Of the tensors."""
+    """Of the tensors; None for a number that is a result."""
     computed: Callable[..., Sequence[Any]] = lambda: ()
     """The values of the tensors, of the numbers."""
 
@@ -54,10 +55,14 @@ class Numbers:
         if are_known:
             numbers = [arguments[position] for position in self.positions]
             values = self.computed(*(one.item() if isinstance(one, torch.Tensor) else one for one in numbers))
-        # In PyTorch's widest type, which is cast as that of a number that meets a tensor.
-        wide = [torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None) for value in values]
+
+        def given(value: Any, dtype: Any) -> Any:
+            # In PyTorch's widest type, which is cast as that of a number that meets a tensor.
+            wide = torch.float64 if isinstance(value, float) else None
+            return value if dtype is None else torch.tensor(value, dtype=wide).to(dtype)
+
         found = [one for position, one in enumerate(arguments) if position not in self.positions]
-        return [*found, *(one.to(dtype) for one, dtype in zip(wide, self.types, strict=True))]
+        return [*found, *map(given, values, self.types)]
 
 
 def open_numbers(placeholders: Sequence[Any]) -> tuple[int, ...]:
@@ -109,7 +114,8 @@ def with_tensors(module: Any, positions: tuple[int, ...]) -> Numbers:
         types.append(dtype)
         with graph.inserting_before(placeholders[0]):
             new = graph.placeholder(f"number_{len(values)}")
-        new.meta["val"] = placeholders[0].meta["val"].new_empty((), dtype=dtype)
+        empty = placeholders[0].meta["val"].new_empty
+        new.meta["val"] = operand.meta["val"] if dtype is None else empty((), dtype=dtype)
         return new
 
     for node in list(graph.nodes):
@@ -121,6 +127,8 @@ def with_tensors(module: Any, positions: tuple[int, ...]) -> Numbers:
             roots[node] = known
         elif given and is_check(str(node.target)):
             graph.erase_node(node)
+        elif given and node.op == "output":
+            node.args = (tuple(tensor(one, None) if one in given else one for one in node.args[0]),)
         elif given and not _replaced(node, tensor):
             raise OpenNumbersError(known)
     for node in reversed(roots):
@@ -134,6 +142,10 @@ def _replaced(node: Any, tensor: Callable[[Any, Any], Any]) -> bool:
     """Make an operator one of tensors; False where it has no such form."""
     torch: Any = import_module("torch")
     name, result = str(node.target).removeprefix("aten."), node.meta.get("val")
+    if name == "scalar_tensor.default":
+        node.replace_all_uses_with(tensor(node.args[0], result.dtype))
+        node.graph.erase_node(node)
+        return True
     target, is_full = (_WIDER | _COMPARED | _SAME).get(name), name == "full.default"
     # Other arguments are factors of operands.
     if target is None or (node.kwargs and not is_full):

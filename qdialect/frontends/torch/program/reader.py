@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -95,8 +96,8 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
     reader = _Reader(of_this_call, leaves_numbers=True)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for position, (node, example) in enumerate(zip(placeholders, examples, strict=True)):
-        if not node.users:
-            # A number that is known may be a tensor of a type that the dialect lacks.
+        if not node.users or (_is_passed(node) and all(user.op == "output" for user in node.users)):
+            # A number that is known, or given back, may be a tensor of a type that the dialect lacks.
             continue
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
@@ -116,16 +117,26 @@ def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str
 
 
 def captured_results(module: Any) -> tuple[Any, ...]:
-    """What a captured graph gives, in order: an ellipsis for each tensor, and numbers, of this call, and None."""
-    (output,) = (node for node in module.graph.nodes if node.op == "output")
-    return tuple(map(_known_result, _flat(output.args[0])))
+    """What a captured graph gives, in order.
+
+    An ellipsis for each tensor, a getter for what is one of the arguments, and else numbers, of this call, and None.
+    """
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+
+    def known(result: Any) -> Any:
+        if not hasattr(result, "op"):
+            return result
+        if _is_passed(result):
+            return itemgetter(placeholders.index(result))
+        return of_this_call(_value(result), result.name) if _is_number(_value(result)) else ...
+
+    return tuple(map(known, _flat(module.graph.output_node().args[0])))
 
 
-def _known_result(result: Any) -> Any:
-    if not hasattr(result, "op"):
-        return result
-    value = _value(result)
-    return of_this_call(value, result.name) if _is_number(value) else ...
+def _is_passed(node: Any) -> bool:
+    """Whether a result is a number of each call, which Dynamo takes as float64 tensor where it has a fraction."""
+    value = _value(node)
+    return node.op == "placeholder" and (_is_number(value) or (str(value.dtype), value.shape) == ("torch.float64", ()))
 
 
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
@@ -201,7 +212,9 @@ class _Reader:
 
     def _is_left(self, result: Any) -> bool:
         """Whether a result is a number, which whoever calls a captured graph knows."""
-        return self.leaves_numbers and (isinstance(result, int | float) or _is_number(_value(result)))
+        if isinstance(result, int | float):
+            return self.leaves_numbers
+        return self.leaves_numbers and (_is_number(_value(result)) or _is_passed(result))
 
     def _number(self, found: Any, name: str) -> Number:
         return found if isinstance(found, int | float) else self.number_of(found, name)

@@ -127,12 +127,7 @@ class Stages:
         kernel.store(kernel.generic(loops, inputs, output, body, value, tag), where)
 
     def emit(
-        self,
-        body: Body,
-        acc: Value,
-        parameters: Sequence[Value],
-        residual: Value | None,
-        rows: Sequence[Value] = (),
+        self, body: Body, acc: Value, parameters: Sequence[Value], residual: Value | None, rows: Sequence[Value] = ()
     ) -> Value:
         """From the biased accumulator (i32) to the stored element."""
         value, own, by_row = acc, iter(parameters), iter(rows)

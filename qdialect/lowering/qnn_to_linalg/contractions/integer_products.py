@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.ir.views import View
-from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
-    COLUMNS,
-    BlockKernel,
-    BlockProducts,
-    Panel,
-    Rows,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.block_products import COLUMNS, BlockKernel, BlockProducts, Panel, Rows
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel

@@ -197,10 +197,7 @@ class WidenedProducts(F32Products):
             weights = factors.weights(walk.index)
             walk.values = [
                 self.added(
-                    panel,
-                    total,
-                    [self.number(factors.operand, kernel.sum(start, walk.index)), weights],
-                    factors.emit,
+                    panel, total, [self.number(factors.operand, kernel.sum(start, walk.index)), weights], factors.emit
                 )
                 for total, start in zip(walk.values, data, strict=True)
             ]
