@@ -52,13 +52,7 @@ def _bytes_of(dtype: type[np.generic]) -> Array:
     ],
 )
 def test_ties_of_one_input(
-    kind: str,
-    dtype: type[np.generic],
-    given: Step,
-    result: Step,
-    target: Any,
-    option: Any,
-    refused: str,
+    kind: str, dtype: type[np.generic], given: Step, result: Step, target: Any, option: Any, refused: str
 ) -> None:
     """The reference kernels, XNNPACK and LiteRT's other kernels round halves each in their own way."""
     x, ends = _bytes_of(dtype), [Quantization((scale,), (point,)) for scale, point in (given, result)]
@@ -80,12 +74,7 @@ def test_ties_of_one_input(
     ],
 )
 def test_ties_and_ends_of_two_inputs(
-    kind: str,
-    dtype: type[np.generic],
-    scales: Sequence[float],
-    points: Sequence[int],
-    activation: int,
-    refused: str,
+    kind: str, dtype: type[np.generic], scales: Sequence[float], points: Sequence[int], activation: int, refused: str
 ) -> None:
     x, y = (np.ascontiguousarray(one) for one in np.meshgrid(_bytes_of(dtype), _bytes_of(dtype)[::15]))
     steps = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
