@@ -14,6 +14,7 @@ from tflite_graphs import options_of
 import qdialect
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
 
 Array = NDArray[Any]
 
@@ -52,13 +53,7 @@ def _bytes_of(dtype: type[np.generic]) -> Array:
     ],
 )
 def test_ties_of_one_input(
-    kind: str,
-    dtype: type[np.generic],
-    given: Step,
-    result: Step,
-    target: Any,
-    option: Any,
-    refused: str,
+    kind: str, dtype: type[np.generic], given: Step, result: Step, target: Any, option: Any, refused: str
 ) -> None:
     """The reference kernels, XNNPACK and LiteRT's other kernels round halves each in their own way."""
     x, ends = _bytes_of(dtype), [Quantization((scale,), (point,)) for scale, point in (given, result)]
@@ -80,12 +75,7 @@ def test_ties_of_one_input(
     ],
 )
 def test_ties_and_ends_of_two_inputs(
-    kind: str,
-    dtype: type[np.generic],
-    scales: Sequence[float],
-    points: Sequence[int],
-    activation: int,
-    refused: str,
+    kind: str, dtype: type[np.generic], scales: Sequence[float], points: Sequence[int], activation: int, refused: str
 ) -> None:
     x, y = (np.ascontiguousarray(one) for one in np.meshgrid(_bytes_of(dtype), _bytes_of(dtype)[::15]))
     steps = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
@@ -120,6 +110,29 @@ def test_ties_of_dense_layers(dtype: type[np.generic], scale: float, has_bias: b
     b.operator(tflite.BuiltinOperator.FULLY_CONNECTED, [x, *constants], y, *DENSE)
     data = np.array([[-24 if of_words else point + 2]]).astype(dtype)
     check_both(b.finish([x], [y]), [data], refused)
+
+
+@pytest.mark.parametrize(("point", "refused"), [(0, ""), (5, "constant right operand must have zero point 0")])
+def test_ties_of_products_by_a_constant(point: int, refused: str) -> None:
+    drawn, b = np.random.default_rng(0), ModelWriter("product")
+    right = b.constant("w", drawn.integers(-128, 128, (2, 3, 50)).astype(np.int8), Quantization((1.0,), (point,)))
+    x = b.tensor("x", (2, 40, 3), np.int8, Quantization((1.0,), (7,)))
+    y = b.tensor("y", (2, 40, 50), np.int8, Quantization((1024.0,), (3,)))
+    b.operator(tflite.BuiltinOperator.BATCH_MATMUL, [x, right], y, *options_of("BatchMatMul", 0, 0))
+    check_both(b.finish([x], [y]), [drawn.integers(-128, 128, (2, 40, 3)).astype(np.int8)], refused)
+
+
+@pytest.mark.parametrize(("wide", "refused"), [(np.int64, ""), (np.int32, "bias of i16 input must be i64")])
+def test_ties_of_convolved_words(wide: type[np.generic], refused: str) -> None:
+    drawn, b, one = np.random.default_rng(0), ModelWriter("words"), Quantization((1.0,), (0,))
+    x = b.tensor("x", (1, 6, 6, 3), np.int16, one)
+    weight = b.constant("w", drawn.integers(-2, 3, (21, 2, 2, 3)).astype(np.int8), one)
+    bias = b.constant("b", drawn.integers(-9999, 9999, 21).astype(wide), one)
+    y = b.tensor("y", (1, 6, 6, 21), np.int16, Quantization((16.0,), (0,)))
+    named = {"QuantizedBiasType": tflite.TensorType.INT32 if wide is np.int32 else tflite.TensorType.INT64}
+    option = named_options("Conv2DOptions", StrideW=1, StrideH=1, **named)
+    b.operator(tflite.BuiltinOperator.CONV_2D, [x, weight, bias], y, *option)
+    check_both(b.finish([x], [y]), [drawn.integers(-32768, 32768, (1, 6, 6, 3)).astype(np.int16)], refused)
 
 
 def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_reference: bool = True) -> None:
