@@ -135,6 +135,17 @@ def test_ties_of_convolved_words(wide: type[np.generic], refused: str) -> None:
     check_both(b.finish([x], [y]), [drawn.integers(-32768, 32768, (1, 6, 6, 3)).astype(np.int16)], refused)
 
 
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+def test_indices_beside_nan(kind: str) -> None:
+    """No comparison with NaN holds: it is passed over, and stays where it is the first."""
+    data, b = np.random.default_rng(0).integers(-3, 4, (40, 9)).astype(np.float32), ModelWriter("index")
+    data.ravel()[::5], data.ravel()[::7] = np.nan, np.inf if kind == "ArgMin" else -np.inf
+    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape[:1], np.int32)
+    code = tflite.BuiltinOperator.ARG_MAX if kind == "ArgMax" else tflite.BuiltinOperator.ARG_MIN
+    b.operator(code, [x, b.constant("axis", np.array(1, np.int32))], y, *options_of(kind, tflite.TensorType.INT32))
+    check_both(b.finish([x], [y]), [data], "")
+
+
 def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_reference: bool = True) -> None:
     """A model has LiteRT's numbers of both profiles, where nothing of XNNPACK's is `refused`."""
 
