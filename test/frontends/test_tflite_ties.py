@@ -146,6 +146,24 @@ def test_indices_beside_nan(kind: str) -> None:
     check_both(b.finish([x], [y]), [data], "")
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 3, 5, 4)])
+def test_scales_of_other_rows(shape: tuple[int, ...]) -> None:
+    """The reference kernel of hybrid products takes them where two leading dimensions count."""
+    drawn, b = np.random.default_rng(0), ModelWriter("product")
+    data = drawn.normal(size=shape).astype(np.float32)
+    weights = drawn.integers(-127, 128, (*shape[:2], 4, 6)).astype(np.int8)
+    x, y = b.tensor("x", shape, np.float32), b.tensor("y", (*shape[:3], 6), np.float32)
+    right = b.constant("w", weights, Quantization((0.01,), (0,)))
+    b.operator(tflite.BuiltinOperator.BATCH_MATMUL, [x, right], y, *options_of("BatchMatMul", 0, 0))
+    content = b.finish([x], [y])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([data])
+    found = qdialect.compile(content, profile="tflite", fallback="framework", cache=False)(data)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    if shape[0] > 1:
+        with pytest.raises(qdialect.ImportModelError, match="at most one leading dimension of more than 1"):
+            qdialect.compile(content, profile="tflite", fallback="none", cache=False)
+
+
 def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_reference: bool = True) -> None:
     """A model has LiteRT's numbers of both profiles, where nothing of XNNPACK's is `refused`."""
 
