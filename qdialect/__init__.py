@@ -9,7 +9,6 @@ result = executable(image)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -134,7 +133,7 @@ def compile(
         from qdialect.support.options import CompileOptions
 
     if unknown:
-        CompileOptions.of(unknown, [one.name for one in fields(CompileOptions)], "qdialect.compile")
+        CompileOptions.of(unknown, list(vars(CompileOptions())), "qdialect.compile")
     given = CompileOptions(
         target=target,
         threads=threads,

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from qdialect.bench import pictures, report
@@ -199,11 +200,11 @@ def _report_again(folder: Path | None) -> None:
 
 
 def _write_report(folder: Path, results: Results) -> None:
-    files = {
-        "RESULTS.md": report.markdown(results),
-        report.SHARES_PICTURE: pictures.shares(results),
-        report.ROOFLINE_PICTURE: pictures.roofline(results),
-    }
+    files = {"RESULTS.md": report.markdown(results)}
+    if find_spec("matplotlib"):
+        files |= {report.SHARES_PICTURE: pictures.shares(results), report.ROOFLINE_PICTURE: pictures.roofline(results)}
+    else:
+        terminal.say(f"{PROGRAM}: warning: matplotlib is not installed, which draws {report.ROOFLINE_PICTURE}")
     for name, content in files.items():
         terminal.write_file(str(folder / name), content.encode())
     print(f"wrote {', '.join(files)} to {folder}")

@@ -434,6 +434,9 @@ def test_pictures_are_well_formed(picture: Callable[[Results], str]) -> None:
     for results in (RESULTS, replace(RESULTS, measurements=(), limits={})):
         root = ElementTree.fromstring(picture(results))
         assert root.tag.endswith("svg")
+        texts = {text.strip() for text in root.itertext()}
+        assert {m.name for m in results.measurements} <= texts
+        assert {"qdialect", "onnxruntime"} <= texts or not results.measurements
 
 
 def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

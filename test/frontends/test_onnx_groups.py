@@ -98,6 +98,16 @@ def test_a_group_of_i8_alone_is_one_integer_kernel(
     agreed(content, left, *([] if is_constant else [right]))
 
 
+@pytest.mark.parametrize("kind", ["Add", "Sum", "Mean", "Sub", "Max"])
+@pytest.mark.parametrize("element", [np.int8, np.uint8])
+def test_halves_beside_odd_zero_points(kind: str, element: Any) -> None:
+    """The kernel of Add rounds behind the zero point, what ONNX Runtime computes in float32 before it."""
+    b, least = ModelBuilder(), int(np.iinfo(element).min)
+    sides = [b.dequantize(b.input(name, (256, 256), element), (0.5, least + 128), element) for name in "xy"]
+    result = b.quantize(b.node(kind, *sides), (1.0, least + 255), element)
+    agreed(b.finish(result, dtype=element), *((grid + least + 128).astype(element) for grid in GRID))
+
+
 def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:
     """What follows the sum before it is quantized, by which parameters, and more outputs."""
     scale = 0.0457973

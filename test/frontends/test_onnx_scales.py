@@ -40,6 +40,15 @@ def test_values_are_quantized_and_dequantized_as_floats_are(dtype: Any, scale: f
         agreed(model.finish(model.dequantize(data, (scale, point), dtype), dtype=np.float32), drawn(SHAPE, dtype))
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int16, np.uint16])
+def test_values_are_quantized_by_what_is_found_at_run_time(dtype: Any) -> None:
+    model = ModelBuilder()
+    names = model.input("x", (len(EVERY),)), model.input("s", ()), model.input("z", (), dtype)
+    content = model.finish(model.node("QuantizeLinear", *names), dtype=dtype, version=21)
+    for scale, point in ((0.5, 5), (2.0**-20, 127), (NAN, 3)):
+        agreed(content, np.array(EVERY, np.float32), np.array(scale, np.float32), np.array(point, dtype))
+
+
 def _sides(model: ModelBuilder, scales: tuple[float, float, float], dtype: Any) -> list[tuple[str, str]]:
     return [model.parameters((scale, point), dtype) for scale, point in zip(scales, (5, 7, 9), strict=True)]
 

@@ -149,14 +149,32 @@ def test_a_nan_of_either_sign_is_the_largest_in_order_and_the_extreme_of_both_en
 
 
 def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
-    x = torch.tensor([[float("nan"), 1.0, float("inf"), -float("inf")]] * 2)
+    """With scales that are in the dialect, or far from 1; with a reciprocal that is infinite, 0 is a NaN as well."""
+    x = torch.tensor([[float("nan"), 1.0, float("inf"), -float("inf"), 0.0]] * 2)
     scales, points = torch.tensor([0.5, 0.25]), torch.tensor([3, -5])
 
     def both(x: Tensor) -> list[Tensor]:
         channels = DECOMPOSED.quantize_per_channel.default(x, scales, points, 0, -128, 127, torch.int8)
-        return [quantized(x, 0.5, 7, dtype) for dtype in (torch.int8, torch.uint8, torch.int16)] + [channels]
+        kinds = [
+            (0.5, torch.int16),
+            *((scale, dtype) for scale in (0.5, 1e30, 1e-39) for dtype in (torch.int8, torch.uint8)),
+        ]
+        return [quantized(x, scale, 7, dtype) for scale, dtype in kinds] + [channels]
 
     check(both, x)
+    without = _refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
+    assert "quantized values must lie in [0, 255] of ui8 and have 0, but got [1, 250]" in without
+
+
+def test_a_range_with_a_nan_has_the_zero_point_of_pytorch() -> None:
+    def chosen(x: Tensor) -> list[Tensor]:
+        kinds = (-128, 127, torch.int8), (0, 255, torch.uint8)
+        pairs = [DECOMPOSED.choose_qparams.tensor(x, low, high, 1e-7, dtype) for low, high, dtype in kinds]
+        return [
+            DECOMPOSED.quantize_per_tensor.tensor(x, *pair, *kind) for pair, kind in zip(pairs, kinds, strict=True)
+        ] + [point for _, point in pairs]
+
+    check(chosen, torch.tensor([1.0, float("nan"), -3.0]))
 
 
 # Sums, means and maxima of rows of a table, against PyTorch.

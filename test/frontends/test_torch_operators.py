@@ -286,6 +286,11 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "unfold": lambda x: nnf.unfold(x, 3, padding=1),
     "index_apart": lambda x: x[[1, 0], :, [2, 3]],
     "to_integers": lambda x: (x * 9).to(torch.int64),
+    # The rounding error of the product, which a sum rounded once has.
+    "multiple_in_a_sum": lambda x: torch.add(x * -0.1, x, alpha=0.1) * 2**30,
+    "multiple_in_a_difference": lambda x: (
+        (torch.sub(x * 0.1, x, alpha=0.1) + torch.rsub(x, x * 0.1, alpha=0.1)) * 2**30
+    ),
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
     "einsum_of_rows": lambda x, y: torch.einsum("bhij,bhij->bh", x, y),
@@ -421,7 +426,21 @@ def test_of_unsigned_bytes() -> None:
     def computed(x: Tensor) -> tuple[Tensor, ...]:
         floats = x.float(), x / 3, x * 0.5, torch.relu(x.float() / 255 - 0.5), x.float().mean(1)
         ends = x.amax(1), x.amin(0), x.max(), x.clamp(10, 200), torch.minimum(x, x.flip(0))
-        return *floats, *ends, x > 200, x >> 1, x << 1, x >> 9, x << x, -x, x % 7, x.sum(), x.prod(), x.sort(1)[0]
+        return (
+            *floats,
+            *ends,
+            x > 200,
+            x >> 1,
+            x << 1,
+            x >> 9,
+            x << x,
+            -x,
+            x % 7,
+            x.abs(),
+            x.sum(),
+            x.prod(),
+            x.sort(1)[0],
+        )
 
     check(computed, torch.tensor([[0, 100, 127, 128], [255, 254, 7, 200], [129, 1, 250, 64]], dtype=torch.uint8))
 

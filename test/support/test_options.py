@@ -50,11 +50,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"target": 3}, InputError, "'target' must be a text, but got 3"),
     ({"progress": "bar"}, InputError, "progress must be a function of a text, but got 'bar'"),
     ({"externals": 3}, InputError, "externals must be a mapping from names of targets, but got 3"),
-    (
-        {"treads": 2},
-        InputError,
-        "options of qdialect.compile must be .*, but got treads, did you mean 'threads'",
-    ),
+    ({"treads": 2}, InputError, "options of qdialect.compile must be .*, but got treads, did you mean 'threads'"),
     ({"threads": 0}, CompileError, "threads must be an integer from 1 to 256, but got 0"),
 ]
 

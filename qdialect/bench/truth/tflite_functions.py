@@ -90,8 +90,8 @@ def _split_v(node: Node) -> tuple[Array, ...]:
 
 
 def _mirror_pad(node: Node) -> tuple[Array, ...]:
-    mode = node.options(tflite.MirrorPadOptions, lambda options: ("reflect", "symmetric")[options.Mode()])
-    return (np.pad(node[0], node[1].astype(np.int64), mode),)
+    repeats_edge = node.options(tflite.MirrorPadOptions, lambda options: bool(options.Mode()))
+    return (np.pad(node[0], node[1].astype(np.int64), "symmetric" if repeats_edge else "reflect"),)
 
 
 def _l2_normalization(node: Node) -> tuple[Array, ...]:

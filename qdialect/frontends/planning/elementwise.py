@@ -10,9 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from qdialect.arithmetic import FloatArray
+from qdialect.arithmetic import FloatArray, nan_value
 from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.profiles import Profile
 from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
@@ -203,7 +204,7 @@ PAIRS_OF_INTEGERS: dict[str, OfTwo] = {
     "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
 }
 OF_ONE_INTEGER: dict[str, OfOne] = {
-    "abs": lambda s, x: s.op("math.absi", x),
+    "abs": lambda s, x: x if s.is_unsigned else s.op("math.absi", x),
     "neg": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
     "sign": _sign,
 }
@@ -380,26 +381,27 @@ def unbounded_scale_of(tensor: Tensor) -> float | None:
 _LARGE_SCALE = 2.0**32
 
 
-def plainly_quantized(
-    call: Site, value: Value, element: str, scale: float, zero_point: int, scaling: Scaling = Scaling.DIVIDE
-) -> Value:
-    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is the smallest.
+def plainly_quantized(call: Site, value: Value, element: str, scale: float, zero_point: int, profile: Profile) -> Value:
+    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is that of the `profile`.
 
-    With the scaling by reciprocals ``x * (1 / scale)`` is rounded.
+    With its scaling by reciprocals ``x * (1 / scale)`` is rounded.
     """
     require(element in NARROW_ELEMENTS, f"output must be {' or '.join(NARROW_ELEMENTS)}, but got {element}")
-    low, high = (bound - zero_point for bound in ELEMENT_RANGES[element])
+    bounds = ELEMENT_RANGES[element]
+    low, high, nan = (one - zero_point for one in (*bounds, int(nan_value(profile.nan, zero_point, *bounds))))
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        is_product = scaling is Scaling.RECIPROCAL
+        is_product = profile.scaling is Scaling.RECIPROCAL
         if _LARGE_SCALE <= scale < math.inf:
             # Zero as well, without a subnormal ratio: scores beside a mask of -3.4e38 would all have one.
             x = s.select(s.compare("lt", s.op("math.absf", x), scale / 4), 0.0, x)
-        scaled = s.op("arith.mulf", x, 1 / scale) if is_product else s.op("arith.divf", x, scale)
+        with np.errstate(over="ignore"):
+            scaled = s.op("arith.mulf", x, float(np.float32(1 / scale))) if is_product else s.op("arith.divf", x, scale)
         rounded = s.op("math.roundeven", scaled)
         raised = s.select(s.compare("gt", rounded, low), rounded, float(low))
         limited = s.select(s.compare("lt", raised, high), raised, float(high))
-        whole = s.op("arith.addi", s.convert("arith.fptosi", limited, "i32"), zero_point)
+        number = s.select(s.compare("eq", rounded, rounded), limited, float(nan))
+        whole = s.op("arith.addi", s.convert("arith.fptosi", number, "i32"), zero_point)
         return s.resize(whole, element.removeprefix("u"))
 
     return unary(call, value, element, build)

@@ -107,6 +107,22 @@ def _pow(x: Any, exponent: float) -> Any:
     return x * x * x if exponent == 3 else (x * x).reciprocal()
 
 
+@_rounding("div.Tensor_mode", "floor_divide.default")
+def _div(x: Any, y: Any, *, rounding_mode: str | None = "floor") -> Any:
+    torch = torch_package()
+    is_tensor = isinstance(y, torch.Tensor) and y.numel() != 1
+    require(is_tensor and rounding_mode is not None, "quotients by one number are rounded once")
+    if rounding_mode == "trunc":
+        return (x / y).trunc()
+    rest = torch.fmod(x, y)
+    exact = (x - rest) / y
+    exact = torch.where((rest != 0) & ((rest < 0) != (y < 0)), exact - 1, exact)
+    whole = exact.floor()
+    whole = torch.where(exact - whole > 0.5, whole + 1, whole)
+    # A zero has the sign of the quotient.
+    return torch.where(y == 0, x / y, torch.where(exact == 0, x / y * 0, whole))
+
+
 @_rounding("addr.default")
 def _addr(x: Any, column: Any, row: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     require(beta == alpha == 1, "beta and alpha must be 1")

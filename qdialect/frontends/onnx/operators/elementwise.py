@@ -187,18 +187,16 @@ def _exponent(call: Call) -> F32Tensor:
 
 @imports(*_EXTREMES, "Sum")
 def _of_many(call: Call) -> Tensor:
-    """Of any number of tensors; only that of two is one op."""
-    kind = "Add" if call.node.kind == "Sum" else call.node.kind
-    first, *others = (call.f32(index) for index in range(len(call.inputs)))
-    return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs), others, first)
+    """Of any number of tensors; only the Max and Min of two are one op: no integer kernel of ONNX Runtime is a Sum."""
+    is_sum = call.node.kind == "Sum"
+    kind, kernel = ("Add", GroupKernel.F32) if is_sum else (call.node.kind, GroupKernel.OF_TYPE)
+    return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs, kernel), map(call.f32, range(len(call.inputs))))
 
 
 @imports("Mean")
 def _mean(call: Call) -> Tensor:
     count = len(call.inputs)
-    total = reduce(
-        lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), [call.f32(index) for index in range(count)]
-    )
+    total = reduce(lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), map(call.f32, range(count)))
     return Pointwise(total.shape, (total,), _LEFT / float(count))
 
 

@@ -113,7 +113,7 @@ def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Val
     if wide is None:
         return source.quantized(call.plan, call.name, parameters_of(call, scale, element))
     (zero_point,), found = zero_points_of(call, scale + 1, 1, element)
-    return plainly_quantized(call, source.f32(call.plan, call.name), found, wide, zero_point)
+    return plainly_quantized(call, source.f32(call.plan, call.name), found, wide, zero_point, ORT)
 
 
 @imports("DequantizeLinear", "com.microsoft.DequantizeLinear")
@@ -167,7 +167,7 @@ def _quantize_linear(call: Call) -> Tensor:
     wide = unbounded_scale_of(call.tensor(1))
     if wide is not None:
         (zero_point,), element = zero_points_of(call, 2, 1, default)
-        return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point)
+        return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point, ORT)
     scales = scales_of(call, 1)
     zero_points, element = zero_points_of(call, 2, len(scales), default)
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
@@ -223,7 +223,7 @@ def dequantized_at_run_time(call: Call) -> Tensor:
 
 
 def quantized_at_run_time(call: Call, default: str) -> Tensor:
-    """``clamp(half_even(x / scale) + zero point)``; `default` is the type where no zero point gives one."""
+    """``clamp(half_even(x / scale) + zero point)``, NaN as the least; `default` is the type without a point."""
     data = call.f32(0).f32(call.plan, call.name)
     scale, point = _run_time_parameters(call, data.shape, None)
     element = default if point is None else point.element
@@ -235,7 +235,7 @@ def quantized_at_run_time(call: Call, default: str) -> Tensor:
         found, divisor, *zero = operands
         rounded = s.op("math.roundeven", s.op("arith.divf", found, divisor))
         shifted = s.op("arith.addf", rounded, zero[0]) if zero else rounded
-        return s.op("arith.minimumf", s.op("arith.maximumf", shifted, low), high)
+        return s.op("arith.minimumf", s.select(s.compare("gt", shifted, low), shifted, low), high)
 
     whole = elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
     return unary(call, whole, element, lambda s, x: converted(s, x, "f32", element))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from qdialect.arithmetic import activations, torch_activations
 from qdialect.arithmetic import activations as inverse_trigonometric
-from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.arithmetic.expressions import Expression, Input, Number
 from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.planning.elementwise import unary, whole_power
 from qdialect.frontends.planning.planner import Result
@@ -237,8 +237,6 @@ def _rest_of_integers(call: Call) -> Result:
 
 
 _BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {
-    "add": Expression.__add__,
-    "sub": Expression.__sub__,
     "mul": Expression.__mul__,
     "div": Expression.__truediv__,
 }
@@ -246,17 +244,15 @@ _BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {
 
 @imports(*(f"{name}.{overload}" for name in _BINARY for overload in ("Tensor", "Scalar")))
 def _binary(call: Call) -> Result:
-    """``self + alpha * other``, the product or the quotient."""
-    function = _BINARY[call.node.kind.split(".")[1]]
-    return pointwise(call, ("self", "other"), function(_SELF, _scaled(call, _OTHER)))
+    return pointwise(call, ("self", "other"), _BINARY[call.node.kind.split(".")[1]](_SELF, _OTHER))
 
 
-@imports("rsub.Scalar", "rsub.Tensor")
-def _reverse_difference(call: Call) -> Result:
-    """``other - alpha * self``."""
-    return pointwise(call, ("self", "other"), _OTHER - _scaled(call, _SELF))
-
-
-def _scaled(call: Call, operand: Expression) -> Expression:
-    alpha = _number(call, "alpha", 1)
-    return operand if alpha == 1 else operand * alpha
+@imports(*(f"{name}.{overload}" for name in ("add", "sub", "rsub") for overload in ("Tensor", "Scalar")))
+def _sum(call: Call) -> Result:
+    """``self + alpha * other`` or their difference, in which product and sum are rounded once."""
+    kind, alpha = call.node.kind.split(".")[1], _number(call, "alpha", 1)
+    first, second = (_OTHER, _SELF) if kind == "rsub" else (_SELF, _OTHER)
+    if alpha == 1:
+        return pointwise(call, ("self", "other"), first + second if kind == "add" else first - second)
+    factor = alpha if kind == "add" else -alpha
+    return pointwise(call, ("self", "other"), second.apply("math.fma", Number(factor), first))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import NanPolicy, QuantParams, quantize_array
-from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scale, require
@@ -69,11 +68,12 @@ def quantized_element(call: Call, elements: Sequence[str] = _QUANTIZED) -> str:
 
 
 def quantized_bounds(call: Call, element: str) -> tuple[int, int]:
-    """The least and the largest quantized value of a node."""
+    """The least and the largest quantized value of a node, with 0 between them, which PyTorch makes of a NaN."""
     minimum, maximum = (int(number_of(call, f"quant_{end}")) for end in ("min", "max"))
     low, high = ELEMENT_RANGES[element]
-    holds = low <= minimum <= maximum <= high
-    require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
+    holds = low <= minimum <= 0 <= maximum <= high
+    expected = f"quantized values must lie in [{low}, {high}] of {element} and have 0"
+    require(holds, f"{expected}, but got [{minimum}, {maximum}]")
     return minimum, maximum
 
 
@@ -131,7 +131,7 @@ def _quantize(call: Call) -> Result:
     if wide is not None:
         element, point = quantized_element(call, EIGHT_BIT), whole_number_of(call, "zero_point")
         value = call.f32("input").f32(call.plan, call.name)
-        quantized = plainly_quantized(call, value, element, wide, point, Scaling.RECIPROCAL)
+        quantized = plainly_quantized(call, value, element, wide, point, PYTORCH)
         return clip(call.plan, call.name, quantized, *quantized_bounds(call, element))
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 

@@ -63,6 +63,9 @@ def _choose(call: Call) -> Result:
 
     def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
         found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
+        # PyTorch subtracts the least integer where the range has a NaN, which wraps around beside a value of 0.
+        nan = s.emitter.number(high_value if low_value < 0 else low_value, s.shape)
+        found = s.emitter.select(s.emitter.compare(_EQUAL, found, found), found, nan)
         return s("minimumf", s("maximumf", found, low_value), high_value)
 
     ends = _ends(call, _all_axes(call), (1,))
@@ -122,8 +125,8 @@ def _choose_asymmetric_by_rows(call: Call) -> Result:
     return RunTimeScale(shape, scales), _whole(call, point)
 
 
-# arith.cmpf's number of "ordered and greater than".
-_GREATER = 2
+# arith.cmpf's numbers of "ordered and equal" and "ordered and greater than".
+_EQUAL, _GREATER = 1, 2
 
 
 def _epsilon(call: Call) -> float:
