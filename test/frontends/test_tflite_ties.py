@@ -14,6 +14,7 @@ from tflite_graphs import options_of
 import qdialect
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
 
 Array = NDArray[Any]
 
@@ -109,6 +110,58 @@ def test_ties_of_dense_layers(dtype: type[np.generic], scale: float, has_bias: b
     b.operator(tflite.BuiltinOperator.FULLY_CONNECTED, [x, *constants], y, *DENSE)
     data = np.array([[-24 if of_words else point + 2]]).astype(dtype)
     check_both(b.finish([x], [y]), [data], refused)
+
+
+@pytest.mark.parametrize(("point", "refused"), [(0, ""), (5, "constant right operand must have zero point 0")])
+def test_ties_of_products_by_a_constant(point: int, refused: str) -> None:
+    drawn, b = np.random.default_rng(0), ModelWriter("product")
+    right = b.constant("w", drawn.integers(-128, 128, (2, 3, 50)).astype(np.int8), Quantization((1.0,), (point,)))
+    x = b.tensor("x", (2, 40, 3), np.int8, Quantization((1.0,), (7,)))
+    y = b.tensor("y", (2, 40, 50), np.int8, Quantization((1024.0,), (3,)))
+    b.operator(tflite.BuiltinOperator.BATCH_MATMUL, [x, right], y, *options_of("BatchMatMul", 0, 0))
+    check_both(b.finish([x], [y]), [drawn.integers(-128, 128, (2, 40, 3)).astype(np.int8)], refused)
+
+
+@pytest.mark.parametrize(("wide", "refused"), [(np.int64, ""), (np.int32, "bias of i16 input must be i64")])
+def test_ties_of_convolved_words(wide: type[np.generic], refused: str) -> None:
+    drawn, b, one = np.random.default_rng(0), ModelWriter("words"), Quantization((1.0,), (0,))
+    x = b.tensor("x", (1, 6, 6, 3), np.int16, one)
+    weight = b.constant("w", drawn.integers(-2, 3, (21, 2, 2, 3)).astype(np.int8), one)
+    bias = b.constant("b", drawn.integers(-9999, 9999, 21).astype(wide), one)
+    y = b.tensor("y", (1, 6, 6, 21), np.int16, Quantization((16.0,), (0,)))
+    named = {"QuantizedBiasType": tflite.TensorType.INT32 if wide is np.int32 else tflite.TensorType.INT64}
+    option = named_options("Conv2DOptions", StrideW=1, StrideH=1, **named)
+    b.operator(tflite.BuiltinOperator.CONV_2D, [x, weight, bias], y, *option)
+    check_both(b.finish([x], [y]), [drawn.integers(-32768, 32768, (1, 6, 6, 3)).astype(np.int16)], refused)
+
+
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+def test_indices_beside_nan(kind: str) -> None:
+    """No comparison with NaN holds: it is passed over, and stays where it is the first."""
+    data, b = np.random.default_rng(0).integers(-3, 4, (40, 9)).astype(np.float32), ModelWriter("index")
+    data.ravel()[::5], data.ravel()[::7] = np.nan, np.inf if kind == "ArgMin" else -np.inf
+    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape[:1], np.int32)
+    code = tflite.BuiltinOperator.ARG_MAX if kind == "ArgMax" else tflite.BuiltinOperator.ARG_MIN
+    b.operator(code, [x, b.constant("axis", np.array(1, np.int32))], y, *options_of(kind, tflite.TensorType.INT32))
+    check_both(b.finish([x], [y]), [data], "")
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 3, 5, 4)])
+def test_scales_of_other_rows(shape: tuple[int, ...]) -> None:
+    """The reference kernel of hybrid products takes them where two leading dimensions count."""
+    drawn, b = np.random.default_rng(0), ModelWriter("product")
+    data = drawn.normal(size=shape).astype(np.float32)
+    weights = drawn.integers(-127, 128, (*shape[:2], 4, 6)).astype(np.int8)
+    x, y = b.tensor("x", shape, np.float32), b.tensor("y", (*shape[:3], 6), np.float32)
+    right = b.constant("w", weights, Quantization((0.01,), (0,)))
+    b.operator(tflite.BuiltinOperator.BATCH_MATMUL, [x, right], y, *options_of("BatchMatMul", 0, 0))
+    content = b.finish([x], [y])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([data])
+    found = qdialect.compile(content, profile="tflite", fallback="framework", cache=False)(data)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    if shape[0] > 1:
+        with pytest.raises(qdialect.ImportModelError, match="at most one leading dimension of more than 1"):
+            qdialect.compile(content, profile="tflite", fallback="none", cache=False)
 
 
 def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_reference: bool = True) -> None:

@@ -33,6 +33,8 @@ class Network:
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     quantization: dict[int, Quantization | None] = field(default_factory=dict[int, Quantization | None])
     constants: int = 0
+    is_dyadic: bool = False
+    """Whether scales are powers of two, or three of them, so that many products lie between two quantized values."""
 
     @property
     def is_float(self) -> bool:
@@ -46,10 +48,14 @@ class Network:
         if self.is_float:
             return None
         scale = float(np.float32(self.choice(*_SCALES) * self.rng.uniform(0.7, 1.5)))
+        scale = self.dyadic(-7, 2) if self.is_dyadic else scale
         if self.dtype == np.int16:
             return Quantization((scale / 128,), (0,))
         low = int(np.iinfo(self.dtype).min)
         return Quantization((scale,), (self.choice(int(self.rng.integers(low, low + 256)), low + 128, low, low + 255),))
+
+    def dyadic(self, low: int, high: int) -> float:
+        return 2.0 ** int(self.rng.integers(low, high)) * self.choice(1.0, 1.0, 1.0, 1.5)
 
     def fixed(self, scale: float, offset: int, of_words: float = 1 / 32768) -> Quantization | None:
         """What a function demands of its result: `offset` is that of the zero point from the lowest value."""
@@ -97,6 +103,7 @@ class Network:
             return [self.constant(self.numbers(shape) * np.float32(0.3)), *bias]
         wide = np.int64 if self.dtype == np.int16 else np.int32
         scales = rng.uniform(0.003, 0.02, self.choice(1, count, count) if self.dtype != np.uint8 else 1).tolist()
+        scales = [self.dyadic(-9, -4) for _ in scales] if self.is_dyadic else scales
         point = int(rng.integers(100, 150)) if self.dtype == np.uint8 else 0
         of_weights = Quantization(tuple(scales), (point,) * len(scales), axis if len(scales) > 1 else 0)
         weights = self.numbers(shape, np.uint8 if self.dtype == np.uint8 else np.int8)
@@ -118,7 +125,7 @@ class Network:
 def case(seed: int) -> Case:
     """The network of a seed, and what LiteRT's reference kernels or, of odd seeds, its XNNPACK delegate gives."""
     rng = np.random.default_rng(seed)
-    network = Network(rng, np.dtype(str(rng.choice(_TYPES))))
+    network = Network(rng, np.dtype(str(rng.choice(_TYPES))), is_dyadic=bool(rng.random() < 0.5))
     inner = [int(one) for one in rng.integers(2, 11, int(rng.choice([0, 1, 2, 2, 2])))]
     shape = (network.choice(1, 1, 2, 3), *inner, network.choice(1, 3, 4, 8, 16, 17, 32))
     inputs = [network.tensor(shape, network.drawn()) for _ in range(network.choice(1, 1, 2))]
@@ -284,6 +291,17 @@ def _rescaled(network: Network, value: int) -> int | None:
     return network.add("QUANTIZE", [value], network.shapes[value], network.drawn())
 
 
+def _retyped(network: Network, value: int) -> int | None:
+    """Through bytes of the other sign."""
+    other = {"int8": np.uint8, "uint8": np.int8}.get(network.dtype.name)
+    if other is None:
+        return None
+    shape, scale = network.shapes[value], network.dyadic(-6, 1)
+    middle = network.writer.tensor(f"m{len(network.shapes)}", shape, other, Quantization((scale,), (int(network.rng.integers(128)),)))
+    network.writer.operator(tflite.BuiltinOperator.QUANTIZE, [value], middle)
+    return network.add("QUANTIZE", [middle], shape, network.drawn())
+
+
 def _prelu(network: Network, value: int) -> int:
     shape = network.shapes[value]
     slopes = network.constant(network.numbers((1, 1, shape[-1])), network.drawn())
@@ -378,6 +396,14 @@ _ANY = (2, 3, 4, 5)
 _STEPS: Sequence[tuple[_Step, Sequence[int]]] = (
     *(((_convolution, (4,)),) * 9 + ((_pool, (4,)),) * 3 + ((_dense, (2, 3)),) * 6 + ((_pair, _ANY),) * 3),
     *(((_function, _ANY),) * 4 + ((_transposed_convolution, (4,)), (_prelu, (4,)), (_resized, (4,)))),
-    *((_batched, (2, 3)), (_extreme, _ANY), (_in_floats, _ANY), (_rescaled, _ANY), (_reduced, _ANY), (_reshaped, _ANY)),
+    *(
+        (_batched, (2, 3)),
+        (_extreme, _ANY),
+        (_in_floats, _ANY),
+        (_rescaled, _ANY),
+        (_retyped, _ANY),
+        (_reduced, _ANY),
+        (_reshaped, _ANY),
+    ),
     *((_transposed, _ANY), (_padded, _ANY), (_sliced, _ANY), (_joined, _ANY), (_gathered, _ANY), (_split, _ANY)),
 )

@@ -434,6 +434,21 @@ def _check_transposed(operator: Operator, data: Tensor, output: Tensor) -> None:
     (_check_gaps if output.element in EIGHT_BIT else _check_words)(operator, data, output)
 
 
+def _check_matrix(operator: Operator, data: Tensor, output: Tensor) -> None:
+    del data, output
+    right = operator.inputs[1] if len(operator.inputs) > 1 else None
+    holds = right is None or right.data is None or right.element == "f32" or not any(right.zero_points)
+    require(holds, f"constant right operand must have zero point 0 {_WITH_DELEGATE}")
+
+
+def _check_joined(operator: Operator, data: Tensor, output: Tensor) -> None:
+    """The delegate takes no notice of an activation."""
+    del data, output
+    activation = activation_of(operator)
+    holds = activation == tflite.ActivationFunctionType.NONE
+    require(holds, f"fused activation {activation} is not supported {_WITH_DELEGATE}")
+
+
 def _check_slope(operator: Operator, data: Tensor, output: Tensor) -> None:
     del output
     alpha = read_fields(operator, tflite.LeakyReluOptions, "Alpha")[0]
@@ -465,6 +480,8 @@ _DELEGATED: Mapping[str, Callable[[Operator, Tensor, Tensor], None]] = {
     **dict.fromkeys(("ADD", "MUL"), _check_factors),
     **dict.fromkeys(("CONV_2D", "FULLY_CONNECTED"), _check_words),
     **dict.fromkeys(("LOGISTIC", "TANH"), _check_curve),
+    "BATCH_MATMUL": _check_matrix,
+    "CONCATENATION": _check_joined,
     "LEAKY_RELU": _check_slope,
     "QUANTIZE": _check_quantized,
     "TRANSPOSE_CONV": _check_transposed,

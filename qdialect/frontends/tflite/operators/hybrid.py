@@ -224,6 +224,9 @@ def _batch_matmul(operator: Operator) -> Building:
         return _dense(emitter, part, np.ascontiguousarray(flat[index]), weight, [], is_asymmetric=is_asymmetric)
 
     emitter = yield
+    holds = emitter.is_delegated or sum(extent > 1 for extent in leading) <= 1
+    wanted = "right operand must have at most one leading dimension of more than 1 with profile 'tflite'"
+    require(holds, f"{wanted}, whose kernel takes the scales of other rows, but got {list(leading)}")
     value = emitter.value(data)
     value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
     results = [of_matrix(emitter, value, index) for index in range(count)]

@@ -270,8 +270,10 @@ def _output_type(operator: Operator) -> str:
 
 
 def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
-    """The smallest index of an element that equals the extreme; 0 where a NaN is among the elements."""
+    """The smallest index of an element that equals the extreme, for which a NaN is no candidate."""
     s, value = Arithmetic(emitter), emitter.value(data)
+    if data.element == "f32":
+        value = s.select(s.compare("eq", value, value), value, np.inf if kind == "ARG_MIN" else -np.inf)
     value = s.resize(value, "i16") if data.element == "i1" else value
     extreme = reduced_numbers(emitter, kind.removeprefix("ARG_").lower(), value, (axis,))
     extreme = emitter.broadcast(extreme, data.shape)
