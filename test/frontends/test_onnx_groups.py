@@ -108,6 +108,15 @@ def test_halves_beside_odd_zero_points(kind: str, element: Any) -> None:
     agreed(b.finish(result, dtype=element), *((grid + least + 128).astype(element) for grid in GRID))
 
 
+@pytest.mark.parametrize("kind", ["ReduceMean", "ReduceSum"])
+@pytest.mark.parametrize("scales", [(0.5, 1.0), (0.75, 0.5), (0.25, 1.5)])
+def test_means_and_sums_that_no_order_rounds(scales: tuple[float, float], kind: str) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (512, 7), np.uint8), (scales[0], 128))
+    reduced = b.node(kind, data, b.constant(np.array([1])))
+    agreed(b.finish(b.quantize(reduced, (scales[1], 129)), version=18), drawn((512, 7), np.uint8))
+
+
 def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:
     """What follows the sum before it is quantized, by which parameters, and more outputs."""
     scale = 0.0457973

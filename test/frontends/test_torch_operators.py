@@ -177,6 +177,8 @@ def test_operator(name: str) -> None:
 POOLS: dict[str, Callable[[Any], Any]] = {
     "avg_pool2d": lambda x: nnf.avg_pool2d(x, 2),
     "adaptive_avg_pool2d": lambda x: nnf.adaptive_avg_pool2d(x, (3, 4)),
+    "mean_of_seven": lambda x: x.mean(1),
+    "avg_pool_of_nine": lambda x: nnf.avg_pool2d(x, 3),
 }
 
 
@@ -185,9 +187,12 @@ CLOSE = (0.17717300355434418, 0.177173)
 
 
 @pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("scales", [(0.0139, 0.0139), CLOSE, CLOSE[::-1]])
+@pytest.mark.parametrize("scales", [(0.0139, 0.0139), CLOSE, CLOSE[::-1], (0.5, 1.0)])
 def test_means_between_two_values(name: str, scales: tuple[float, float]) -> None:
-    """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept."""
+    """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept.
+
+    Where no order rounds, a factor that does would decide.
+    """
 
     class Pooled(nn.Module):
         def forward(self, values: Tensor) -> Tensor:

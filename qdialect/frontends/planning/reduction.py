@@ -36,7 +36,7 @@ class Reduced(F32Tensor):
     """A sum or mean: of 8-bit values the exact one, scaled and rounded once by `rounding`, else in float32.
 
     Frameworks add float32 numbers, in an order of their own; a quantized value differs where that order's rounding
-    takes the quotient over a tie.
+    takes the quotient over a tie. Of numbers whose sums no order rounds, float32 keeps the ties.
     """
 
     op_class: type[SumOp | MeanOp]
@@ -48,6 +48,9 @@ class Reduced(F32Tensor):
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self.source
         if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
+            return super()._quantized(plan, name, to)
+        count = math.prod(source.shape[axis] for axis in self.axes)
+        if keeps_ties(source.scales[0], to.scale, count):
             return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -68,6 +71,17 @@ class Reduced(F32Tensor):
             return emitter.expression(Input() / count, total) if is_mean else total, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
+
+
+def keeps_ties(source: float, result: float, count: int) -> bool:
+    """Whether float32 holds all sums of `count` 8-bit values with the scale `source`, and not all factors to `result`.
+
+    Powers of two scale integers with the same ties.
+    """
+    numerator = float(np.float32(source)).as_integer_ratio()[0]
+    odd = numerator // (numerator & -numerator)
+    is_exact = (odd * 255 * count).bit_length() <= np.finfo(np.float32).nmant + 1
+    return is_exact and any(math.frexp(np.float32(one))[0] != 0.5 for one in (source, result, count))
 
 
 def reduced_shape(shape: Sequence[int], axes: Sequence[int], keep_dims: bool) -> Shape:

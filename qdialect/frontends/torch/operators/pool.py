@@ -19,7 +19,7 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows, window_sums
-from qdialect.frontends.planning.reduction import Reduced, reduced_shape
+from qdialect.frontends.planning.reduction import Reduced, keeps_ties, reduced_shape
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computation, F32Tensor, Plan, QuantizedTensorType, limit
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
@@ -182,6 +182,7 @@ class Average(F32Tensor):
         if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
             return super()._quantized(plan, name, to)
         lies_halfway = same_scale(source.scales[0], to.scale) and self._count % 2 == 0
+        lies_halfway = lies_halfway or keeps_ties(source.scales[0], to.scale, self._count)
         if lies_halfway or np.any(self.counts != self._count):
             return super()._quantized(plan, name, to)
 
