@@ -297,7 +297,9 @@ def _retyped(network: Network, value: int) -> int | None:
     if other is None:
         return None
     shape, scale = network.shapes[value], network.dyadic(-6, 1)
-    middle = network.writer.tensor(f"m{len(network.shapes)}", shape, other, Quantization((scale,), (int(network.rng.integers(128)),)))
+    middle = network.writer.tensor(
+        f"m{len(network.shapes)}", shape, other, Quantization((scale,), (int(network.rng.integers(128)),))
+    )
     network.writer.operator(tflite.BuiltinOperator.QUANTIZE, [value], middle)
     return network.add("QUANTIZE", [middle], shape, network.drawn())
 

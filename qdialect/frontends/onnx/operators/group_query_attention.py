@@ -94,7 +94,7 @@ def _refuse(call: Call) -> None:
     call.ignore("qk_norm_epsilon")
     if not call.flag("do_rotary", 0):
         call.ignore("rotary_interleaved")
-    kinds: list[str] = [call.attribute(f"{name}_quant_type", "NONE") for name in "kv"]
+    kinds: list[str] = [call.attribute(name, "NONE") for name in ("k_quant_type", "v_quant_type")]
     holds = (kinds[0] == "NONE") == (kinds[1] == "NONE")
     require(holds, f"k_quant_type and v_quant_type must both be NONE or none of them, but got {' and '.join(kinds)}")
     bits: int = call.attribute("kv_cache_bit_width", 0)
