@@ -234,8 +234,9 @@ def check(path: Path, model: nn.Module, *given: Tensor) -> qdialect.Executable:
     """The same bits as PyTorch."""
     executable = compiled(path, model, *given)
     results: Any = executable(*given, returns="torch")
-    wanted = pytree.tree_leaves(model(*given))
-    for found, tensor in zip(results if isinstance(results, tuple) else [results], wanted, strict=True):
+    wanted: list[Any] = pytree.tree_leaves(model(*given))
+    leaves: list[Any] = list(cast("tuple[Any, ...]", results)) if isinstance(results, tuple) else [results]
+    for found, tensor in zip(leaves, wanted, strict=True):
         # float8 is storage alone.
         assert found.dtype == (torch.float32 if tensor.dtype == torch.float8_e4m3fn else tensor.dtype)
         np.testing.assert_array_equal(array(found), array(tensor))
