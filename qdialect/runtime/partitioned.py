@@ -107,7 +107,8 @@ class PartitionedExecutable(Executable):
         left = [region for region in self.regions if not region.is_compiled]
         reasons = {node: reason for region in left for node, reason in region.reasons.items()}
         runners = " and ".join(dict.fromkeys(region.runner for region in left))
-        message = f"network must be compiled as a whole to be saved, but {runners} runs {len(reasons)} of its nodes"
+        found = f"{runners} runs {len(reasons)} of its nodes" if left else "has results that are empty or inputs"
+        message = f"network must be compiled as a whole to be saved, but {found}"
         notes = tuple(Diagnostic(Severity.NOTE, f"node {node}: {reason}") for node, reason in reasons.items())
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
