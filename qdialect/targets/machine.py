@@ -176,6 +176,9 @@ class Machine:
     third_bandwidth: int = 0
     """Bytes that arrive from L3 in a cycle; 0 if that was not measured."""
 
+    third_bytes: int = 8 * _MB
+    """What a core can count on of L3 while the others run."""
+
     near_fetch_distance: int = 0
     """How many bytes ahead s16 weights are prefetched from L2; 0 if that does not pay."""
 

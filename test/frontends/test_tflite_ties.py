@@ -69,8 +69,8 @@ def test_ties_of_one_input(
     [
         ("ADD", np.int8, (2.56, 0.01, 0.01), (1, -3, 7), 0, "rescale factor must be below 2\\^8"),
         ("MUL", np.uint8, (2.56, 1.0, 0.01), (100, 120, 130), 0, "rescale factor must be below 2\\^8"),
-        ("ADD", np.int8, (2.0, 4.0, 4.0), (0, 0, 7), 3, "no bound of a fused activation may lie between"),
-        ("MUL", np.uint8, (2.0, 1.0, 2.0), (128, 128, 130), 2, "no bound of a fused activation may lie between"),
+        ("ADD", np.int8, (2.0, 4.0, 4.0), (0, 0, 7), 3, "no bound of a fused activation may lie halfway"),
+        ("MUL", np.uint8, (2.0, 1.0, 2.0), (128, 128, 130), 2, "no bound of a fused activation may lie halfway"),
         ("SUB", np.int8, (2.0, 2.0, 2.0), (0, 0, 7), 2, ""),
     ],
 )

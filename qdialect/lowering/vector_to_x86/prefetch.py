@@ -117,8 +117,6 @@ def tile_size(data: Read, axis: int) -> int:
 # and writes then wait for memory.  So the first pass fetches, for each line that it reads or writes, the same line of
 # the next block: a softmax of 32 MB takes 0.75 of the time on a Zen 5, a normalization 0.9.
 
-_STREAM_BYTES = 8 << 20
-"""Of a tensor that is fetched ahead: what a core can count on of a third level has smaller ones."""
 _ACCESSES = {"vector.transfer_read": 0, "vector.transfer_write": 1}
 """The operand that is accessed; indices follow."""
 
@@ -127,7 +125,7 @@ def prefetch_rows(module: ir.Module, machine: Machine) -> None:
     """Prefetch the next block in loops over blocks of large f32 tensors, in place."""
     for function in functions(module):
         arguments = function.regions[0].blocks[0].arguments if has_body(function) else ()
-        large = {value for value in arguments if _F32_BYTES * _f32_elements(value) >= _STREAM_BYTES}
+        large = {value for value in arguments if _F32_BYTES * _f32_elements(value) >= machine.third_bytes}
         for loop in function.regions[0].blocks[0].operations if large else ():
             if loop.operation.name == "scf.for":
                 _prefetch_next_block(loop.operation, large, machine.l1_bytes // 2)

@@ -379,7 +379,7 @@ def _check_bounds(operator: Operator, output: Tensor) -> None:
             for bound, end in zip(f32_bounds(activation), quantized_range(output), strict=True)
         ]
     found = tuple(np.clip(ends, *quantized_range(output)))
-    message = f"no bound of a fused activation may lie between two quantized values {_WITH_DELEGATE}"
+    message = f"no bound of a fused activation may lie halfway between two quantized values {_WITH_DELEGATE}"
     require(found == wanted, f"{message}, but got an output scale of {output.scale}")
 
 
