@@ -37,7 +37,14 @@ def measured(start: Result, path: Path, samples: Sequence[Sample]) -> Result:
         return _refused(start, path, error)
     found = _described(replace(start, compile_seconds=time.process_time() - begin), executable)
     inputs = [fitting(sample, executable.inputs) for sample in samples]
-    outputs = [as_list(executable(*one)) for one in inputs]
+    try:
+        outputs = [as_list(executable(*one)) for one in inputs]
+    # The framework may take a file and refuse its nodes when they run, in a part of the network that is left to it.
+    except Exception as error:
+        _, reasons = _outputs_of(frameworks.OWN[path.suffix], lambda: _own(path), inputs)
+        if found.status != "fallback" or not reasons:
+            raise
+        return replace(found, status="not made", reasons=(*reasons, failure("fallback", error)))
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
     return _explained(found, path, inputs, outputs)
 
@@ -84,9 +91,12 @@ def as_list(found: Array | tuple[Array, ...]) -> list[Array]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
+def _own(path: Path) -> Runner:
+    return frameworks.load(frameworks.OWN[path.suffix], str(path))
+
+
 def _compared(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outputs) -> Result:
-    framework = frameworks.OWN[path.suffix]
-    theirs, notes = _outputs_of(framework, lambda: frameworks.load(framework, str(path)), inputs)
+    theirs, notes = _outputs_of(frameworks.OWN[path.suffix], lambda: _own(path), inputs)
     exact, more = _outputs_of("truth", lambda: truth.load(str(path), path.suffix), inputs)
     plain, others = _outputs_of("without optimizations", lambda: frameworks.load_plain(str(path), path.suffix), inputs)
     return replace(
