@@ -52,7 +52,7 @@ class Expression:
 
     def apply(self, op: str, *others: Expression | float) -> Expression:
         """The op on this and `others`."""
-        return Node(op, (self, *(_expression(other) for other in others)))
+        return Node(op, (self, *((other if isinstance(other, Expression) else Number(other)) for other in others)))
 
     def __call__(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
         """The function of arrays of one float type, which the result has too; every operation is rounded to it.
@@ -179,7 +179,3 @@ def _evaluated(
     with np.errstate(all="ignore"):
         numbers = np.asarray(alpha, dtype)
         return fold(expression, inputs, numbers, lambda value: np.asarray(value, dtype), apply)
-
-
-def _expression(value: Expression | float) -> Expression:
-    return value if isinstance(value, Expression) else Number(value)

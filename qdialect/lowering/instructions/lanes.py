@@ -25,14 +25,6 @@ def _portable_look_up(low: ir.Value, indices: ir.Value, high: ir.Value) -> ir.Va
     return b.picked(b.shuffle(low, high, list(range(2 * count))), b.wrapped(indices, 2 * count))
 
 
-def _permuted(source: Array, indices: Array) -> Array:
-    return source[indices.astype(np.int64) % len(source)]
-
-
-def _portable_permute(source: ir.Value, indices: ir.Value) -> ir.Value:
-    return b.picked(source, b.wrapped(indices, b.shape_of(source)[0]))
-
-
 def _shuffled(table: Array, indices: Array) -> Array:
     starts = np.arange(len(table)) // _PART * _PART
     return np.where(indices > 127, 0, table[starts + indices % _PART]).astype(np.uint8)
@@ -85,8 +77,8 @@ VPERMD: Mapping[int, Instruction] = {
         (frozenset({feature}),),
         (_words(lanes),) * 2,
         _words(lanes),
-        _permuted,
-        _portable_permute,
+        lambda source, indices: source[indices.astype(np.int64) % len(source)],
+        lambda source, indices: b.picked(source, b.wrapped(indices, b.shape_of(source)[0])),
     )
     for lanes, intrinsic, feature in (
         (16, "llvm.x86.avx512.permvar.si.512", "avx512f"),
@@ -122,17 +114,13 @@ _FEATURES = {4: frozenset[str](), 8: frozenset({"avx2"}), 16: frozenset({"avx512
 _WORDS, _BYTES = (32, -(2**15), 2**15 - 1), (16, 0, 255)
 
 
-def _order(count: int, bits: int) -> list[int]:
-    """Where each lane of the result comes from, of the first operand's `count` lanes and then the second's."""
-    part = _PART * 8 // bits
-    return [side * count + start + i for start in range(0, count, part) for side in (0, 1) for i in range(part)]
-
-
 def _pack(lanes: int, name: str, limits: tuple[int, int, int]) -> Instruction:
     bits, low, high = limits
     count = lanes * 32 // bits
     result = Lanes(2 * count, "int16" if bits == 32 else "uint8")
-    order = _order(count, bits)
+    # Where each lane of the result comes from, of the first operand's `count` lanes and then the second's.
+    part = _PART * 8 // bits
+    order = [side * count + start + i for start in range(0, count, part) for side in (0, 1) for i in range(part)]
 
     def meaning(first: Array, second: Array) -> Array:
         return np.clip(np.concatenate([first, second]), low, high)[order].astype(result.dtype)

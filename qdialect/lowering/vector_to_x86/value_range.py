@@ -143,10 +143,6 @@ def _min_unsigned(one: Interval, other: Interval) -> Interval | None:
     return (0, min(bounds)) if bounds else None
 
 
-def _max_unsigned(one: Interval, other: Interval) -> Interval | None:
-    return _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None
-
-
 def _product(one: Interval, other: Interval) -> Interval:
     corners = [a * c for a in one for c in other]
     return min(corners), max(corners)
@@ -162,7 +158,7 @@ _ARITHMETIC: dict[str, Callable[[Interval, Interval], Interval]] = {
 _BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "arith.maxsi": _max_signed,
     "arith.minsi": _min_signed,
-    "arith.maxui": _max_unsigned,
+    "arith.maxui": lambda one, other: _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None,
     "arith.minui": _min_unsigned,
     # As unsigned, a number that is not negative is less than a negative one.
     "arith.andi": _min_unsigned,

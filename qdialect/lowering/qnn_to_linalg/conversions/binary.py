@@ -61,9 +61,7 @@ def lower_factor_product(
     data, factor = op.lhs, op.rhs
     if _size(data) < _size(factor):
         data, factor, lhs, rhs = factor, data, rhs, lhs
-    is_worth = lowering.program.strategy.requantizer_forms.multiply_adds and _size(factor) * _LEAST_USES <= _size(
-        op.output
-    )
+    is_worth = lowering.program.strategy.forms.multiply_adds and _size(factor) * _LEAST_USES <= _size(op.output)
     numbers = _numbers(op, lhs, rhs, output) if is_worth else None
     if numbers is None:
         return False
@@ -192,7 +190,7 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
         return
     lhs, rhs, _ = stored_quantizations(op)
     points = (lhs.stored_zero_point, rhs.stored_zero_point)
-    forms = lowering.program.strategy.requantizer_forms
+    forms = lowering.program.strategy.forms
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]
