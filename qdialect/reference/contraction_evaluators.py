@@ -15,7 +15,6 @@ from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOr
 from qdialect.arithmetic.convolution import conv2d_accumulate, exact_conv2d
 from qdialect.arithmetic.requantization import i16_requantize
 from qdialect.dialect.type_constraints import dtype_of
-from qdialect.reference import stages
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 from qdialect.reference.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
@@ -122,9 +121,6 @@ def accumulators(op: qnn.AnyContraction | qnn.AnyFused, data: Array, weight: Arr
 
 
 # Evaluators of the fused ops: accumulators, and the stages of the epilogue one after the other.
-
-# Imported for the evaluators that its modules register.
-_REGISTERED = stages
 
 
 @evaluates(*qnn.CONTRACTION_CLASSES)

@@ -25,6 +25,14 @@ def _portable_look_up(low: ir.Value, indices: ir.Value, high: ir.Value) -> ir.Va
     return b.picked(b.shuffle(low, high, list(range(2 * count))), b.wrapped(indices, 2 * count))
 
 
+def _permuted(source: Array, indices: Array) -> Array:
+    return source[indices.astype(np.int64) % len(source)]
+
+
+def _portable_permute(source: ir.Value, indices: ir.Value) -> ir.Value:
+    return b.picked(source, b.wrapped(indices, b.shape_of(source)[0]))
+
+
 def _shuffled(table: Array, indices: Array) -> Array:
     starts = np.arange(len(table)) // _PART * _PART
     return np.where(indices > 127, 0, table[starts + indices % _PART]).astype(np.uint8)
@@ -77,8 +85,8 @@ VPERMD: Mapping[int, Instruction] = {
         (frozenset({feature}),),
         (_words(lanes),) * 2,
         _words(lanes),
-        lambda source, indices: source[indices.astype(np.int64) % len(source)],
-        lambda source, indices: b.picked(source, b.wrapped(indices, b.shape_of(source)[0])),
+        _permuted,
+        _portable_permute,
     )
     for lanes, intrinsic, feature in (
         (16, "llvm.x86.avx512.permvar.si.512", "avx512f"),

@@ -114,22 +114,10 @@ def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: Buff
 _LANES = 64
 
 
-@lowers(qnn.ReduceMaxOp, takes_arrays=True)
-def _reduce_max(lowering: GraphLowering, op: qnn.ReduceMaxOp) -> None:
-    _lower_extreme(lowering, op, MAX)
-
-
-@lowers(qnn.ReduceMinOp, takes_arrays=True)
-def _reduce_min(lowering: GraphLowering, op: qnn.ReduceMinOp) -> None:
-    _lower_extreme(lowering, op, MIN)
-
-
-def _lower_extreme(lowering: GraphLowering, op: qnn.ReduceMaxOp | qnn.ReduceMinOp, fold: Fold) -> None:
-    def finish(_: Body, acc: Value, __: Sequence[Value]) -> Value:
-        return acc
-
-    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, finish, _LANES, op.operation.name)
+@lowers(qnn.ReduceMaxOp, qnn.ReduceMinOp, takes_arrays=True)
+def _extreme(lowering: GraphLowering, op: qnn.ReduceMaxOp | qnn.ReduceMinOp) -> None:
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), MAX if isinstance(op, qnn.ReduceMaxOp) else MIN
+    over.emit(lowering, Kernel(lowering.program), fold, as_folded, _LANES, op.operation.name)
 
 
 # Reductions of plain integers over axes.
@@ -202,17 +190,8 @@ class _Keys:
 _NARROW, _WIDE = _Keys("i16", 8, 32), _Keys("i32", 24, 16)
 
 
-@lowers(qnn.ArgMaxOp, takes_arrays=True)
-def _arg_max(lowering: GraphLowering, op: qnn.ArgMaxOp) -> None:
-    _lower_arg(lowering, op, is_max=True)
-
-
-@lowers(qnn.ArgMinOp, takes_arrays=True)
-def _arg_min(lowering: GraphLowering, op: qnn.ArgMinOp) -> None:
-    _lower_arg(lowering, op, is_max=False)
-
-
-def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
+@lowers(qnn.ArgMaxOp, qnn.ArgMinOp, takes_arrays=True)
+def _arg(lowering: GraphLowering, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> None:
     extent = shape_of(op.input.type)[op.axis]
     if extent > 1 << _WIDE.position_bits:
         raise CompileError(f"must have at most 2^{_WIDE.position_bits} elements along axis {op.axis}, but got {extent}")
@@ -227,7 +206,7 @@ def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
             position = body.subtract(mask, position)
         return body.cast("arith.extui", position, target)
 
-    fold, positions = _smallest_key(keys, is_max), _positions(extent, keys, op.last)
+    fold, positions = _smallest_key(keys, isinstance(op, qnn.ArgMaxOp)), _positions(extent, keys, op.last)
     image = _image_to_compute(lowering, op)
     if image is None:
         over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
