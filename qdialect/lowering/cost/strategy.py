@@ -80,8 +80,6 @@ class RequantizerForms:
 
     multiply_adds: bool = False
     """Fused multiply-adds of float32 numbers."""
-    words: bool = False
-    """Sums and shifts of packed words, each by a number of its own."""
     f32_sums: bool = False
     """Sums of two quantized values by multiply-adds: one instruction rounds and converts them, too."""
 
@@ -339,7 +337,7 @@ def strategy_of(target: Target) -> Strategy:
             # Two vectors for each row: a row's number is then loaded once for both.
             2 * _WIDE if is_wide else _WIDE,
         ),
-        RequantizerForms("fma" in target.cpu_features, instructions.adds_words, instructions.rounds_to_integers),
+        RequantizerForms("fma" in target.cpu_features, instructions.rounds_to_integers),
         instructions.lanes,
         sum_rows=registers // 2,
         multiplies_words=instructions.multiplies_words,

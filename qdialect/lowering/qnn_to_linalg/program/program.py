@@ -19,15 +19,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.pair_sums import sums_fit
 from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.ir.functions import CLOCK
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import (
-    BITS,
-    PAIR_SUMS_FIT,
-    SCRATCH,
-    Buffer,
-    KernelText,
-    number_text,
-)
-from qdialect.lowering.qnn_to_linalg.program.operands import BITS_OF
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, EXTRA_BYTES, Storage
 from qdialect.support.interface import KernelCall, Tunable, kernel_names
@@ -285,7 +277,7 @@ class Kernel(KernelText):
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        attribute = PAIR_SUMS_FIT if in_pairs else _bits_attribute(name, array)
+        attribute = PAIR_SUMS_FIT if in_pairs else ""
         return self.buffer(name, found.element, found.length, attribute=attribute)
 
     def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
@@ -425,14 +417,6 @@ class Program:
         main = _Main(self, offsets, size, clocked).text()
         declared = [f"func.func private @{symbol}(i64, i64, i64) -> i32" for symbol in self.symbols]
         return "\n".join(["module {", *kernels, main, *declared, "}"]), size
-
-
-def _bits_attribute(name: str, array: NDArray[Any]) -> str:
-    """The argument attribute that gives patterns the bit width of a parameter's values, if its name implies one."""
-    bits = next((bits for known, bits in BITS_OF.items() if name.startswith(known)), 0)
-    if bits and (array.min() < 0 or array.max() >= 1 << bits):
-        raise ValueError(f"{name} must be in 0..{(1 << bits) - 1}, but got {array.min()}..{array.max()}")
-    return f"{BITS} = {bits} : i64" if bits else ""
 
 
 class _Main:
