@@ -236,12 +236,11 @@ class _Words:
 
     def pack(self, group: list[Position], lanes: int) -> ir.Value:
         """As `_pack`; addends that are the same for all rows are packed once."""
-        source, own = _unspread(self.rest, group)
+        high, (source, own) = _halves(self.high, group, lanes), _unspread(self.rest, group)
         key = source, tuple(own)
         if key not in self.known:
             self.known[key] = _halves(source, own, lanes)
-        pairs = zip(_halves(self.high, group, lanes), self.known[key], strict=True)
-        return PACK_BYTES[lanes].emit(*(ADD_WORDS[lanes].emit(high, rest) for high, rest in pairs))
+        return PACK_BYTES[lanes].emit(*map(ADD_WORDS[lanes].emit, high, self.known[key]))
 
 
 def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:

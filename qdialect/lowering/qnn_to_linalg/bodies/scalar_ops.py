@@ -8,12 +8,13 @@ import numpy as np
 
 from qdialect.arithmetic.machine import FLOAT_PREDICATES, INTEGER_PREDICATES
 from qdialect.arithmetic.small_floats import ROUND, WIDEN
+from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import SMALL_FLOATS, element_name, element_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED, emit_pair, emit_shared
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_pair, emit_shared
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
@@ -138,7 +139,7 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_SAME_TYPE, _same_type),
     **dict.fromkeys(_CASTS, lambda body, op, values: body.cast(op.name, values[0], scalar_type(op.results[0]))),
     **dict.fromkeys(_COMPARISONS, _compare),
-    **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(IN_FLOAT64, _transcendental),
     **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),

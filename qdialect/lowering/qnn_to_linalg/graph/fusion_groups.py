@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import dialect as qnn
+from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import owner_of
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -27,7 +27,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 _MAX_OPS = 64
 """Ops of one kernel: more keep more values alive than there are registers."""
-_OPS = dict.fromkeys(SHARED, 40)
+_OPS = dict.fromkeys(IN_FLOAT64, 40)
 """Ops that count as several.  Two chained transcendental functions are so long that a core does not overlap them with
 the next vector: in two kernels, with the value between them stored, they take half the time."""
 
@@ -122,7 +122,7 @@ _PRODUCT_OPS = (
     qnn.F32MatmulOp,
 )
 _PRODUCTS = tuple(op.OPERATION_NAME for op in _PRODUCT_OPS)
-_SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
+_SLOW = (*IN_FLOAT64, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
 """Ops that are slower in an epilogue, which has no other work to overlap with them."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)
 
