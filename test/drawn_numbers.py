@@ -35,7 +35,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime
+from qdialect.lowering.qnn_to_linalg.program.program import Lifetime
 
 _F32_BINARY = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minimumf")
 _F32_UNARY = ("arith.negf", "math.absf", "math.erf", "math.exp", "math.floor", "math.log", "math.sqrt", "math.tanh")

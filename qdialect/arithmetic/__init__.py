@@ -40,7 +40,6 @@ from qdialect.arithmetic.quantization import quantized_range as quantized_range
 from qdialect.arithmetic.quantization import round_f32 as round_f32
 from qdialect.arithmetic.quantization import same_scale as same_scale
 from qdialect.arithmetic.quantization import scale_factors as scale_factors
-from qdialect.arithmetic.real_functions import ElementFunction as ElementFunction
 from qdialect.arithmetic.requantization import Thresholds as Thresholds
 from qdialect.arithmetic.requantization import accumulator_range as accumulator_range
 from qdialect.arithmetic.requantization import multiplier_values as multiplier_values
@@ -48,6 +47,7 @@ from qdialect.arithmetic.requantization import requantize as requantize
 from qdialect.arithmetic.requantization import requantize_f32 as requantize_f32
 from qdialect.arithmetic.requantization import select_channels as select_channels
 from qdialect.arithmetic.requantization import thresholds_of as thresholds_of
+from qdialect.arithmetic.tables import ElementFunction as ElementFunction
 from qdialect.arithmetic.tables import QuantizedDtype as QuantizedDtype
 from qdialect.arithmetic.tables import Table as Table
 from qdialect.arithmetic.tables import build_table as build_table

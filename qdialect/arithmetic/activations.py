@@ -15,7 +15,7 @@ from qdialect.arithmetic.expressions import Alpha, Expression, Input, Number, ha
 #
 # Tables, the reference, float stages of an epilogue and the float ops that front ends build are all derived from these
 # trees.  Where frameworks differ in the order of operations, each order is a tree of its own.  Transcendental functions
-# of tables are those of `real_functions`, rounded from float64 once, and those of kernels the sequences of float32
+# of tables are those of `transcendental`, rounded from float64 once, and those of kernels the sequences of float32
 # operations of `float32`; no result of either depends on the machine.
 
 _X = Input()

@@ -9,34 +9,31 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from qdialect.arithmetic import float32, real_functions
+from qdialect.arithmetic import float32
 from qdialect.arithmetic.machine import BIT_FUNCTIONS, ArrayFunction
 from qdialect.arithmetic.quantization import FloatArray
+from qdialect.arithmetic.transcendental import IN_FLOAT64, evaluate, power
+
+
+def _inverse_root(x: FloatArray) -> FloatArray:
+    return 1 / np.sqrt(x)
+
 
 FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     **BIT_FUNCTIONS,
-    "math.cos": real_functions.cos,
-    "math.erfc": real_functions.erfc,
-    "math.log10": real_functions.log10,
-    "math.log2": real_functions.log2,
-    "math.powf": real_functions.power,
-    "math.rsqrt": real_functions.rsqrt,
-    "math.sin": real_functions.sin,
-    "math.sqrt": real_functions.sqrt,
+    "math.powf": partial(evaluate, power),
+    "math.rsqrt": _inverse_root,
+    "math.sqrt": np.sqrt,
+    **{op: partial(evaluate, algorithm) for op, algorithm in IN_FLOAT64.items()},
     **{op: partial(float32.evaluate, op) for op in float32.ALGORITHMS},
 }
 """Of floats, and of bits whatever their sign: what a kernel computes."""
 TABLE_FUNCTIONS: Mapping[str, ArrayFunction] = {
     **FLOAT_FUNCTIONS,
-    "math.erf": real_functions.erf,
-    "math.exp": real_functions.exp,
-    "math.exp2": real_functions.exp2,
-    "math.expm1": real_functions.expm1,
-    "math.log": real_functions.log,
-    "math.log1p": real_functions.log1p,
-    "math.tanh": real_functions.tanh,
+    **{op: partial(evaluate, IN_FLOAT64[op]) for op in float32.ALGORITHMS},
 }
 """The same with transcendental functions that are rounded from float64: what tables are built from."""
+
 # Functions of float values as expression trees over the element-wise ops of the dialects `arith` and `math`.
 #
 # A tree is written as a formula, ``1 / (1 + (-X).apply("math.exp"))``, and is called as a function of arrays.  Whoever
@@ -52,7 +49,7 @@ class Expression:
 
     def apply(self, op: str, *others: Expression | float) -> Expression:
         """The op on this and `others`."""
-        return Node(op, (self, *(_expression(other) for other in others)))
+        return Node(op, (self, *((other if isinstance(other, Expression) else Number(other)) for other in others)))
 
     def __call__(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
         """The function of arrays of one float type, which the result has too; every operation is rounded to it.
@@ -179,7 +176,3 @@ def _evaluated(
     with np.errstate(all="ignore"):
         numbers = np.asarray(alpha, dtype)
         return fold(expression, inputs, numbers, lambda value: np.asarray(value, dtype), apply)
-
-
-def _expression(value: Expression | float) -> Expression:
-    return value if isinstance(value, Expression) else Number(value)

@@ -41,11 +41,7 @@ softsign = _X / (abs(_X) + 1.0)
 """x / (1 + |x|)."""
 
 
-def _sign(x: Expression) -> Expression:
-    return abs(x).apply("math.ceil").at_most(1.0).apply("math.copysign", x) + 0.0
-
-
-sign = _sign(_X)
+sign = abs(_X).apply("math.ceil").at_most(1.0).apply("math.copysign", _X) + 0.0
 """-1, 0 or 1."""
 
 

@@ -73,7 +73,14 @@ def interpolation_taps(arithmetic: Interpolation, coordinates: Coordinates, exte
         return _xnnpack_taps(source_coordinates(coordinates, Ratio.MULTIPLY, extent, size), extent)
     if arithmetic is Interpolation.TFLITE_FLOAT:
         return _tflite_taps(source_coordinates(coordinates, Ratio.MULTIPLY, extent, size), extent)
-    return _onnx_taps(source_coordinates(coordinates, Ratio.DIVIDE, extent, size), extent)
+    # Distances to the other element, both 0.5 where it is the same (ONNX Runtime SetupUpsampleBilinear).
+    inside = np.clip(source_coordinates(coordinates, Ratio.DIVIDE, extent, size), 0, extent - 1).astype(_F32)
+    low = inside.astype(np.int64)
+    high = np.minimum(low + 1, extent - 1)
+    is_edge = low == high
+    low_weight = np.where(is_edge, _HALF, np.abs(inside - high.astype(_F32)))
+    high_weight = np.where(is_edge, _HALF, np.abs(inside - low.astype(_F32)))
+    return Taps(low, high, low_weight.astype(_F32), high_weight.astype(_F32))
 
 
 def _tflite_taps(found: Array, extent: int) -> Taps:
@@ -82,17 +89,6 @@ def _tflite_taps(found: Array, extent: int) -> Taps:
     high = np.clip(np.ceil(found).astype(np.int64), 0, extent - 1)
     offset = found - low.astype(_F32)
     return Taps(low, high, _F32(1) - offset, offset)
-
-
-def _onnx_taps(found: Array, extent: int) -> Taps:
-    """Distances to the other element, both 0.5 where it is the same (ONNX Runtime SetupUpsampleBilinear)."""
-    inside = np.clip(found, 0, extent - 1).astype(_F32)
-    low = inside.astype(np.int64)
-    high = np.minimum(low + 1, extent - 1)
-    is_edge = low == high
-    low_weight = np.where(is_edge, _HALF, np.abs(inside - high.astype(_F32)))
-    high_weight = np.where(is_edge, _HALF, np.abs(inside - low.astype(_F32)))
-    return Taps(low, high, low_weight.astype(_F32), high_weight.astype(_F32))
 
 
 def _fixed_taps(coordinates: Coordinates, extent: int, size: int) -> Taps:

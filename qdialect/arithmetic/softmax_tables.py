@@ -8,16 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import multipliers
 from qdialect.arithmetic.activations import exp
 from qdialect.arithmetic.fixed_point_functions import exponential
 from qdialect.arithmetic.machine import Machine, V, doubling_high, saturated_left
-from qdialect.arithmetic.multipliers import (
-    NEWTON_CONSTANT,
-    NEWTON_SLOPE,
-    doubling_high_multiply,
-    quantize_multiplier,
-    rounding_shift_right,
-)
 
 _ONE_Q31 = 2**31 - 1
 # Scaled differences are Q5.26; sums of exponentials are Q12.19.
@@ -50,13 +44,13 @@ def softmax_tables(input_scale: float, beta: float) -> SoftmaxTables:
     f32 = min(beta * input_scale * 2**_DIFF_FRACTION_BITS, float(_ONE_Q31))
     if not f32 > 1:
         raise ValueError(f"input scale times beta must exceed 2^-{_DIFF_FRACTION_BITS}, but got {beta * input_scale}")
-    q, e = quantize_multiplier(f32)
+    q, e = multipliers.quantize_multiplier(f32)
     radius = (((1 << _DIFF_INTEGER_BITS) - 1) << _DIFF_FRACTION_BITS) >> e
     distances = np.arange(256, dtype=np.int64)
     inside = distances <= radius
-    scaled = doubling_high_multiply(-np.where(inside, distances, 0) << e, q)
+    scaled = multipliers.doubling_high_multiply(-np.where(inside, distances, 0) << e, q)
     exponentials = np.where(inside, exponential(scaled, _DIFF_INTEGER_BITS, 32), 0)
-    addends = rounding_shift_right(exponentials, _SUM_INTEGER_BITS)
+    addends = multipliers.rounding_shift_right(exponentials, _SUM_INTEGER_BITS)
     return SoftmaxTables(exponentials.astype(np.int32), addends.astype(np.int32))
 
 
@@ -75,8 +69,8 @@ def reciprocal(m: Machine[V], total: V) -> V:
     normal = m.binary("arith.shli", total, m.unary("math.ctlz", total))
     half = m.binary("arith.shrui", normal, m.constant(1, "i32"))
     denominator = m.cast("arith.extui", half, "i64")
-    slope = doubling_high(m, denominator, m.constant(NEWTON_SLOPE, "i64"))
-    x = m.add(m.constant(NEWTON_CONSTANT, "i64"), slope)
+    slope = doubling_high(m, denominator, m.constant(multipliers.NEWTON_SLOPE, "i64"))
+    x = m.add(m.constant(multipliers.NEWTON_CONSTANT, "i64"), slope)
     for _ in range(_NEWTON_STEPS):
         product = doubling_high(m, denominator, x)
         error = m.subtract(m.constant(2**29, "i64"), product)

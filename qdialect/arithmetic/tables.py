@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,6 @@ from qdialect.arithmetic.multipliers import (
     saturating_shift_left,
 )
 from qdialect.arithmetic.quantization import FloatArray, QuantParams, quantize_array, quantized_range
-from qdialect.arithmetic.real_functions import ElementFunction
 from qdialect.arithmetic.requantization import requantize
 
 # Tables of 256 entries: any function from 8-bit quantized values to 8-bit quantized values.
@@ -28,6 +28,7 @@ from qdialect.arithmetic.requantization import requantize
 # output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from -128 to 127.
 
 Table = NDArray[np.uint8]
+ElementFunction = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)

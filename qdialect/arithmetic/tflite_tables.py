@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qdialect.arithmetic import activations
+from qdialect.arithmetic import activations, multipliers
 from qdialect.arithmetic.choices import Entries, Multiplier, NanPolicy, Rounding
 from qdialect.arithmetic.fixed_point_functions import inverse_roots
-from qdialect.arithmetic.multipliers import (
-    IntArray,
-    multiply_by_quantized_multiplier,
-    quantize_multiplier,
-    real_multiplier,
-)
 from qdialect.arithmetic.quantization import FloatArray, quantized_range, same_scale
 from qdialect.arithmetic.tables import QuantizedDtype, Table, build_table, encode_table, table_values
 
@@ -33,9 +27,9 @@ def tflite_abs_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
     magnitudes = np.abs(source.offsets())
     if not same_scale(source.scale, result.scale):
-        f32 = real_multiplier(source.scale, [1.0], result.scale, Multiplier.F32)
-        multiplier = quantize_multiplier(float(f32[0]))
-        magnitudes = multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)
+        f32 = multipliers.real_multiplier(source.scale, [1.0], result.scale, Multiplier.F32)
+        multiplier = multipliers.quantize_multiplier(float(f32[0]))
+        magnitudes = multipliers.multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)
     return _encoded(magnitudes + result.zero_point, result.dtype)
 
 
@@ -55,10 +49,10 @@ def tflite_rsqrt_table(source: QuantizedDtype, result: QuantizedDtype) -> Table:
     """
     offsets = source.offsets()
     product = float(np.float32(np.sqrt(np.float32(source.scale)) * np.float32(result.scale)))
-    q, e = quantize_multiplier(1 / product)
+    q, e = multipliers.quantize_multiplier(1 / product)
     mantissas, shifts = inverse_roots(np.maximum(offsets, 1))
-    roots = multiply_by_quantized_multiplier(1, mantissas, _ROOT_PLACES - shifts, Rounding.FIXED32_DOUBLE)
-    scaled = multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
+    roots = multipliers.multiply_by_quantized_multiplier(1, mantissas, _ROOT_PLACES - shifts, Rounding.FIXED32_DOUBLE)
+    scaled = multipliers.multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
     largest = quantized_range(result.dtype)[1]
     return _encoded(np.where(offsets > 0, scaled + result.zero_point, largest), result.dtype)
 
@@ -79,7 +73,7 @@ def _gelu(x: FloatArray) -> FloatArray:
     return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
 
 
-def _encoded(values: IntArray | FloatArray, dtype: DTypeLike) -> Table:
+def _encoded(values: multipliers.IntArray | FloatArray, dtype: DTypeLike) -> Table:
     return encode_table(np.clip(values, *quantized_range(dtype)).astype(np.int64), dtype)
 
 
@@ -96,14 +90,14 @@ Function = Callable[[FloatArray], FloatArray]
 class Lines:
     """``(bases[i] << fraction) + r * slopes[i]`` for an integer ``(i << fraction) + r``; both int64[entries]."""
 
-    bases: IntArray
-    slopes: IntArray
+    bases: multipliers.IntArray
+    slopes: multipliers.IntArray
     fraction: int
 
 
 def table_of(
     function: Function, input_scale: float, output_scale: float, input_zero_point: int, dtype: type[np.floating]
-) -> IntArray:
+) -> multipliers.IntArray:
     """The 513 entries of a function of int16 values, evaluated in `dtype`; the result's zero point is 0.
 
     Half of the error in the middle of each segment is taken off the entry it starts at (TFLite LUTPopulateInt16).
@@ -131,7 +125,7 @@ def _half_away(x: FloatArray) -> FloatArray:
     return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(x.dtype.type(1), x), x.dtype.type(0))
 
 
-def lines_of(entries: IntArray) -> Lines:
+def lines_of(entries: multipliers.IntArray) -> Lines:
     """The lines between 513 entries, seven bits long; a slope wraps to 16 bits (TFLite LUTLookup)."""
     slopes: NDArray[np.int16] = np.diff(entries).astype(np.int16)
     return Lines(entries[:-1], slopes.astype(np.int64), 7)

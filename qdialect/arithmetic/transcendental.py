@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from qdialect.arithmetic import machine
 from qdialect.arithmetic.machine import FloatMachine, V
+from qdialect.arithmetic.quantization import FloatArray
 
 # Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
 #
@@ -347,3 +348,33 @@ def _unless_zero(m: Machine[V], x: V, value: V) -> V:
     """`value`, but `x` where that is a zero, which has a sign, or NaN."""
     zero = m.constant(0.0)
     return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
+
+
+# The functions by op, and on arrays.
+
+IN_FLOAT64: Mapping[str, Callable[[Machine[Any], Any], Any]] = {
+    "math.cos": cos,
+    "math.erf": erf,
+    "math.erfc": erfc,
+    "math.exp": exp,
+    "math.exp2": exp2,
+    "math.expm1": expm1,
+    "math.log": log,
+    "math.log10": log10,
+    "math.log1p": log1p,
+    "math.log2": log2,
+    "math.sin": sin,
+    "math.tanh": tanh,
+}
+"""By the name of the op: functions of one number."""
+PAIRS: Mapping[str, Callable[[Machine[Any], Any, Any], Any]] = {"arith.remf": remainder, "math.powf": power}
+"""The same of two numbers."""
+
+
+def evaluate(algorithm: Callable[..., Any], *operands: FloatArray) -> FloatArray:
+    """A function of arrays of one float type, taken in float64 and rounded to the type once.
+
+    NumPy's own float32 functions differ between CPUs, and a table must not depend on the machine that builds it.
+    """
+    with np.errstate(all="ignore"):
+        return algorithm(NUMPY, *(x.astype(np.float64) for x in operands)).astype(operands[0].dtype)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
-from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
 from qdialect.passes.outlined import function_of, is_extern
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
@@ -33,7 +32,11 @@ class DecomposeFused(Pattern[AnyFused]):
 
     def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
         with rewriter.before(op):
-            value = _contraction(op)
+            contraction = CONTRACTION_CLASSES[type(op)]
+            values = op.attribute_values()
+            attributes = {name: values[name] for name in contraction.attribute_fields}
+            bias = op.bias if element_of(op.bias.type) == "i32" else None
+            value = build(contraction, op.data, op.weight, bias, element="i32", **attributes).output
             for placed in op.stages():
                 value = DECOMPOSITIONS[type(placed.stage)].build(op, placed, value)
         rewriter.replace(op, value)
@@ -42,14 +45,6 @@ class DecomposeFused(Pattern[AnyFused]):
 def _obstacle(op: AnyFused, stage: Stage) -> str | None:
     known = DECOMPOSITIONS.get(type(stage))
     return f"has a stage '{stage.name}' that stands for no ops" if known is None else known.obstacle(op, stage)
-
-
-def _contraction(op: AnyFused) -> ir.Value:
-    contraction = CONTRACTION_CLASSES[type(op)]
-    values = op.attribute_values()
-    attributes = {name: values[name] for name in contraction.attribute_fields}
-    bias = op.bias if element_of(op.bias.type) == "i32" else None
-    return build(contraction, op.data, op.weight, bias, element="i32", **attributes).output
 
 
 @register

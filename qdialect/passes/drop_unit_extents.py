@@ -8,27 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.arithmetic.machine import SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS
-from qdialect.dialect import (
-    BroadcastOp,
-    DequantizeOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32SumOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    QnnOp,
-    QuantizeOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    ReshapeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import arith, ir
@@ -38,9 +21,9 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 _UPSTREAM = (*FLOAT_FUNCTIONS, *SIGNED_FUNCTIONS, *UNSIGNED_FUNCTIONS, "arith.bitcast", "arith.cmpf", "arith.cmpi")
-_MAPS = (BroadcastOp, DequantizeOp, QuantizeOp)
-_EXTREMES = (F32MaxOp, F32MinOp, IntMaxOp, IntMinOp, ReduceMaxOp, ReduceMinOp)
-_REDUCTIONS = (*_EXTREMES, F32ProdOp, F32SumOp, IntProdOp, IntSumOp)
+_MAPS = (qnn.BroadcastOp, qnn.DequantizeOp, qnn.QuantizeOp)
+_EXTREMES = (qnn.F32MaxOp, qnn.F32MinOp, qnn.IntMaxOp, qnn.IntMinOp, qnn.ReduceMaxOp, qnn.ReduceMinOp)
+_REDUCTIONS = (*_EXTREMES, qnn.F32ProdOp, qnn.F32SumOp, qnn.IntProdOp, qnn.IntSumOp)
 
 
 class DropTrailingUnits(Pattern[int]):
@@ -61,9 +44,9 @@ class DropTrailingUnits(Pattern[int]):
         shape = shape_of(result.type)[:-match]
         with rewriter.before(op):
             operands = [_dropped(value, match) for value in op.operation.operands]
-            if isinstance(op, QnnOp):
-                changes: dict[str, Any] = {"shape": shape} if isinstance(op, BroadcastOp) else {}
-                if isinstance(op, QuantizeOp | DequantizeOp):
+            if isinstance(op, qnn.QnnOp):
+                changes: dict[str, Any] = {"shape": shape} if isinstance(op, qnn.BroadcastOp) else {}
+                if isinstance(op, qnn.QuantizeOp | qnn.DequantizeOp):
                     # Parameters of a dimension of extent 1 are those of the tensor.
                     changes = {"axis": min(op.axis, len(shape) - 1)}
                 value = rebuilt(op, *operands, **changes).operation.results[0]
@@ -94,7 +77,7 @@ class DropUnitReductions(Pattern[_Reduced]):
         axes, trailing = tuple(axis for axis in op.axes if shape[axis] != 1), _trailing(shape)
         if len(axes) == len(op.axes) and not trailing:
             return None
-        if not axes and isinstance(op, F32MaxOp | F32MinOp) and (op.from_zero or op.nan_as_zero):
+        if not axes and isinstance(op, qnn.F32MaxOp | qnn.F32MinOp) and (op.from_zero or op.nan_as_zero):
             return MatchFailure("takes the extreme of one number and zero")
         return _Reduced(trailing, axes)
 
@@ -105,10 +88,10 @@ class DropUnitReductions(Pattern[_Reduced]):
                 # The order of a sum is that of the shape that it had.
                 is_longer = partial_sums(shape_of(value.type), match.axes) > 1
                 in_order: dict[str, Any] = (
-                    {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, F32SumOp) else {}
+                    {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, qnn.F32SumOp) else {}
                 )
                 value = rebuilt(op, value, axes=match.axes, keep_dims=False, **in_order).output
-            elif isinstance(op, F32SumOp):
+            elif isinstance(op, qnn.F32SumOp):
                 value = arith.addf(value, constant(np.broadcast_to(np.float32(0), shape_of(value.type))))
             whole = _reshaped(value, shape_of(op.output.type))
         rewriter.replace(op, whole)
@@ -129,7 +112,7 @@ def _dropped(value: ir.Value, count: int) -> ir.Value:
 def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     if shape_of(value.type) == tuple(shape):
         return value
-    return build(ReshapeOp, value, element=element_of(value.type), shape=tuple(shape)).output
+    return qnn.build(qnn.ReshapeOp, value, element=element_of(value.type), shape=tuple(shape)).output
 
 
 @register

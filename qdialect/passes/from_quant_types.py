@@ -14,17 +14,9 @@ from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, ReshapeOp, Transp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir, quant
 from qdialect.ir.context import location_of
+from qdialect.passes import quant_types
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
-from qdialect.passes.quant_types import (
-    annotate,
-    cast,
-    element_type_of,
-    interface_with_parameters,
-    is_quantized,
-    parameters_of,
-    storage_type,
-)
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
@@ -67,7 +59,7 @@ def _unsupported(function: ir.Operation) -> Iterator[Diagnostic]:
     *body, last = [op.operation for op in block.operations]
     for op in body:
         types = [value.type for value in (*op.operands, *op.results)]
-        if any(map(is_quantized, types)) and op.name not in _CASTS:
+        if any(map(quant_types.is_quantized, types)) and op.name not in _CASTS:
             yield _note(op, "takes or gives quantized values")
         for type_ in types:
             yield from _unsupported_storage(op, type_)
@@ -75,18 +67,18 @@ def _unsupported(function: ir.Operation) -> Iterator[Diagnostic]:
             yield from _unsupported_shapes(op, types)
     for value in (*block.arguments, *last.operands):
         yield from _unsupported_storage(function, value.type)
-        if is_quantized(value.type) and parameters_of(value.type) is None:
+        if quant_types.is_quantized(value.type) and quant_types.parameters_of(value.type) is None:
             yield _note(function, f"must have an interface that is quantized per tensor, but got {value.type}")
 
 
 def _unsupported_storage(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
-    if is_quantized(type_) and element_of(storage_type(type_)) not in ELEMENT_RANGES:
+    if quant_types.is_quantized(type_) and element_of(quant_types.storage_type(type_)) not in ELEMENT_RANGES:
         yield _note(op, f"must store quantized values of i8, ui8, i16, ui16 or i32, but got {type_}")
 
 
 def _unsupported_shapes(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
     for type_ in types:
-        element = element_type_of(type_)
+        element = quant_types.element_type_of(type_)
         is_static = isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
         is_known = isinstance(element, quant.UniformQuantizedType | quant.UniformQuantizedPerAxisType | None)
         if not is_static or not (is_known or (_is_blocks(element) and op.name != "quant.qcast")):
@@ -118,7 +110,7 @@ def _convert(function: ir.Operation) -> None:
     values: dict[ir.Value, _Stored] = {}
     for argument in block.arguments:
         values[argument] = _Stored(argument, argument.type)
-        argument.set_type(storage_type(argument.type))
+        argument.set_type(quant_types.storage_type(argument.type))
     for op in body:
         if op.name in _CASTS:
             with ir.InsertionPoint(op), op.location:
@@ -141,15 +133,17 @@ def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
     elif op.name == "quant.dcast":
         source = values[value]
         result.replace_all_uses_with(_handed_on(op, _dequantized(op, source)))
-    elif is_quantized(result.type):
-        values[result] = _Stored(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
+    elif quant_types.is_quantized(result.type):
+        values[result] = _Stored(
+            quant_types.cast("tensor.bitcast", value, quant_types.storage_type(result.type)), result.type
+        )
     else:
-        result.replace_all_uses_with(cast("tensor.bitcast", values[value].value, result.type))
+        result.replace_all_uses_with(quant_types.cast("tensor.bitcast", values[value].value, result.type))
 
 
 def _dequantized(op: ir.Operation, source: _Stored) -> ir.Value:
     """The f32 values; of blocks, which become rows with a scale each, brought back to where they were."""
-    element = element_type_of(source.type)
+    element = quant_types.element_type_of(source.type)
     if not isinstance(element, quant.UniformQuantizedSubChannelType):
         return build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
     shape, sizes = shape_of(source.type), dict(zip(element.quantized_dimensions, element.block_sizes, strict=True))
@@ -180,10 +174,10 @@ def _ordered(value: ir.Value, order: tuple[int, ...]) -> ir.Value:
 def _quantized(op: ir.Operation) -> ir.Value:
     type_ = op.results[0].type
     attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_ATTRIBUTES if f"qnn.{name}" in op.attributes}
-    element = element_of(storage_type(type_))
+    element = element_of(quant_types.storage_type(type_))
     built = build(QuantizeOp, op.operands[0], element=element, **attributes, **_parameters(op, type_))
     value = _handed_on(op, built.output)
-    storage = element_type_of(type_)
+    storage = quant_types.element_type_of(type_)
     bounds = (storage.storage_type_min, storage.storage_type_max) if storage is not None else ELEMENT_RANGES[element]
     if bounds == ELEMENT_RANGES[element]:
         return value
@@ -196,14 +190,14 @@ def _text(op: ir.Operation, name: str) -> str:
 
 def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
     """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is an attribute of the cast."""
-    element = element_type_of(type_)
+    element = quant_types.element_type_of(type_)
     if isinstance(element, quant.UniformQuantizedPerAxisType):
         return {
             "scales": tuple(element.scales),
             "zero_points": tuple(element.zero_points),
             "axis": element.quantized_dimension,
         }
-    params = parameters_of(type_) or QuantParams(1.0, 0)
+    params = quant_types.parameters_of(type_) or QuantParams(1.0, 0)
     axis = ir.IntegerAttr(op.attributes["qnn.axis"]).value if "qnn.axis" in op.attributes else 0
     return {"scales": (params.scale,), "zero_points": (params.zero_point,), "axis": axis}
 
@@ -213,14 +207,14 @@ def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
     own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_ATTRIBUTES)}
     for name, attribute in op.attributes.items():
         if "." in name and name not in own:
-            annotate(value, name, attribute)
+            quant_types.annotate(value, name, attribute)
     return value
 
 
 def _annotate_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
-    if not any(map(is_quantized, types)):
+    if not any(map(quant_types.is_quantized, types)):
         return
-    function.attributes[name] = interface_with_parameters(function, name, types)
+    function.attributes[name] = quant_types.interface_with_parameters(function, name, types)
 
 
 def _fold_bitcasts(block: ir.Block) -> None:

@@ -77,7 +77,10 @@ def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:
     """The changed attributes: bounds within bounds."""
     if isinstance(clamped, AnyFused):
         return {"epilogue": _clamped_epilogue(clamped, bounds)}
-    return _narrowed(clamped, ("min", "max") if isinstance(clamped, ClipOp) else ("output_min", "output_max"), bounds)
+    names = ("min", "max") if isinstance(clamped, ClipOp) else ("output_min", "output_max")
+    values = clamped.attribute_values()
+    low, high = bounds
+    return {name: min(max(values[name], low), high) for name in names}
 
 
 def _clamped_epilogue(clamped: AnyFused, bounds: Bounds) -> tuple[Stage, ...]:
@@ -88,12 +91,6 @@ def _clamped_epilogue(clamped: AnyFused, bounds: Bounds) -> tuple[Stage, ...]:
         stages, found = stages[:-1], (last.min, last.max)
     low, high = clamp.narrowed(found)
     return stages if (low, high) == whole else (*stages, ClampStage(min=low, max=high))
-
-
-def _narrowed(clamped: QnnOp, names: tuple[str, str], bounds: Bounds) -> dict[str, Any]:
-    values = clamped.attribute_values()
-    low, high = bounds
-    return {name: min(max(values[name], low), high) for name in names}
 
 
 @decomposes(ClampStage)

@@ -10,18 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.arithmetic.expressions import Node
-from qdialect.dialect import (
-    AnyDynamic,
-    BroadcastOp,
-    Conv2DOp,
-    DenseOp,
-    DequantizeOp,
-    DynamicConv2DOp,
-    DynamicDenseOp,
-    build,
-)
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
@@ -32,8 +23,8 @@ from qdialect.passes.matching import not_constant, produced_by, producer, rebuil
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
-Contraction = Conv2DOp | DenseOp
-_Activated = tuple[AnyDynamic, Activation, float]
+Contraction = qnn.Conv2DOp | qnn.DenseOp
+_Activated = tuple[qnn.AnyDynamic, Activation, float]
 _FUNCTIONS = {one: tree for one, tree in ACTIVATIONS.items() if isinstance(tree, Node)}
 
 
@@ -65,12 +56,12 @@ class FuseDynamicScale(Pattern[_Match]):
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         for value, factor in _either_way(op):
-            dequantize = produced_by(value, DequantizeOp)
+            dequantize = produced_by(value, qnn.DequantizeOp)
             if dequantize is not None and _behind(dequantize.input) is not None:
                 return self._match(dequantize, factor)
         return None
 
-    def _match(self, dequantize: DequantizeOp, factor: ir.Value) -> _Match | MatchFailure:
+    def _match(self, dequantize: qnn.DequantizeOp, factor: ir.Value) -> _Match | MatchFailure:
         contraction, point = _behind(dequantize.input) or (None, None)
         assert contraction is not None, "the caller has seen it"
         if constant_value(factor) is not None:
@@ -92,28 +83,28 @@ class FuseDynamicScale(Pattern[_Match]):
                 "weight_scales": match.factor.weight_scales,
                 "weight_zero_points": contraction.weight_zero_points,
             }
-            if isinstance(contraction, DenseOp):
-                fused = build(DynamicDenseOp, *operands, element="f32", **how)
+            if isinstance(contraction, qnn.DenseOp):
+                fused = qnn.build(qnn.DynamicDenseOp, *operands, element="f32", **how)
             else:
                 how |= {name: getattr(contraction, name) for name in ("strides", "dilation", "groups")}
-                fused = build(DynamicConv2DOp, *operands, element="f32", **how)
+                fused = qnn.build(qnn.DynamicConv2DOp, *operands, element="f32", **how)
         rewriter.replace(op, fused.output)
 
 
-class FuseDynamicBias(Pattern[tuple[AnyDynamic, NDArray[np.float32]]]):
+class FuseDynamicBias(Pattern[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
     """A constant of the channels that is added to a product's f32 values becomes its bias."""
 
     name: ClassVar[str] = "fuse-dynamic-bias"
     roots = ("arith.addf",)
 
-    def check(self, op: ir.OpView) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
+    def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
         for value, addend in _either_way(op):
             product = producer(value)
-            if isinstance(product, AnyDynamic):
+            if isinstance(product, qnn.AnyDynamic):
                 return _with_bias(product, addend)
         return None
 
-    def rewrite(self, op: ir.OpView, match: tuple[AnyDynamic, NDArray[np.float32]], rewriter: Rewriter) -> None:
+    def rewrite(self, op: ir.OpView, match: tuple[qnn.AnyDynamic, NDArray[np.float32]], rewriter: Rewriter) -> None:
         product, bias = match
         with rewriter.before(op):
             operands = (product.data, product.weight, product.scale, product.zero_point)
@@ -130,7 +121,7 @@ class FuseDynamicActivation(Pattern[_Activated]):
     def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
         found = match_function(op.operation.results[0], _FUNCTIONS)
         product = None if found is None else producer(found.source)
-        if found is None or not isinstance(product, AnyDynamic):
+        if found is None or not isinstance(product, qnn.AnyDynamic):
             return None
         if product.activation is not Activation.NONE:
             return MatchFailure("must be of a product without activation")
@@ -147,7 +138,7 @@ class FuseDynamicActivation(Pattern[_Activated]):
         rewriter.replace(op, activated.output)
 
 
-def _with_bias(product: AnyDynamic, addend: ir.Value) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure:
+def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure:
     if product.bias is not None:
         return MatchFailure("must add to a product without bias")
     if product.activation is not Activation.NONE:
@@ -215,21 +206,21 @@ def _narrow(wide: ir.Value, element: str) -> ir.Value | None:
 
 def _source(value: ir.Value) -> ir.Value:
     """The operand of a broadcast, also through reshapes of one number."""
-    while isinstance(owner := producer(value), BroadcastOp) or (
+    while isinstance(owner := producer(value), qnn.BroadcastOp) or (
         owner is not None and owner.operation.name == "qnn.reshape" and prod(shape_of(value.type)) == 1
     ):
         value = owner.operation.operands[0]
     return value
 
 
-def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: DequantizeOp) -> str | None:
+def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: qnn.DequantizeOp) -> str | None:
     if contraction.bias is not None:
         return "must scale accumulators without bias"
     if point is not None and contraction.input_zero_point != 0:
         return (
             f"must have input_zero_point 0 if there is another one at run time, but got {contraction.input_zero_point}"
         )
-    if isinstance(contraction, Conv2DOp) and any(contraction.padding):
+    if isinstance(contraction, qnn.Conv2DOp) and any(contraction.padding):
         return f"must have a convolution without padding, but got {list(contraction.padding)}"
     values = (contraction.output, dequantize.input, dequantize.output)
     shared = next(filter(None, map(second_use, values)), None)
@@ -238,7 +229,7 @@ def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: Dequ
 
 def _row_shape(contraction: Contraction) -> tuple[int, ...] | None:
     """The shape of scales that differ from row to row; None where all rows must have one."""
-    return (*shape_of(contraction.data.type)[:-1], 1) if isinstance(contraction, DenseOp) else None
+    return (*shape_of(contraction.data.type)[:-1], 1) if isinstance(contraction, qnn.DenseOp) else None
 
 
 def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFailure:

@@ -35,7 +35,8 @@ def split(text: str) -> dict[str, str]:
             value, at = text[at + 1 : end], end
         if key[0] in options:
             raise PipelineError(f"option '{key[0]}' is given twice")
-        options[key[0]] = _stripped(value)
+        wrapped = len(value) >= 2 and value[0] + value[-1] in ("''", '""', "{}")
+        options[key[0]] = value[1:-1] if wrapped else value
     return options
 
 
@@ -92,11 +93,6 @@ def _value_end(text: str, at: int) -> int:
     if open_:
         raise PipelineError(f"expected '{open_[-1]}' at the end of '{text[at:]}'")
     return len(text)
-
-
-def _stripped(value: str) -> str:
-    wrapped = len(value) >= 2 and value[0] + value[-1] in ("''", '""', "{}")
-    return value[1:-1] if wrapped else value
 
 
 def _quoted(value: str) -> str:

@@ -229,7 +229,9 @@ def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Val
         with ir.InsertionPoint(block):
             for value in operands:
                 if value not in values:
-                    values[value] = _cloned(value)
+                    owner = producer(value)
+                    assert owner is not None, "a constant is no argument"
+                    values[value] = owner.operation.clone().results[0]
             clone = op.operation.clone()
             for index, value in enumerate(operands):
                 clone.operands[index] = values[value]
@@ -238,12 +240,6 @@ def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Val
     parameters = {name: attribute for name, attribute in op.operation.attributes.items() if "." not in name}
     created.attributes[PARAMETERS] = ir.DictAttr.get(parameters)
     return created
-
-
-def _cloned(constant: ir.Value) -> ir.Value:
-    owner = producer(constant)
-    assert owner is not None, "a constant is no argument"
-    return owner.operation.clone().results[0]
 
 
 @register

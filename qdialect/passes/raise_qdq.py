@@ -21,19 +21,10 @@ from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import tabulate
 from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import (
-    Array,
-    LutMatch,
-    LutPattern,
-    evaluated,
-    every_value_of,
-    is_eight_bit,
-    tabulated,
-    uniform_value,
-)
 
 _FLOAT_OPS = frozenset(
     [
@@ -48,20 +39,20 @@ _FLOAT_OPS = frozenset(
 )
 
 
-class RaiseToTable(LutPattern):
+class RaiseToTable(tabulate.LutPattern):
     """A float region with one 8-bit input is a table; the input may enter it several times."""
 
     name: ClassVar[str] = "raise-to-table"
     roots = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> LutMatch | MatchFailure | None:
+    def check(self, op: QuantizeOp) -> tabulate.LutMatch | MatchFailure | None:
         sources = _sources_of(op)
         if sources is None or isinstance(sources, MatchFailure):
             return sources
         if len({dequantize.input for dequantize in sources}) > 1:
             return None
         before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (sources[0], op))
-        return tabulated(op, sources[0].input, before, after)
+        return tabulate.tabulated(op, sources[0].input, before, after)
 
 
 @dataclass(frozen=True)
@@ -118,18 +109,14 @@ def _sources_of(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
         obstacle = _obstacle(value)
         if obstacle:
             return MatchFailure(obstacle) if len(seen) > 1 else None
-        pending += reversed(_inputs(source))
+        pending += reversed([] if source is None else list(source.operation.operands))
     sources = list(found.values())
     reason = _parameter_obstacle(op, sources)
     return MatchFailure(reason) if reason else sources or None
 
 
-def _inputs(op: ir.OpView | None) -> list[ir.Value]:
-    return [] if op is None else list(op.operation.operands)
-
-
 def _obstacle(value: ir.Value) -> str | None:
-    if uniform_value(value) is not None:
+    if tabulate.uniform_value(value) is not None:
         return None
     op = producer(value)
     if constant_value(value) is not None:
@@ -141,7 +128,7 @@ def _obstacle(value: ir.Value) -> str | None:
 
 
 def _parameter_obstacle(op: QuantizeOp, sources: Sequence[DequantizeOp]) -> str | None:
-    if not all(is_eight_bit(value) for value in (op.output, *(source.input for source in sources))):
+    if not all(tabulate.is_eight_bit(value) for value in (op.output, *(source.input for source in sources))):
         return "must quantize to 8 bits what was dequantized from 8 bits"
     if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *sources)):
         return "must have one scale and one zero point for each tensor"
@@ -151,11 +138,11 @@ def _parameter_obstacle(op: QuantizeOp, sources: Sequence[DequantizeOp]) -> str 
 
 def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | MatchFailure:
     quantized = {
-        left.input: every_value_of(left.input.type).reshape(256, 1),
-        right.input: every_value_of(right.input.type).reshape(1, 256),
+        left.input: tabulate.every_value_of(left.input.type).reshape(256, 1),
+        right.input: tabulate.every_value_of(right.input.type).reshape(1, 256),
     }
-    floats = {source.output: evaluated(source.output, quantized) for source in (left, right)}
-    wanted = evaluated(op.output, floats).astype(np.int64)
+    floats = {source.output: tabulate.evaluated(source.output, quantized) for source in (left, right)}
+    wanted = tabulate.evaluated(op.output, floats).astype(np.int64)
     full, reached = range_of(op.output.type), (int(wanted.min()), int(wanted.max()))
     fewest = wanted.size
     for candidate in _candidates(op, left, right):
@@ -188,7 +175,7 @@ def _binary(
     return _Binary(op_class, (lhs.input, rhs.input), quantization, how)
 
 
-def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array]) -> NDArray[np.int64]:
+def _results(candidate: _Binary, quantized: Mapping[ir.Value, tabulate.Array]) -> NDArray[np.int64]:
     lhs, rhs = (quantized[value] for value in candidate.operands)
     quantization, how = candidate.quantization, candidate.how
     if candidate.op_class is MulOp:

@@ -21,20 +21,12 @@ from qdialect.passes.elementwise import (
     ElementwiseGraph,
     GraphThresholds,
     graph_of,
+    sources,
     thresholds_of_graph,
     used_outside,
 )
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
-from qdialect.passes.elementwise.sources import (
-    Sources,
-    Stored,
-    following_result,
-    is_reinterpreted,
-    numbers_of,
-    stored_as,
-    widened,
-)
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
@@ -55,7 +47,7 @@ class _Match:
     source: ir.Value
     contraction: AnyContraction | None
     fit: Fit
-    stored: Stored
+    stored: sources.Stored
     clamp: Bounds | None
 
 
@@ -69,13 +61,13 @@ class RaiseRequantize(Pattern[_Match]):
     roots = (*UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
-        self._sources = Sources()
+        self._sources = sources.Sources()
         self._found: dict[ir.Value, _Match | MatchFailure] = {}
         """Of values whose graph ends there, for several ops ask; until something changes."""
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         result = op.operation.results[0]
-        if not is_known_tensor(result) or not _may_be_bounded(op) or is_reinterpreted(result):
+        if not is_known_tensor(result) or not _may_be_bounded(op) or sources.is_reinterpreted(result):
             return None
         if not self._may_be_graph(result):
             return None
@@ -107,7 +99,7 @@ class RaiseRequantize(Pattern[_Match]):
             ).output
             if match.clamp is not None:
                 value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
-            value = widened(value, result.type, match.stored.shift)
+            value = sources.widened(value, result.type, match.stored.shift)
         rewriter.replace(op, value)
         self._found.clear()
         self._sources.forget()
@@ -153,7 +145,7 @@ class RaiseRequantize(Pattern[_Match]):
 
     def _matches_at_end(self, value: ir.Value) -> bool:
         """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
-        result = following_result(value)
+        result = sources.following_result(value)
         graph = None if result is None else graph_of(result)
         return isinstance(graph, ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
 
@@ -174,14 +166,14 @@ def _is_quantized_once(graph: ElementwiseGraph) -> bool:
 
 
 def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
-    result = following_result(value)
+    result = sources.following_result(value)
     return result is not None and result == wanted
 
 
 def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     owner = producer(graph.source)
     contraction = owner if isinstance(owner, AnyContraction) else None
-    numbers = numbers_of(graph.source, contraction)
+    numbers = sources.numbers_of(graph.source, contraction)
     if isinstance(numbers, MatchFailure):
         return numbers
     found = thresholds_of_graph(graph, *numbers)
@@ -189,7 +181,7 @@ def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
         return found
     # Other tensors than accumulators are stored whoever reads them.
     shared = None if contraction is None else used_outside(graph)
-    stored = stored_as(graph, found)
+    stored = sources.stored_as(graph, found)
     if shared or stored is None:
         return NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
     own = None
@@ -201,7 +193,7 @@ def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
 
-def _clamp(fit: Fit, found: GraphThresholds, stored: Stored) -> Bounds | None:
+def _clamp(fit: Fit, found: GraphThresholds, stored: sources.Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)

@@ -14,24 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect import (
-    AddOp,
-    ClipOp,
-    ConcatOp,
-    DequantizeOp,
-    GatherOp,
-    LutOp,
-    MulOp,
-    PadOp,
-    QnnOp,
-    QuantizeOp,
-    RequantizeOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-    UnaryOp,
-    build,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -41,8 +24,8 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
-_UNARY = (UnaryOp, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
-_PASSED = (*_UNARY, AddOp, ConcatOp, DequantizeOp, MulOp, TransposeOp)
+_UNARY = (qnn.UnaryOp, qnn.ClipOp, qnn.GatherOp, qnn.LutOp, qnn.PadOp, qnn.QuantizeOp, qnn.RequantizeOp, qnn.SliceOp)
+_PASSED = (*_UNARY, qnn.AddOp, qnn.ConcatOp, qnn.DequantizeOp, qnn.MulOp, qnn.TransposeOp)
 
 
 @dataclass(frozen=True)
@@ -65,11 +48,11 @@ class _Reshaped:
 class _Sink(Pattern[_Match]):
     """``f(transpose(x))`` becomes ``transpose(f(x))``; the transpose stays for its other users."""
 
-    def rewrite(self, op: QnnOp, match: _Match, rewriter: Rewriter) -> None:
+    def rewrite(self, op: qnn.QnnOp, match: _Match, rewriter: Rewriter) -> None:
         with rewriter.before(op):
             operands = [value if isinstance(value, ir.Value) else constant(value) for value in match.operands]
             moved = rebuilt(op, *operands, **self.changes(op, match.permutation)).operation.results[0]
-            sunk = build(TransposeOp, moved, element=element_of(moved.type), permutation=match.permutation)
+            sunk = qnn.build(qnn.TransposeOp, moved, element=element_of(moved.type), permutation=match.permutation)
         rewriter.replace(op, sunk.output)
 
     @abstractmethod
@@ -83,9 +66,9 @@ class SinkThroughUnary(_Sink):
     name: ClassVar[str] = "sink-through-unary"
     roots = _UNARY
 
-    def check(self, op: QnnOp) -> _Match | MatchFailure | None:
+    def check(self, op: qnn.QnnOp) -> _Match | MatchFailure | None:
         value, result = op.operation.operands[0], op.operation.results[0]
-        transpose = produced_by(value, TransposeOp)
+        transpose = produced_by(value, qnn.TransposeOp)
         if transpose is None:
             return None
         goes_on = any(isinstance(use.owner.operation.opview, _PASSED) for use in result.uses)
@@ -93,12 +76,12 @@ class SinkThroughUnary(_Sink):
             return MatchFailure("a larger result must be read by what the transpose moves past, or by a transpose")
         return _Match(transpose.permutation, (transpose.input,))
 
-    def changes(self, op: QnnOp, permutation: Permutation) -> dict[str, Any]:
-        if isinstance(op, PadOp):
+    def changes(self, op: qnn.QnnOp, permutation: Permutation) -> dict[str, Any]:
+        if isinstance(op, qnn.PadOp):
             return {name: _unpermuted(getattr(op, name), permutation) for name in ("low", "high")}
-        if isinstance(op, SliceOp):
+        if isinstance(op, qnn.SliceOp):
             return {name: _unpermuted(getattr(op, name), permutation) for name in ("begin", "size", "strides")}
-        if isinstance(op, RequantizeOp | GatherOp | QuantizeOp):
+        if isinstance(op, qnn.RequantizeOp | qnn.GatherOp | qnn.QuantizeOp):
             return {"axis": permutation[op.axis]}
         return {}
 
@@ -109,9 +92,9 @@ class SinkThroughBinary(_Sink):
     name: ClassVar[str] = "sink-through-binary"
     roots = ("qnn.add", "qnn.mul", "qnn.concat")
 
-    def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | MatchFailure | None:
+    def check(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp) -> _Match | MatchFailure | None:
         operands = list(op.operation.operands)
-        transposes = [produced_by(value, TransposeOp) for value in operands]
+        transposes = [produced_by(value, qnn.TransposeOp) for value in operands]
         permutations = {transpose.permutation for transpose in transposes if transpose is not None}
         if not permutations:
             return None
@@ -127,8 +110,8 @@ class SinkThroughBinary(_Sink):
             return MatchFailure("must have all operands transposed or constant, of one rank")
         return _Match(permutation, tuple(found))
 
-    def changes(self, op: AddOp | MulOp | ConcatOp, permutation: Permutation) -> dict[str, Any]:
-        return {"axis": permutation[op.axis]} if isinstance(op, ConcatOp) else {}
+    def changes(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp, permutation: Permutation) -> dict[str, Any]:
+        return {"axis": permutation[op.axis]} if isinstance(op, qnn.ConcatOp) else {}
 
 
 class SinkThroughReshape(Pattern[_Reshaped]):
@@ -139,11 +122,13 @@ class SinkThroughReshape(Pattern[_Reshaped]):
     """
 
     name: ClassVar[str] = "sink-through-reshape"
-    roots = (ReshapeOp,)
+    roots = (qnn.ReshapeOp,)
 
-    def check(self, op: ReshapeOp) -> _Reshaped | MatchFailure | None:
-        transpose = produced_by(op.input, TransposeOp)
-        if transpose is None or not any(isinstance(use.owner.operation.opview, TransposeOp) for use in op.output.uses):
+    def check(self, op: qnn.ReshapeOp) -> _Reshaped | MatchFailure | None:
+        transpose = produced_by(op.input, qnn.TransposeOp)
+        if transpose is None or not any(
+            isinstance(use.owner.operation.opview, qnn.TransposeOp) for use in op.output.uses
+        ):
             return None
         source = [axis for axis, extent in enumerate(shape_of(transpose.input.type)) if extent != 1]
         placed: list[tuple[int, list[int]]] = []
@@ -157,11 +142,11 @@ class SinkThroughReshape(Pattern[_Reshaped]):
             transpose.input, [op.shape[axis] for axis in order], [order.index(i) for i in range(len(order))]
         )
 
-    def rewrite(self, op: ReshapeOp, match: _Reshaped, rewriter: Rewriter) -> None:
+    def rewrite(self, op: qnn.ReshapeOp, match: _Reshaped, rewriter: Rewriter) -> None:
         element = element_of(op.output.type)
         with rewriter.before(op):
-            moved = build(ReshapeOp, match.source, element=element, shape=match.shape)
-            sunk = build(TransposeOp, moved.output, element=element, permutation=match.permutation)
+            moved = qnn.build(qnn.ReshapeOp, match.source, element=element, shape=match.shape)
+            sunk = qnn.build(qnn.TransposeOp, moved.output, element=element, permutation=match.permutation)
         rewriter.replace(op, sunk.output)
 
 
@@ -181,7 +166,7 @@ def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int]
     return [*groups, ([*range(i, len(before))], [*range(j, len(after))])]
 
 
-class HoistAboveDequantize(Pattern[DequantizeOp]):
+class HoistAboveDequantize(Pattern[qnn.DequantizeOp]):
     """``move(dequantize(x))`` becomes ``dequantize(move(x))``: quantized values are a quarter of the bytes.
 
     Reshapes, which transposes of extents of 1 have become, are hoisted too.  The f32 values stay as they are for their
@@ -191,20 +176,20 @@ class HoistAboveDequantize(Pattern[DequantizeOp]):
     name: ClassVar[str] = "hoist-above-dequantize"
     roots = ("qnn.transpose", "qnn.reshape")
 
-    def check(self, op: TransposeOp | ReshapeOp) -> DequantizeOp | MatchFailure | None:
-        dequantize = produced_by(op.input, DequantizeOp)
+    def check(self, op: qnn.TransposeOp | qnn.ReshapeOp) -> qnn.DequantizeOp | MatchFailure | None:
+        dequantize = produced_by(op.input, qnn.DequantizeOp)
         if dequantize is None:
             return None
         element = element_of(dequantize.input.type)
         if element not in NARROW_ELEMENTS:
             # Accumulators belong to the contraction before them.
             return MatchFailure(f"must move values of 8 or 16 bits, but got {element}")
-        if isinstance(op, ReshapeOp) and max(len(dequantize.scales), len(dequantize.zero_points)) > 1:
+        if isinstance(op, qnn.ReshapeOp) and max(len(dequantize.scales), len(dequantize.zero_points)) > 1:
             return MatchFailure("must move values of one scale and zero point")
         return dequantize
 
-    def rewrite(self, op: TransposeOp | ReshapeOp, match: DequantizeOp, rewriter: Rewriter) -> None:
-        is_transposed = isinstance(op, TransposeOp)
+    def rewrite(self, op: qnn.TransposeOp | qnn.ReshapeOp, match: qnn.DequantizeOp, rewriter: Rewriter) -> None:
+        is_transposed = isinstance(op, qnn.TransposeOp)
         with rewriter.before(op):
             moved = rebuilt(op, match.input, element=element_of(match.input.type)).output
             axis = op.permutation.index(match.axis) if is_transposed else 0

@@ -8,43 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import IntArray, QuantizedArray
+from qdialect import dialect as qnn
+from qdialect.arithmetic import IntArray, QuantizedArray, block_weights
 from qdialect.arithmetic.activations import ACTIVATIONS
-from qdialect.arithmetic.block_weights import (
-    BlockWeights,
-    ordered_product,
-    product_by_blocks,
-    quantize_blocks,
-    quantized_product,
-)
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.arithmetic.convolution import conv2d_accumulate, exact_conv2d
 from qdialect.arithmetic.requantization import i16_requantize
-from qdialect.dialect import (
-    CONTRACTION_CLASSES,
-    AnyContraction,
-    AnyFused,
-    BlockDenseOp,
-    BlockDynamicDenseOp,
-    BlockGatherOp,
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    DynamicConv2DOp,
-    DynamicDenseOp,
-    FusedConv2DOp,
-    FusedConvTranspose2DOp,
-    FusedMatMulOp,
-    I16Conv2DOp,
-    I16DenseOp,
-    I16MatmulOp,
-    I16RequantizeOp,
-    MatMulOp,
-)
 from qdialect.dialect.type_constraints import dtype_of
-from qdialect.reference import stages
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
-from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, StageInputs
+from qdialect.reference.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
 # Exact products of matrices of 8-bit quantized values into int32 accumulators.
 
@@ -128,21 +100,21 @@ def conv_transpose2d_accumulate(
 # Evaluators of convolution and matrix product: the accumulators of an op, alone or fused.
 
 
-@evaluates(Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp)
-def _contraction(op: AnyContraction, operands: Arrays) -> Array:
+@evaluates(qnn.Conv2DOp, qnn.ConvTranspose2DOp, qnn.DenseOp, qnn.MatMulOp)
+def _contraction(op: qnn.AnyContraction, operands: Arrays) -> Array:
     return accumulators(op, *operands)
 
 
-def accumulators(op: AnyContraction | AnyFused, data: Array, weight: Array, bias: Array | None = None) -> Array:
+def accumulators(op: qnn.AnyContraction | qnn.AnyFused, data: Array, weight: Array, bias: Array | None = None) -> Array:
     """The int32 accumulators of a contraction, that of a fused op before its stages."""
     zero_points = (op.input_zero_point, op.weight_zero_points)
-    if isinstance(op, MatMulOp | FusedMatMulOp):
+    if isinstance(op, qnn.MatMulOp | qnn.FusedMatMulOp):
         return matmul_accumulate(data, weight, *zero_points, bias)
-    if not isinstance(op, Conv2DOp | FusedConv2DOp | ConvTranspose2DOp | FusedConvTranspose2DOp):
+    if not isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp):
         return matmul_accumulate(data, weight.T, *zero_points, bias)
     strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
     padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
-    if isinstance(op, Conv2DOp | FusedConv2DOp):
+    if isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp):
         return conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, bias)
     extra = (op.output_padding[0], op.output_padding[1])
     return conv_transpose2d_accumulate(data, weight, *zero_points, strides, padding, extra, dilation, op.groups, bias)
@@ -150,12 +122,9 @@ def accumulators(op: AnyContraction | AnyFused, data: Array, weight: Array, bias
 
 # Evaluators of the fused ops: accumulators, and the stages of the epilogue one after the other.
 
-# Imported for the evaluators that its modules register.
-_REGISTERED = stages
 
-
-@evaluates(*CONTRACTION_CLASSES)
-def _fused(op: AnyFused, operands: Arrays) -> Array:
+@evaluates(*qnn.CONTRACTION_CLASSES)
+def _fused(op: qnn.AnyFused, operands: Arrays) -> Array:
     data, weight, bias, *rest = operands
     # A bias of integers belongs to the accumulators, one of f32 does not.
     values = accumulators(op, data, weight, bias if bias.dtype == np.int32 else None)
@@ -169,8 +138,8 @@ def _fused(op: AnyFused, operands: Arrays) -> Array:
 # Evaluators of products whose scale and zero point are known at run time, every operation rounded to float32.
 
 
-@evaluates(DynamicDenseOp)
-def _dynamic_dense(op: DynamicDenseOp, operands: Arrays) -> Array:
+@evaluates(qnn.DynamicDenseOp)
+def _dynamic_dense(op: qnn.DynamicDenseOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
     rows = data.shape[:-1]
     points = np.broadcast_to(zero_point.reshape(-1) if zero_point.size == 1 else zero_point, (*rows, 1))
@@ -178,8 +147,8 @@ def _dynamic_dense(op: DynamicDenseOp, operands: Arrays) -> Array:
     return _f32_values(op, acc, operands)
 
 
-@evaluates(DynamicConv2DOp)
-def _dynamic_conv2d(op: DynamicConv2DOp, operands: Arrays) -> Array:
+@evaluates(qnn.DynamicConv2DOp)
+def _dynamic_conv2d(op: qnn.DynamicConv2DOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
     strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
     top, left, bottom, right = op.padding
@@ -188,7 +157,7 @@ def _dynamic_conv2d(op: DynamicConv2DOp, operands: Arrays) -> Array:
     return _f32_values(op, acc, operands)
 
 
-def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arrays) -> Array:
+def _f32_values(op: qnn.DynamicConv2DOp | qnn.DynamicDenseOp, acc: Array, operands: Arrays) -> Array:
     _, _, scale, _, *bias = operands
     scales = scale.reshape(()) if scale.size == 1 else scale
     with np.errstate(all="ignore"):
@@ -201,28 +170,28 @@ def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arra
 # Evaluators of contractions of 16-bit activations, summed up in int64.
 
 
-@evaluates(I16Conv2DOp)
-def _i16_conv2d(op: I16Conv2DOp, operands: Arrays) -> Array:
+@evaluates(qnn.I16Conv2DOp)
+def _i16_conv2d(op: qnn.I16Conv2DOp, operands: Arrays) -> Array:
     data, weight, *bias = operands
     top, left, bottom, right = op.padding
     padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)))
     return _i16_biased(exact_conv2d(padded, weight, op.strides, op.dilation, op.groups), bias)
 
 
-@evaluates(I16DenseOp)
-def _i16_dense(_: I16DenseOp, operands: Arrays) -> Array:
+@evaluates(qnn.I16DenseOp)
+def _i16_dense(_: qnn.I16DenseOp, operands: Arrays) -> Array:
     data, weight, *bias = operands
     return _i16_biased(data.astype(np.int64) @ weight.astype(np.int64).T, bias)
 
 
-@evaluates(I16MatmulOp)
-def _i16_matmul(_: I16MatmulOp, operands: Arrays) -> Array:
+@evaluates(qnn.I16MatmulOp)
+def _i16_matmul(_: qnn.I16MatmulOp, operands: Arrays) -> Array:
     data, weight = operands
     return data.astype(np.int64) @ weight.astype(np.int64)
 
 
-@evaluates(I16RequantizeOp)
-def _i16_requantize(op: I16RequantizeOp, operands: Arrays) -> Array:
+@evaluates(qnn.I16RequantizeOp)
+def _i16_requantize(op: qnn.I16RequantizeOp, operands: Arrays) -> Array:
     scales = op.input_scale, op.weight_scales, op.output_scale
     ends = op.output_zero_point, op.output_min, op.output_max
     return i16_requantize(operands[0].astype(np.int64), *scales, *ends, op.rounding, op.multiplier)
@@ -236,38 +205,41 @@ def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
 # Evaluators of products with weights in blocks, and of rows of such weights.
 
 
-@evaluates(BlockDenseOp)
-def _block_dense(op: BlockDenseOp, operands: Arrays) -> Array:
+@evaluates(qnn.BlockDenseOp)
+def _block_dense(op: qnn.BlockDenseOp, operands: Arrays) -> Array:
     data, weights = operands[0], _block_weights(op, *operands[1:])
     if op.activations is BlockActivations.I8_BLOCK:
-        quantized = quantize_blocks(data, op.data_block, op.activation_scale is ActivationScale.F16)
-        return quantized_product(*quantized, weights, op.data_block)
+        quantized = block_weights.quantize_blocks(data, op.data_block, op.activation_scale is ActivationScale.F16)
+        return block_weights.quantized_product(*quantized, weights, op.data_block)
     if op.order is SumOrder.BLOCKS:
-        return product_by_blocks(data, weights)
+        return block_weights.product_by_blocks(data, weights)
     if op.order is SumOrder.TERMS:
-        return ordered_product(data, weights.values(), is_rounded=op.rounded_products)
+        return block_weights.ordered_product(data, weights.values(), is_rounded=op.rounded_products)
     with np.errstate(all="ignore"):
-        return ordered_product(data, weights.differences()) * weights.scales[:, 0]
+        return block_weights.ordered_product(data, weights.differences()) * weights.scales[:, 0]
 
 
-@evaluates(BlockDynamicDenseOp)
-def _block_dynamic_dense(op: BlockDynamicDenseOp, operands: Arrays) -> Array:
+@evaluates(qnn.BlockDynamicDenseOp)
+def _block_dynamic_dense(op: qnn.BlockDynamicDenseOp, operands: Arrays) -> Array:
     data, weight, scale, zero_point, *parameters = operands
     weights, rows = _block_weights(op, weight, *parameters), (*data.shape[:-1], 1)
     scale, zero_point = (
         np.broadcast_to(one.reshape(-1) if one.size == 1 else one, rows) for one in (scale, zero_point)
     )
     scales = np.broadcast_to(scale, (*rows[:-1], weights.scales.shape[1]))
-    return quantized_product(data.astype(np.int32) - zero_point, scales, weights, op.block)
+    return block_weights.quantized_product(data.astype(np.int32) - zero_point, scales, weights, op.block)
 
 
-@evaluates(BlockGatherOp)
-def _block_gather(op: BlockGatherOp, operands: Arrays) -> Array:
+@evaluates(qnn.BlockGatherOp)
+def _block_gather(op: qnn.BlockGatherOp, operands: Arrays) -> Array:
     values = _block_weights(op, *operands[1:]).values()
     return values[nearest_rows(operands[0], len(values))]
 
 
 def _block_weights(
-    op: BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp, weight: Array, scales: Array, points: Array | None = None
-) -> BlockWeights:
-    return BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth)
+    op: qnn.BlockDenseOp | qnn.BlockDynamicDenseOp | qnn.BlockGatherOp,
+    weight: Array,
+    scales: Array,
+    points: Array | None = None,
+) -> block_weights.BlockWeights:
+    return block_weights.BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth)

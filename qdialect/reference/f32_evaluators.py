@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import IntArray, QuantizedArray
 from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import inverse_roots, scaled_by_root
@@ -21,60 +22,34 @@ from qdialect.arithmetic.recurrence import (
     state_product,
     state_scale,
 )
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    CumSumOp,
-    DynamicLstmOp,
-    F32Conv2DOp,
-    F32ExtremeOp,
-    F32GruOp,
-    F32LstmOp,
-    F32MatmulOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32RecurrentOp,
-    F32ReduceOp,
-    F32RnnOp,
-    F32SumOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    L2NormalizeOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    TopKOp,
-)
 from qdialect.dialect.recurrent_ops import LstmOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 
-@evaluates(F32SumOp)
-def _f32_sum(op: F32SumOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32SumOp)
+def _f32_sum(op: qnn.F32SumOp, operands: Arrays) -> Array:
     with np.errstate(all="ignore"):
         return _shaped(op, row_sum(operands[0], op.axes, in_order=op.in_order))
 
 
-@evaluates(F32ProdOp)
-def _product(op: F32ProdOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32ProdOp)
+def _product(op: qnn.F32ProdOp, operands: Arrays) -> Array:
     rows = _rows(operands[0], op.axes)
     with np.errstate(all="ignore"):
         return _shaped(op, np.multiply.accumulate(rows, axis=-1, dtype=np.float32)[..., -1])
 
 
-@evaluates(F32MaxOp)
-def _max(op: F32MaxOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32MaxOp)
+def _max(op: qnn.F32MaxOp, operands: Arrays) -> Array:
     rows = _counted(op, operands[0])
     if op.from_zero:
         return _shaped(op, rows.view(np.int32).max(axis=-1, initial=0).view(np.float32))
     return _shaped(op, _largest(rows))
 
 
-@evaluates(F32MinOp)
-def _min(op: F32MinOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32MinOp)
+def _min(op: qnn.F32MinOp, operands: Arrays) -> Array:
     rows = _counted(op, operands[0])
     if op.from_zero:
         bits = rows.view(np.uint32).max(axis=-1, initial=0).view(np.int32)
@@ -82,11 +57,11 @@ def _min(op: F32MinOp, operands: Arrays) -> Array:
     return _shaped(op, -_largest(-rows))
 
 
-def _counted(op: F32ExtremeOp, data: Array) -> Array:
+def _counted(op: qnn.F32ExtremeOp, data: Array) -> Array:
     rows = _rows(data, op.axes)
     if not op.nan_as_zero:
         return rows
-    beyond = rows > 0 if isinstance(op, F32MaxOp) else rows < 0
+    beyond = rows > 0 if isinstance(op, qnn.F32MaxOp) else rows < 0
     return np.where(beyond if op.from_zero else ~np.isnan(rows), rows, np.float32(0))
 
 
@@ -104,17 +79,17 @@ def _largest(rows: Array) -> Array:
     return np.where((largest == 0) & has_plus, np.float32(0), largest)
 
 
-def _shaped(op: F32ReduceOp, value: Array) -> Array:
+def _shaped(op: qnn.F32ReduceOp, value: Array) -> Array:
     return np.asarray(value).reshape(shape_of(op.output.type))
 
 
-def _step(op: F32MatmulOp | F32Conv2DOp) -> Callable[[Array, Array, Array], Array]:
+def _step(op: qnn.F32MatmulOp | qnn.F32Conv2DOp) -> Callable[[Array, Array, Array], Array]:
     """The function that adds a product to a sum."""
     return (lambda a, b, total: total + a * b) if op.rounded_products else multiply_add
 
 
-@evaluates(F32MatmulOp)
-def _matmul(op: F32MatmulOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32MatmulOp)
+def _matmul(op: qnn.F32MatmulOp, operands: Arrays) -> Array:
     data, matrix = operands
     total, add_product = np.zeros(shape_of(op.output.type), dtype=np.float32), _step(op)
     with np.errstate(all="ignore"):
@@ -123,8 +98,8 @@ def _matmul(op: F32MatmulOp, operands: Arrays) -> Array:
     return total
 
 
-@evaluates(F32Conv2DOp)
-def _conv2d(op: F32Conv2DOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32Conv2DOp)
+def _conv2d(op: qnn.F32Conv2DOp, operands: Arrays) -> Array:
     data, weight = operands
     batch, height, width, channels = shape_of(op.output.type)
     _, rows, columns, depth = weight.shape
@@ -171,24 +146,24 @@ def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
 
 # Evaluators of the reductions over axes.
 
-evaluates(ArgMaxOp)(lambda op, x: arg_max(x[0], op.axis, op.keep_dims, op.last))
-evaluates(ArgMinOp)(lambda op, x: arg_min(x[0], op.axis, op.keep_dims, op.last))
-evaluates(ReduceMaxOp, IntMaxOp)(lambda op, x: x[0].max(axis=op.axes, keepdims=op.keep_dims))
-evaluates(ReduceMinOp, IntMinOp)(lambda op, x: x[0].min(axis=op.axes, keepdims=op.keep_dims))
-evaluates(L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_point))
+evaluates(qnn.ArgMaxOp)(lambda op, x: arg_max(x[0], op.axis, op.keep_dims, op.last))
+evaluates(qnn.ArgMinOp)(lambda op, x: arg_min(x[0], op.axis, op.keep_dims, op.last))
+evaluates(qnn.ReduceMaxOp, qnn.IntMaxOp)(lambda op, x: x[0].max(axis=op.axes, keepdims=op.keep_dims))
+evaluates(qnn.ReduceMinOp, qnn.IntMinOp)(lambda op, x: x[0].min(axis=op.axes, keepdims=op.keep_dims))
+evaluates(qnn.L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_point))
 
 
 # Evaluators of the reductions of plain integers.
 
-evaluates(IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
-evaluates(IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
+evaluates(qnn.IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
+evaluates(qnn.IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
 
 
 # Evaluators of running sums and of the largest elements.
 
 
-@evaluates(CumSumOp)
-def _cumsum(op: CumSumOp, operands: Arrays) -> Array:
+@evaluates(qnn.CumSumOp)
+def _cumsum(op: qnn.CumSumOp, operands: Arrays) -> Array:
     def sums(rows: Array) -> Array:
         rows = rows[..., ::-1] if op.reverse else rows
         with np.errstate(all="ignore"):
@@ -200,8 +175,8 @@ def _cumsum(op: CumSumOp, operands: Arrays) -> Array:
     return last_axis(operands[0], op.axis, sums)
 
 
-@evaluates(TopKOp)
-def _top_k(op: TopKOp, operands: Arrays) -> Array:
+@evaluates(qnn.TopKOp)
+def _top_k(op: qnn.TopKOp, operands: Arrays) -> Array:
     # The complement turns the order around and, unlike the negative, overflows nowhere.
     return last_axis(operands[0], op.axis, lambda rows: np.argsort(~rows, axis=-1, kind="stable")[..., : op.count])
 
@@ -212,13 +187,13 @@ Step = Callable[[Array, Array], Array]
 """(gates [B, G * H], state before [B, S * H]) -> state after."""
 
 
-@evaluates(F32LstmOp)
-def _lstm(op: F32LstmOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32LstmOp)
+def _lstm(op: qnn.F32LstmOp, operands: Arrays) -> Array:
     return _states(op, operands, _lstm_step(op, lambda hidden, gates: product(hidden, operands[1]) + gates))
 
 
-@evaluates(DynamicLstmOp)
-def _dynamic_lstm(op: DynamicLstmOp, operands: Arrays) -> Array:
+@evaluates(qnn.DynamicLstmOp)
+def _dynamic_lstm(op: qnn.DynamicLstmOp, operands: Arrays) -> Array:
     _, recurrence, _, scales = operands
     weights = recurrence.astype(np.int64) - np.array(op.weight_zero_points)
     return _states(op, operands, _lstm_step(op, lambda hidden, gates: _quantized_sum(hidden, weights, scales, gates)))
@@ -237,8 +212,8 @@ def _lstm_step(op: LstmOp, sums: Step) -> Step:
     return step
 
 
-@evaluates(F32GruOp)
-def _gru(op: F32GruOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32GruOp)
+def _gru(op: qnn.F32GruOp, operands: Arrays) -> Array:
     gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
     recurrence, width = operands[1], op.hidden
     bias = operands[3] if len(operands) > 3 else np.zeros(width, np.float32)
@@ -255,8 +230,8 @@ def _gru(op: F32GruOp, operands: Arrays) -> Array:
     return _states(op, operands, step)
 
 
-@evaluates(F32RnnOp)
-def _rnn(op: F32RnnOp, operands: Arrays) -> Array:
+@evaluates(qnn.F32RnnOp)
+def _rnn(op: qnn.F32RnnOp, operands: Arrays) -> Array:
     gate = gate_function(op.activation, op.clip)
     return _states(op, operands, lambda gates, state: gate.in_kernel(product(state, operands[1]) + gates))
 
@@ -280,7 +255,7 @@ def _quantized_sum(hidden: Array, weights: Array, scales: Array, gates: Array) -
     return state_product()(total.astype(np.float32), scale, scales, gates)
 
 
-def _states(op: F32RecurrentOp, operands: Arrays, step: Step) -> Array:
+def _states(op: qnn.F32RecurrentOp, operands: Arrays, step: Step) -> Array:
     gates, _, initial = operands[:3]
     states = np.empty(shape_of(op.output.type), np.float32)
     steps = gates.shape[0]

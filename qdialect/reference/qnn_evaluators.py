@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import (
     Division,
     IntArray,
@@ -26,7 +28,7 @@ from qdialect.arithmetic import (
     requantize_parameters,
     softmax_tables,
 )
-from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.arithmetic.choices import Interpolation, ScatterReduction, SoftmaxArithmetic
 from qdialect.arithmetic.convolution import output_size, windows
 from qdialect.arithmetic.fixed_point_functions import (
     fixed_point_table,
@@ -38,45 +40,15 @@ from qdialect.arithmetic.fixed_point_functions import (
 from qdialect.arithmetic.machine import NUMPY
 from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.arithmetic.ranges import range_scale, range_zero_point
+from qdialect.arithmetic.resize import Taps
 from qdialect.arithmetic.softmax_tables import SoftmaxTables, float_share, ort_share, reciprocal, share_shift
-from qdialect.dialect import (
-    AddOp,
-    AvgPool2DOp,
-    BroadcastOp,
-    ClipOp,
-    ConcatOp,
-    ConstantOp,
-    DequantizeOp,
-    DivOp,
-    GatherOp,
-    InterpolatedLutOp,
-    LutOp,
-    MaximumOp,
-    MaxPool2DOp,
-    MeanOp,
-    MinimumOp,
-    MulOp,
-    PadOp,
-    PreluOp,
-    QuantizeOp,
-    RangeScaleOp,
-    RangeZeroPointOp,
-    RequantizeOp,
-    ReshapeOp,
-    SliceOp,
-    SoftmaxOp,
-    SquaredDifferenceOp,
-    SubOp,
-    SumOp,
-    TransposeOp,
-    UnaryOp,
-)
+from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
+from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis, nearest_rows
 
 # Pooling windows and means over quantized values, NHWC.
 
@@ -199,23 +171,23 @@ def softmax_float(
 # Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
 
 
-@evaluates(ConstantOp)
-def _constant(op: ConstantOp, _: Arrays) -> Array:
+@evaluates(qnn.ConstantOp)
+def _constant(op: qnn.ConstantOp, _: Arrays) -> Array:
     type_ = op.output.type
     return elements_array(ir.DenseElementsAttr(op.value), dtype_of(type_), shape_of(type_))
 
 
-@evaluates(QuantizeOp)
-def _quantize(op: QuantizeOp, operands: Arrays) -> Array:
+@evaluates(qnn.QuantizeOp)
+def _quantize(op: qnn.QuantizeOp, operands: Arrays) -> Array:
     how = (op.rounding, op.scaling, op.nan)
     return quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype_of(op.output.type), *how)
 
 
-evaluates(DequantizeOp)(lambda op, x: dequantize_array(x[0], op.scales, op.zero_points, op.axis))
+evaluates(qnn.DequantizeOp)(lambda op, x: dequantize_array(x[0], op.scales, op.zero_points, op.axis))
 
 
-@evaluates(RequantizeOp)
-def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
+@evaluates(qnn.RequantizeOp)
+def _requantize(op: qnn.RequantizeOp, operands: Arrays) -> Array:
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     params = requantize_parameters(op.rounding, f32)
     bounds, zero_points = range_of(op.output.type), np.array(op.input_zero_points, dtype=np.int64)
@@ -227,13 +199,15 @@ def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
     return last_axis(values, op.axis, by_channel) if values.ndim else by_channel(values).reshape(())
 
 
-evaluates(ClipOp)(lambda op, x: np.clip(x[0], op.min, op.max))
-evaluates(AddOp)(lambda op, x: elementwise.add(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
-evaluates(MulOp)(lambda op, x: elementwise.mul(x[0], x[1], op.quantization, op.rounding, op.multiplier))
+evaluates(qnn.ClipOp)(lambda op, x: np.clip(x[0], op.min, op.max))
+evaluates(qnn.AddOp)(
+    lambda op, x: elementwise.add(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
+)
+evaluates(qnn.MulOp)(lambda op, x: elementwise.mul(x[0], x[1], op.quantization, op.rounding, op.multiplier))
 
 
-@evaluates(ConcatOp)
-def _concat(op: ConcatOp, operands: Arrays) -> Array:
+@evaluates(qnn.ConcatOp)
+def _concat(op: qnn.ConcatOp, operands: Arrays) -> Array:
     pairs = zip(op.input_scales, op.input_zero_points, strict=True)
     params = [QuantParams(scale, zero_point) for scale, zero_point in pairs]
     output = QuantParams(op.output_scale, op.output_zero_point)
@@ -241,29 +215,31 @@ def _concat(op: ConcatOp, operands: Arrays) -> Array:
     return elementwise.concat(operands, params, op.axis, output, bounds, op.rounding, op.multiplier)
 
 
-evaluates(MaxPool2DOp)(lambda op, x: max_pool2d(x[0], *_window(op), op.output_min, op.output_max))
+evaluates(qnn.MaxPool2DOp)(lambda op, x: max_pool2d(x[0], *_window(op), op.output_min, op.output_max))
 
 
-@evaluates(AvgPool2DOp)
-def _avg_pool2d(op: AvgPool2DOp, operands: Arrays) -> Array:
+@evaluates(qnn.AvgPool2DOp)
+def _avg_pool2d(op: qnn.AvgPool2DOp, operands: Arrays) -> Array:
     how = (op.division, op.output_min, op.output_max)
     return avg_pool2d(operands[0], *_window(op), *how, count_include_pad=op.count_include_pad, zero_point=op.zero_point)
 
 
-def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
+def _window(
+    op: qnn.MaxPool2DOp | qnn.AvgPool2DOp,
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
     top, left, bottom, right = op.padding
     return (op.kernel[0], op.kernel[1]), (op.strides[0], op.strides[1]), (top, left, bottom, right)
 
 
-@evaluates(MeanOp, SumOp)
-def _over_axes(op: MeanOp | SumOp, operands: Arrays) -> Array:
+@evaluates(qnn.MeanOp, qnn.SumOp)
+def _over_axes(op: qnn.MeanOp | qnn.SumOp, operands: Arrays) -> Array:
     params = QuantParams(op.input_scale, op.input_zero_point), QuantParams(op.output_scale, op.output_zero_point)
     how = range_of(op.output.type), op.rounding, op.multiplier
-    return over_axes(operands[0], op.axes, op.keep_dims, *params, *how, is_mean=isinstance(op, MeanOp))
+    return over_axes(operands[0], op.axes, op.keep_dims, *params, *how, is_mean=isinstance(op, qnn.MeanOp))
 
 
-@evaluates(SoftmaxOp)
-def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
+@evaluates(qnn.SoftmaxOp)
+def _softmax(op: qnn.SoftmaxOp, operands: Arrays) -> Array:
     if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
         return softmax_fixed(operands[0], op.axis, softmax_tables.softmax_tables(op.input_scale, op.beta))
     point, bounds = op.output_zero_point, range_of(op.output.type)
@@ -279,17 +255,17 @@ def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
 
 
 # NumPy pads no scalar.
-evaluates(PadOp)(
+evaluates(qnn.PadOp)(
     lambda op, x: np.pad(x[0], np.array([op.low, op.high]).T, constant_values=op.value) if x[0].ndim else x[0]
 )
-evaluates(ReshapeOp)(lambda op, x: x[0].reshape(op.shape))
-evaluates(GatherOp)(lambda op, x: np.take(x[0], op.indices, axis=op.axis))
-evaluates(BroadcastOp)(lambda op, x: np.broadcast_to(x[0], op.shape))
-evaluates(TransposeOp)(lambda op, x: x[0].transpose(op.permutation).copy())
+evaluates(qnn.ReshapeOp)(lambda op, x: x[0].reshape(op.shape))
+evaluates(qnn.GatherOp)(lambda op, x: np.take(x[0], op.indices, axis=op.axis))
+evaluates(qnn.BroadcastOp)(lambda op, x: np.broadcast_to(x[0], op.shape))
+evaluates(qnn.TransposeOp)(lambda op, x: x[0].transpose(op.permutation).copy())
 
 
-@evaluates(SliceOp)
-def _slice(op: SliceOp, operands: Arrays) -> Array:
+@evaluates(qnn.SliceOp)
+def _slice(op: qnn.SliceOp, operands: Arrays) -> Array:
     dimensions = zip(op.begin, op.size, op.strides, strict=True)
     return operands[0][tuple(slice(start, start + (n - 1) * step + 1, step) for start, n, step in dimensions)].copy()
 
@@ -299,8 +275,8 @@ def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
     return table[values.astype(np.int64) & 0xFF].view(dtype)
 
 
-evaluates(LutOp)(lambda op, x: look_up(op.table, x[0], dtype_of(op.output.type)))
-for_each_op(UnaryOp)(
+evaluates(qnn.LutOp)(lambda op, x: look_up(op.table, x[0], dtype_of(op.output.type)))
+for_each_op(qnn.UnaryOp)(
     lambda op_class: evaluates(op_class)(lambda op, x: look_up(op.to_table(), x[0], dtype_of(op.output.type)))
 )
 
@@ -308,25 +284,27 @@ for_each_op(UnaryOp)(
 # Evaluators of the functions of two quantized tensors other than sum and product.
 
 
-evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
-evaluates(MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
-evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
+evaluates(qnn.SubOp)(
+    lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
+)
+evaluates(qnn.MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
+evaluates(qnn.MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
 
 
-@evaluates(SquaredDifferenceOp)
-def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
+@evaluates(qnn.SquaredDifferenceOp)
+def _squared_difference(op: qnn.SquaredDifferenceOp, operands: Arrays) -> Array:
     return elementwise.squared_difference(op.quantization.params).of(operands[0], operands[1], op.quantization)
 
 
-@evaluates(PreluOp)
-def _prelu(op: PreluOp, operands: Arrays) -> Array:
+@evaluates(qnn.PreluOp)
+def _prelu(op: qnn.PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
     return elementwise.prelu(op.quantization.params).of(operands[0], operands[1], op.quantization)
 
 
-@evaluates(DivOp)
-def _div(op: DivOp, operands: Arrays) -> Array:
+@evaluates(qnn.DivOp)
+def _div(op: qnn.DivOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.quotient)
     return elementwise.div_fixed(operands[0], operands[1], op.quantization)
@@ -335,15 +313,15 @@ def _div(op: DivOp, operands: Arrays) -> Array:
 # Evaluators of the quantization of run-time ranges.
 
 
-evaluates(RangeScaleOp)(lambda _, x: range_scale(*x))
-evaluates(RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
+evaluates(qnn.RangeScaleOp)(lambda _, x: range_scale(*x))
+evaluates(qnn.RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
 
 
 # The evaluator of tables with straight lines between their entries.
 
 
-@evaluates(InterpolatedLutOp)
-def _interpolated_lut(op: InterpolatedLutOp, operands: Arrays) -> Array:
+@evaluates(qnn.InterpolatedLutOp)
+def _interpolated_lut(op: qnn.InterpolatedLutOp, operands: Arrays) -> Array:
     bases, slopes = (np.array(numbers, dtype=np.int64) for numbers in (op.bases, op.slopes))
     x = np.clip(operands[0].astype(np.int64), 0, (len(bases) << op.fraction) - 1)
     index = x >> op.fraction
@@ -364,3 +342,82 @@ def _i16_layer_norm(op: I16LayerNormOp, operands: Arrays) -> Array:
     mean = row_mean(NUMPY, data.sum(axis=-1, keepdims=True), count).astype(np.int64)
     variance = row_variance(NUMPY, (data**2).sum(axis=-1, keepdims=True), mean, count, op.variance_guard)
     return layer_normalized(NUMPY, data, mean, *inverse_roots(variance), weight, bias, op.scale)
+
+
+# Evaluators of gathers and scatters by indices that are known at run time alone.
+
+
+@evaluates(DynamicGatherOp)
+def _gather(op: DynamicGatherOp, operands: Arrays) -> Array:
+    data, indices = operands
+    return np.take(data, nearest_rows(indices, data.shape[op.axis]), axis=op.axis)
+
+
+@evaluates(DynamicScatterOp)
+def _scatter(op: DynamicScatterOp, operands: Arrays) -> Array:
+    data, indices, updates = operands
+    result, reduce = data.copy(), _REDUCTIONS[op.reduction]
+    # One after another: of equal indices the last one stands.
+    with np.errstate(all="ignore"):
+        for row, update in zip(nearest_rows(indices, len(data)), updates, strict=True):
+            result[row] = reduce(result[row], update)
+    return result
+
+
+_REDUCTIONS: Mapping[ScatterReduction, Callable[[Array, Array], Array]] = {
+    ScatterReduction.NONE: lambda _, update: update,
+    ScatterReduction.ADD: np.add,
+    ScatterReduction.MUL: np.multiply,
+    ScatterReduction.MIN: np.minimum,
+    ScatterReduction.MAX: np.maximum,
+}
+
+
+Image = NDArray[Any]
+_F32 = np.float32
+_HALF = _F32(0.5)
+
+
+def resize_nearest(data: Image, rows: Image, columns: Image) -> Image:
+    """An image [N, H, W, C] made of the elements at `rows` and `columns`."""
+    return np.take(np.take(data, rows, axis=1), columns, axis=2)
+
+
+def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Image:
+    """An image [N, H, W, C] interpolated from `rows` and `columns`.
+
+    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``; ``tflite_float``:
+    terms ``(v * row) * column``, columns outermost, quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms
+    ``(column * row) * v``, rows outermost, quantized values ``trunc(sum)``.
+    """
+    vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
+    horizontal = ((columns.low, columns.low_weight), (columns.high, columns.high_weight))
+    pairs = [(row, column) for row in vertical for column in horizontal]
+    if arithmetic is not Interpolation.ONNX_FLOAT:
+        pairs = [(row, column) for column in horizontal for row in vertical]
+    elements = data.astype(np.int64 if rows.low_weight.dtype == np.int32 else _F32)
+    total: Image | None = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        for (row, row_weight), (column, column_weight) in pairs:
+            values = resize_nearest(elements, row, column)
+            by_row, by_column = row_weight[:, None, None], column_weight[:, None]
+            in_order = arithmetic is not Interpolation.ONNX_FLOAT
+            term = values * by_row * by_column if in_order else by_column * by_row * values
+            total = term if total is None else total + term
+    assert total is not None
+    if arithmetic is Interpolation.TFLITE_FIXED:
+        return (total + (1 << 19) + (total >> 63)) >> 20
+    if arithmetic is Interpolation.XNNPACK_FIXED:
+        return (total + (1 << 21)) >> 22
+    if data.dtype == _F32:
+        return total
+    rounding = _HALF if arithmetic is Interpolation.TFLITE_FLOAT else _F32(0)
+    info = np.iinfo(data.dtype.name)
+    return np.clip(np.trunc(total + rounding), info.min, info.max)
+
+
+# Evaluators of the ops that resize images.
+
+
+evaluates(ResizeNearestOp)(lambda op, x: resize_nearest(x[0], *op.nearest_indices))
+evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

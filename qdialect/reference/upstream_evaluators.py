@@ -12,15 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from qdialect.arithmetic import machine
 from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS
-from qdialect.arithmetic.machine import (
-    FLOAT_PREDICATES,
-    INTEGER_PREDICATES,
-    NUMPY,
-    SIGNED_FUNCTIONS,
-    UNSIGNED_FUNCTIONS,
-    ArrayFunction,
-)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
@@ -37,7 +30,7 @@ def _unsigned(x: Array) -> Array:
 
 
 def _evaluator(
-    function: ArrayFunction, prepare: Callable[[Array], Array] = np.asarray
+    function: machine.ArrayFunction, prepare: Callable[[Array], Array] = np.asarray
 ) -> Callable[[Any, Arrays], Array]:
     def evaluate(op: ir.OpView, operands: Arrays) -> Array:
         with np.errstate(all="ignore"):
@@ -54,9 +47,9 @@ def _float_evaluator(name: str) -> Callable[[Any, Arrays], Array]:
 
 
 def _compare(op: ir.OpView, operands: Arrays) -> Array:
-    names = FLOAT_PREDICATES if op.operation.name == "arith.cmpf" else INTEGER_PREDICATES
+    names = machine.FLOAT_PREDICATES if op.operation.name == "arith.cmpf" else machine.INTEGER_PREDICATES
     predicate = names[ir.IntegerAttr(op.operation.attributes["predicate"]).value]
-    return NUMPY.compare(predicate, *(_signed(operand) for operand in operands))
+    return machine.NUMPY.compare(predicate, *(_signed(operand) for operand in operands))
 
 
 def _bitcast(op: ir.OpView, operands: Arrays) -> Array:
@@ -76,9 +69,9 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
 
 for _name in FLOAT_FUNCTIONS:
     EVALUATORS.add([_name], _float_evaluator(_name))
-for _name, _function in SIGNED_FUNCTIONS.items():
+for _name, _function in machine.SIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _signed))
-for _name, _function in UNSIGNED_FUNCTIONS.items():
+for _name, _function in machine.UNSIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _unsigned))
 EVALUATORS.add(["arith.bitcast"], _bitcast)
 EVALUATORS.add(["arith.cmpf", "arith.cmpi"], _compare)

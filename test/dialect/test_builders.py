@@ -28,7 +28,7 @@ from qdialect.lowering.qnn_to_linalg.stages.quantized import LutKernel
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import STAGE_KERNELS, lowers_stage
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fused_stages import DECOMPOSITIONS, decomposes
-from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, evaluates_stage
+from qdialect.reference.stage_evaluators import STAGE_EVALUATORS, evaluates_stage
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}

@@ -22,7 +22,7 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime, peak, plan_arena, plan_centred_arena
+from qdialect.lowering.qnn_to_linalg.program.program import Lifetime, peak, plan_arena, plan_centred_arena
 from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, storage_of
 from qdialect.targets import TARGETS
 

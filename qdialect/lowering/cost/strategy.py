@@ -14,23 +14,6 @@ from qdialect.lowering.instructions.instruction_set import InstructionSet, instr
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
 
-# Forms of a requantization beside products, sums and shifts of 32 bits.
-
-
-@dataclass(frozen=True)
-class RequantizerForms:
-    """Those that a target is fast at."""
-
-    multiply_adds: bool = False
-    """Fused multiply-adds of float32 numbers."""
-    words: bool = False
-    """Sums and shifts of packed words, each by a number of its own."""
-
-
-NO_FORMS = RequantizerForms()
-"""None of them."""
-
-
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG, _ROWS_FOR_WORDS = 8, 4
 _MANY_TILES = 4
@@ -92,58 +75,91 @@ class TiledOperand:
 
 
 @dataclass(frozen=True)
+class RequantizerForms:
+    """Forms of a requantization that a target is fast at, beside products, sums and shifts of 32 bits."""
+
+    multiply_adds: bool = False
+    """Fused multiply-adds of float32 numbers."""
+    f32_sums: bool = False
+    """Sums of two quantized values by multiply-adds: one instruction rounds and converts them, too."""
+
+
+NO_FORMS = RequantizerForms()
+"""None of them."""
+
+
+@dataclass(frozen=True)
+class DepthwiseTiles:
+    """The register tiles of depthwise convolutions."""
+
+    pixels: int = 6
+    """By taps: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+    interleaved_rows: int = 0
+    """By dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
+    has_words: bool = False
+    """By taps: whether weights are words, so that `vpmaddwd` multiplies them and not `vpmulld`."""
+
+    def segments(self, extent: int) -> list[tuple[int, int, int]]:
+        """(start, extent, pixels per tile) of the parts of a row of pixels."""
+        return split(extent, rows_for(extent, self.pixels))
+
+    def rows(self, extent: int) -> list[tuple[int, int, int]]:
+        """(start, extent, rows per tile) of the parts of a column of pixels."""
+        return split(extent, min(extent, self.interleaved_rows))
+
+
+@dataclass(frozen=True)
+class MapTiles:
+    """How many numbers a tile of element-wise code has, by what is computed of them."""
+
+    functions: int = 16
+    """Float functions: several vectors, whose chains of operations overlap."""
+    row_functions: int = 16
+    """Those that take a number of their row, too."""
+    tables: int = 16
+    """Entries of tables of 256 numbers of 32 bits."""
+    products: int = 16
+    """Products of f32 numbers: columns of a register tile of eight rows."""
+
+
+@dataclass(frozen=True)
 class Strategy:
-    """The register tiles of one kind of target."""
+    """How kernels are cut for one kind of target; what is not of a part is of contractions."""
 
     tiles: Sequence[Tiles]
-    """Contraction: the first that holds for a reduction."""
-    depthwise_pixels: int
-    """Depthwise: maximum of pixels of a tile, each an accumulator and a widened input vector of channels."""
-    sum_rows: int
-    """Sums of windows by dot products: maximum of rows, each a vector of sums; 0 where the target has none."""
-    interleaved_rows: int
-    """Depthwise by dot products: maximum of rows of a tile, each four accumulators; 0 where the target has none."""
+    """The first that holds for a reduction."""
+    depthwise: DepthwiseTiles = DepthwiseTiles()
+    maps: MapTiles = MapTiles()
+    forms: RequantizerForms = NO_FORMS
     lanes: int = 16
-    """Contraction: channels of a vector."""
-    weighs_taps_by_words: bool = False
-    """Depthwise by taps: whether weights are words, so that `vpmaddwd` multiplies them and not `vpmulld`."""
+    """Channels of a vector."""
+    sum_rows: int = 0
+    """Sums of windows by dot products: most rows, each a vector of sums; 0 where the target has none."""
     multiplies_words: bool = False
-    """Contraction: whether the target's dot products are of words, so that bytes are widened."""
+    """Whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
-    """Contraction: what stays in the second level while other data passes through."""
+    """What stays in the second level while other data passes through."""
     others: tuple[Layout, ...] = ()
-    """Contraction: f32 numbers, and layouts that take fewer cycles at times; stored words where products are of words,
-    and pairs (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
+    """F32 numbers, and layouts that take fewer cycles at times; stored words where products are of words, and pairs
+    (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
     multiplies_signed: bool = False
-    """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
+    """Whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     multiplies_pairs: bool = False
-    """Products: whether the target multiplies pairs of bf16 numbers."""
+    """Whether the target multiplies pairs of bf16 numbers."""
     gathers_bytes: bool = False
-    """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
-    adds_in_f32: bool = False
-    """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
-    requantizer_forms: RequantizerForms = NO_FORMS
-    """Requantization: what the target is fast at."""
+    """Whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
     converts_halves: bool = False
     """Whether one instruction converts float16 numbers to float32."""
-    f32_lanes: int = 16
-    """Products of f32 numbers: columns of a register tile of eight rows."""
-    function_lanes: int = 16
-    """Float functions: numbers of a tile; several vectors, whose chains of operations overlap."""
-    table_lanes: int = 16
-    """Tables of 256 numbers of 32 bits: entries of a tile."""
-    row_function_lanes: int = 16
-    """The same of functions that take a number of their row, too."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
     model: TileModel | None = field(default=None, compare=False)
-    """Contraction: what `tiles` are chosen by; None where the target is vector code alone."""
+    """What `tiles` are chosen by; None where the target is vector code alone."""
     fixed_tile: tuple[int, int] | None = None
-    """Contraction: rows and vectors of the widest tile, in place of those that are chosen."""
+    """Rows and vectors of the widest tile, in place of those that are chosen."""
     fixed_pairs: bool = False
-    """Contraction: whether products are summed in pairs whatever that costs."""
+    """Whether products are summed in pairs whatever that costs."""
     fixed_weight_stationary: bool | None = None
-    """Contraction: the result of `is_weight_stationary`, in place of the computed one."""
+    """The result of `is_weight_stationary`, in place of the computed one."""
 
     def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
         """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
@@ -286,17 +302,9 @@ class Strategy:
         in_flight = self.model.sums_in_flight if self.model else 0
         return min(block.rows, max(block.rows // 2 + 1, -(-in_flight // block.vectors)))
 
-    def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
-        """(start, extent, pixels per tile) of the parts of a row of pixels."""
-        return split(extent, rows_for(extent, self.depthwise_pixels))
-
-    def depthwise_rows(self, extent: int) -> list[tuple[int, int, int]]:
-        """(start, extent, rows per tile) of the parts of a column of pixels."""
-        return split(extent, min(extent, self.interleaved_rows))
-
 
 # Vector code alone: 16 registers of 8 lanes, so that a vector fills two.
-_GENERIC = Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0)
+_GENERIC = Strategy((Tiles({1: 6}),))
 
 
 def strategy_of(target: Target) -> Strategy:
@@ -304,39 +312,42 @@ def strategy_of(target: Target) -> Strategy:
     model, instructions = tile_model(target), instruction_set_of(target)
     if model is None or instructions is None:
         return _GENERIC
-    registers, multiplies_words = target.machine.vector_registers, instructions.multiplies_words
-    interleaved = min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
+    registers, is_wide = target.machine.vector_registers, instructions.lanes == _WIDE
+    has_layouts = {
+        Layout.STORED_WORDS: instructions.multiplies_words,
+        Layout.PAIRS: bool(instructions.pair_dots),
+        Layout.FLOATS: True,
+    }
+    # A tile of functions of a row: the row's number takes the register of a constant, and tiles of fewer vectors load
+    # it again instead.  That pays where loads are plenty.  On Zen 4, which loads one vector a cycle, eight vectors of a
+    # softmax take 0.97 of the time of four.
+    row_vectors = _FUNCTION_VECTORS if target.machine.loads == 1 else _FUNCTION_VECTORS // 2
     return Strategy(
         tiles_of(model),
-        # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
-        depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
-        sum_rows=registers // 2,
-        interleaved_rows=interleaved,
-        lanes=instructions.lanes,
-        weighs_taps_by_words=instructions.lanes != _WIDE,
-        multiplies_words=multiplies_words,
-        others=tuple(
-            layout
-            for layout, has in (
-                (Layout.STORED_WORDS, multiplies_words),
-                (Layout.PAIRS, bool(instructions.pair_dots)),
-                (Layout.FLOATS, True),
-            )
-            if has
+        DepthwiseTiles(
+            # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
+            _DEPTHWISE_PIXELS if is_wide else _DEPTHWISE_PIXELS - 2,
+            min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4),
+            not is_wide,
         ),
-        gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
+        MapTiles(
+            _FUNCTION_VECTORS * _WIDE if is_wide else _WIDE,
+            row_vectors * _WIDE if is_wide else _WIDE,
+            _table_lanes(instructions),
+            # Two vectors for each row: a row's number is then loaded once for both.
+            2 * _WIDE if is_wide else _WIDE,
+        ),
+        RequantizerForms("fma" in target.cpu_features, instructions.rounds_to_integers),
+        instructions.lanes,
+        sum_rows=registers // 2,
+        multiplies_words=instructions.multiplies_words,
+        near_bytes=target.machine.l2_bytes // 2,
+        others=tuple(layout for layout, has in has_layouts.items() if has),
         multiplies_signed=bool(instructions.signed_dots),
         multiplies_pairs=bool(instructions.bf16_dots),
-        adds_in_f32=instructions.rounds_to_integers,
-        requantizer_forms=RequantizerForms("fma" in target.cpu_features, instructions.adds_words),
+        gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         converts_halves="f16c" in target.code_features,
-        # Two vectors for each row: a row's number is then loaded once for both.
-        f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
-        function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,
-        table_lanes=_table_lanes(instructions),
-        row_function_lanes=_row_function_vectors(target.machine) * _WIDE if instructions.lanes == _WIDE else _WIDE,
         matrix_machine=target.machine if instructions.has_tiles else None,
-        near_bytes=target.machine.l2_bytes // 2,
         model=model,
     )
 
@@ -346,15 +357,6 @@ def _table_lanes(instructions: InstructionSet) -> int:
     if instructions.has_byte_permutes:
         return LANES
     return 2 * _WIDE if instructions.lanes > _WIDE // 4 else _WIDE
-
-
-def _row_function_vectors(machine: Machine) -> int:
-    """Of a tile: the row's number takes the register of a constant, and tiles of fewer vectors load it again instead.
-
-    That pays where loads are plenty.  On Zen 4, which loads one vector a cycle, eight vectors of a softmax take 0.97 of
-    the time of four.
-    """
-    return _FUNCTION_VECTORS if machine.loads == 1 else _FUNCTION_VECTORS // 2
 
 
 def tile_model(target: Target) -> TileModel | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.register_tiles import Layout, TileModel
-from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, TiledOperand, row_tiles
+from qdialect.lowering.cost.strategy import ChannelBlock, DepthwiseTiles, Strategy, TiledOperand, row_tiles
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import error_at_module
 from qdialect.targets import Target
@@ -64,7 +64,7 @@ def varied(strategy: Strategy, name: str) -> Strategy:
     if tile:
         return replace(strategy, fixed_tile=(int(tile[1]), int(tile[2])))
     if rows:
-        return replace(strategy, interleaved_rows=int(rows[1]))
+        return _with_rows(strategy, int(rows[1]))
     if name in _LOOP_ORDERS.values():
         return replace(strategy, fixed_weight_stationary=name == _LOOP_ORDERS[True])
     return {
@@ -72,8 +72,12 @@ def varied(strategy: Strategy, name: str) -> Strategy:
         _PAIRS: replace(strategy, fixed_pairs=True),
         _DOTS: replace(strategy, matrix_machine=None),
         _TILES: replace(strategy, matrix_machine=_without_dots(strategy.matrix_machine)),
-        _TAPS: replace(strategy, interleaved_rows=0),
+        _TAPS: _with_rows(strategy, 0),
     }[name]
+
+
+def _with_rows(strategy: Strategy, rows: int) -> Strategy:
+    return replace(strategy, depthwise=replace(strategy.depthwise, interleaved_rows=rows))
 
 
 def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple[str, list[str]]:
@@ -88,13 +92,13 @@ def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple
     others += [_WORDS if in_pairs else _PAIRS] if Layout.PAIRS in strategy.others and not is_float else []
     blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
-    own = _title(blocks)
+    own = f"{blocks[0].rows} rows x {blocks[0].vectors} vectors"
     return own, [*(tile for tile in tiles if tile != own), *others, *_loop_orders(strategy, shape)]
 
 
-def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]:
+def depthwise_candidates(tiles: DepthwiseTiles, rows: int) -> tuple[str, list[str]]:
     """The same of a depthwise convolution with `rows` rows of results."""
-    most = min(strategy.interleaved_rows, rows)
+    most = min(tiles.interleaved_rows, rows)
     if not most:
         return _TAPS, []
     return f"{most} rows", [*(f"{fewer} rows" for fewer in range(most - 1, 0, -1)), _TAPS]
@@ -102,10 +106,6 @@ def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]
 
 def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
     return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters, math.prod(shape.pixels))
-
-
-def _title(blocks: Sequence[ChannelBlock]) -> str:
-    return f"{blocks[0].rows} rows x {blocks[0].vectors} vectors"
 
 
 def _register_tiles(strategy: Strategy, model: TileModel, shape: ContractionShape) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _wanted_tree(attribute: ir.Attribute) -> tuple[str, dict[str, str]] | None:
     if (
         not isinstance(attribute, ir.DictAttr)
         or len(attribute) != 2
-        or not {"target", "variants"} <= set(_names(attribute))
+        or not {"target", "variants"} <= {attribute[i].name for i in range(len(attribute))}
     ):
         return None
     target, variants = attribute["target"], attribute["variants"]
@@ -211,7 +211,3 @@ def _wanted_tree(attribute: ir.Attribute) -> tuple[str, dict[str, str]] | None:
     if not all(isinstance(entry.attr, ir.StringAttr) for entry in entries):
         return None
     return target.value, {entry.name: ir.StringAttr(entry.attr).value for entry in entries}
-
-
-def _names(attribute: ir.DictAttr) -> list[str]:
-    return [attribute[i].name for i in range(len(attribute))]

@@ -55,10 +55,6 @@ def _portable_bytes(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
     return acc
 
 
-def _portable_words(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
-    return arith.addi(acc, _portable_pairs(x, w))
-
-
 def _portable_pairs(x: ir.Value, w: ir.Value) -> ir.Value:
     return arith.addi(*_products(x, w, False, _WORDS_PER_LANE))
 
@@ -78,7 +74,8 @@ VPDPBUSD: Mapping[int, Instruction] = {
 }
 """By 32-bit lanes: (accumulators, unsigned bytes, signed bytes)."""
 VPDPWSSD: Mapping[int, Instruction] = {
-    lanes: _vnni("vpdpwssd", lanes, ("int16", "int16"), _portable_words) for lanes in (16, 8, 4)
+    lanes: _vnni("vpdpwssd", lanes, ("int16", "int16"), lambda acc, x, w: arith.addi(acc, _portable_pairs(x, w)))
+    for lanes in (16, 8, 4)
 }
 """By 32-bit lanes: (accumulators, words, words)."""
 

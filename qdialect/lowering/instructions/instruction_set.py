@@ -18,7 +18,7 @@ from qdialect.lowering.instructions.dot_products import (
     word_dot,
 )
 from qdialect.lowering.instructions.instruction import Instruction
-from qdialect.lowering.instructions.lanes import ADD_WORDS, CVTPS2DQ, VCVTPS2DQ, VPERMD
+from qdialect.lowering.instructions.lanes import CVTPS2DQ, VCVTPS2DQ, VPERMD
 from qdialect.lowering.instructions.tiles import TDPBUSD
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
@@ -72,11 +72,6 @@ class InstructionSet:
     def permutes_pairs(self) -> bool:
         """Whether a permute takes its 32-bit lanes from two registers."""
         return self.lanes == _ZMM
-
-    @property
-    def adds_words(self) -> bool:
-        """Whether packed words are added with saturation, and shifted each by a number of its own."""
-        return self.lanes in ADD_WORDS
 
     @property
     def rounds_to_integers(self) -> bool:

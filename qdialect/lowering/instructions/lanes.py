@@ -122,17 +122,13 @@ _FEATURES = {4: frozenset[str](), 8: frozenset({"avx2"}), 16: frozenset({"avx512
 _WORDS, _BYTES = (32, -(2**15), 2**15 - 1), (16, 0, 255)
 
 
-def _order(count: int, bits: int) -> list[int]:
-    """Where each lane of the result comes from, of the first operand's `count` lanes and then the second's."""
-    part = _PART * 8 // bits
-    return [side * count + start + i for start in range(0, count, part) for side in (0, 1) for i in range(part)]
-
-
 def _pack(lanes: int, name: str, limits: tuple[int, int, int]) -> Instruction:
     bits, low, high = limits
     count = lanes * 32 // bits
     result = Lanes(2 * count, "int16" if bits == 32 else "uint8")
-    order = _order(count, bits)
+    # Where each lane of the result comes from, of the first operand's `count` lanes and then the second's.
+    part = _PART * 8 // bits
+    order = [side * count + start + i for start in range(0, count, part) for side in (0, 1) for i in range(part)]
 
     def meaning(first: Array, second: Array) -> Array:
         return np.clip(np.concatenate([first, second]), low, high)[order].astype(result.dtype)

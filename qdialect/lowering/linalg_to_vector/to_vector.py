@@ -275,7 +275,7 @@ def _chooses(op: ir.Operation, number: int, constant: ir.FloatAttr) -> bool:
 def vectorize_f32_products(module: ir.Module) -> None:
     """Replace each tiled reduction that adds f32 products, in place; needs a current context and location."""
     for generic in ops_named(module, "linalg.generic"):
-        body = _operations(generic)
+        body = [op.operation.name for op in generic.regions[0].blocks[0].operations]
         # Ops that were fused into a loop are also left before it, dead.
         is_used = len(list(generic.results[0].uses)) > 0
         if is_used and body in (_FUSED, _ROUNDED) and "reduction" in str(generic.attributes["iterator_types"]):
@@ -288,11 +288,6 @@ _FUSED = ["math.fma", "linalg.yield"]
 _ROUNDED = ["arith.mulf", "arith.addf", "linalg.yield"]
 
 
-def _operations(generic: ir.Operation) -> list[str]:
-    """The names of the ops in its body."""
-    return [op.operation.name for op in generic.regions[0].blocks[0].operations]
-
-
 def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     """The tensor of the sums, with the products added."""
     loops = _loops(generic)
@@ -300,7 +295,12 @@ def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     tile = shape_of(generic.operands[2].type)
     left, right = spread(lhs, loops.lhs, loops, tile), spread(rhs, loops.rhs, loops, tile)
     added = math.fma(left, right, total) if is_fused else arith.addf(total, arith.mulf(left, right))
-    return _written(added, generic.operands[2])
+    # `target` with other elements, all of them.
+    target = generic.operands[2]
+    shape = shape_of(target.type)
+    into = _start(shape), _identity(shape)
+    written: ir.Value = vector.transfer_write(target.type, added, target, *into, in_bounds=_inside(shape))
+    return written
 
 
 def _loops(generic: ir.Operation) -> Contraction:
@@ -323,14 +323,6 @@ def _read(value: ir.Value) -> ir.Value:
     padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
     tile = ir.VectorType.get(type_.shape, type_.element_type)
     return vector.transfer_read(tile, value, _start(type_.shape), _identity(type_.shape), padding, _inside(type_.shape))
-
-
-def _written(numbers: ir.Value, target: ir.Value) -> ir.Value:
-    """`target` with other elements, all of them."""
-    shape = shape_of(target.type)
-    into = _start(shape), _identity(shape)
-    written: ir.Value = vector.transfer_write(target.type, numbers, target, *into, in_bounds=_inside(shape))
-    return written
 
 
 def _start(shape: Sequence[int]) -> list[ir.Value]:

@@ -34,7 +34,6 @@ from qdialect.passes.pass_base import Pass
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import CompileError, PassError
 from qdialect.support.files import written_in_memory
-from qdialect.support.interface import Port
 from qdialect.targets import Target
 
 
@@ -240,7 +239,11 @@ def check_entry(lowered: Lowered) -> None:
     if not named or not named[0].regions[0].blocks:
         raise error_at_module(module, f"module must have a function '{_ENTRY}' with a body to be run")
     types = [argument.type for argument in named[0].regions[0].blocks[0].arguments]
-    sizes = _sizes(lowered)
+    # Bytes of each argument by the module's attributes; an empty one has one byte.
+    ports = [(math.prod(port.shape) * port.dtype.itemsize) for port in (*lowered.inputs, *lowered.outputs)]
+    clock = [_WORD_BYTES * lowered.readings] if lowered.clocked else []
+    thread_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
+    sizes = [*ports, *clock, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *thread_limit]
     if len(types) != len(sizes):
         raise error_at_module(module, f"function '{_ENTRY}' must take {len(sizes)} arguments, but takes {len(types)}")
     for index, (type_, size) in enumerate(zip(types, sizes, strict=True)):
@@ -248,18 +251,6 @@ def check_entry(lowered: Lowered) -> None:
         if found is not None and found > size:
             message = f"argument {index} of '{_ENTRY}' must have at most {size} bytes, but has {found}"
             raise error_at_module(module, message)
-
-
-def _sizes(lowered: Lowered) -> list[int]:
-    """Bytes of each argument by the module's attributes; an empty one has one byte."""
-    ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
-    clock = [_WORD_BYTES * lowered.readings] if lowered.clocked else []
-    thread_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
-    return [*ports, *clock, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *thread_limit]
-
-
-def _port_bytes(port: Port) -> int:
-    return math.prod(port.shape) * port.dtype.itemsize
 
 
 def _bytes(type_: ir.Type) -> int | None:
@@ -284,7 +275,9 @@ def taken_groups(module: ir.Module) -> Iterator[ir.Module]:
 
     Functions that reference other functions or constants of the module stay too. Each module has an empty `main`.
     """
-    kernels = _alone(module)
+    # The functions of `module`, except `main`, that reference no other function and no constant of it.
+    tied = {name_of(function_of(op)) for op in ops_named(module, *_NAMES_ANOTHER)} | {MAIN}
+    kernels = [one for one in functions(module) if has_body(one) and name_of(one) not in tied]
     if len(kernels) < _WORTH:
         return
     count = -(-len(kernels) // _KERNELS)
@@ -305,12 +298,6 @@ def add_table(group: ir.Module) -> list[str]:
             main = next(op.operation for op in source.body.operations if name_of(op.operation) == MAIN)
             main.clone()
     return names
-
-
-def _alone(module: ir.Module) -> list[ir.Operation]:
-    """The functions of `module`, except `main`, that reference no other function and no constant of it."""
-    tied = {name_of(function_of(op)) for op in ops_named(module, *_NAMES_ANOTHER)} | {MAIN}
-    return [one for one in functions(module) if has_body(one) and name_of(one) not in tied]
 
 
 def _taken(module: ir.Module, kernels: Sequence[ir.Operation]) -> ir.Module:

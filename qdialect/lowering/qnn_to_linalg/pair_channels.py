@@ -10,18 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect import (
-    AvgPool2DOp,
-    ClipOp,
-    Conv2DOp,
-    DenseOp,
-    FusedConv2DOp,
-    FusedDenseOp,
-    LutOp,
-    MaxPool2DOp,
-    MeanOp,
-    UnaryOp,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
@@ -59,17 +48,13 @@ class PairChannelsPass(Pass):
         blocks = [block for function in own for block in function.regions[0].blocks]
         with module.context:
             for found in [one for block in blocks for one in channel_sets(block)]:
-                order = _order_of(found)
+                # The order of the channels in which fewer K groups have a conflict; None where it is as good as it is.
+                readers = [op for op in found.readers if math.prod(shape_of(op.data.type)[:-1]) >= _FEWEST_PIXELS]
+                fits = _FEWEST_CHANNELS <= found.channels <= _MOST_CHANNELS and found.channels % 2 == 0
+                conflict = conflicts(_filters(readers), found.channels) if fits and readers else None
+                order = None if conflict is None else paired_order(conflict)
                 if order is not None:
                     _reorder(found, order)
-
-
-def _order_of(found: ChannelSet) -> NDArray[np.int64] | None:
-    """The order of the channels in which fewer K groups have a conflict; None where it is as good as it is."""
-    readers = [op for op in found.readers if math.prod(shape_of(op.data.type)[:-1]) >= _FEWEST_PIXELS]
-    fits = _FEWEST_CHANNELS <= found.channels <= _MOST_CHANNELS and found.channels % 2 == 0
-    conflict = conflicts(_filters(readers), found.channels) if fits and readers else None
-    return None if conflict is None else paired_order(conflict)
 
 
 def _filters(readers: Sequence[Contraction]) -> Iterator[NDArray[np.int16]]:
@@ -114,8 +99,8 @@ def _replace(op: Contraction, name: str, array: NDArray[Any]) -> None:
 # element-wise functions, pools and means of windows pass the order on.  Of other ops, and of the arguments and results
 # of a function, the order is given.
 
-Contraction = Conv2DOp | DenseOp | FusedConv2DOp | FusedDenseOp
-_FUNCTIONS = (UnaryOp, LutOp, ClipOp, MaxPool2DOp, AvgPool2DOp)
+Contraction = qnn.Conv2DOp | qnn.DenseOp | qnn.FusedConv2DOp | qnn.FusedDenseOp
+_FUNCTIONS = (qnn.UnaryOp, qnn.LutOp, qnn.ClipOp, qnn.MaxPool2DOp, qnn.AvgPool2DOp)
 
 
 @dataclass(frozen=True)
@@ -173,7 +158,7 @@ class _Classes:
     def _add_contraction(self, op: Contraction) -> None:
         output, residual = (
             op.operation.results[0],
-            op.residual if isinstance(op, FusedConv2DOp | FusedDenseOp) else None,
+            op.residual if isinstance(op, qnn.FusedConv2DOp | qnn.FusedDenseOp) else None,
         )
         made = self._merge([residual] if residual is not None else [], output)
         if not has_constants(op):
@@ -223,13 +208,13 @@ def has_constants(op: Contraction) -> bool:
 
 
 def _groups(op: Contraction) -> int:
-    return op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    return op.groups if isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp) else 1
 
 
 def _linked(op: ir.OpView) -> tuple[list[ir.Value], ir.Value] | None:
     """Operands and result of an op that computes each channel from the same channel of its operands."""
     operands, results = list(op.operation.operands), list(op.operation.results)
-    if isinstance(op, _FUNCTIONS) or (isinstance(op, MeanOp) and len(shape_of(op.input.type)) - 1 not in op.axes):
+    if isinstance(op, _FUNCTIONS) or (isinstance(op, qnn.MeanOp) and len(shape_of(op.input.type)) - 1 not in op.axes):
         return operands[:1], results[0]
     if not isinstance(op, BinaryOp):
         return None

@@ -5,8 +5,8 @@
 instead: so they must be proven to be bytes, by range analysis, by `overflow<nuw>` on the truncation, or by their use as
 indices of a table of 256 entries.
 
-If the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, and the sum is proven not to
-wrap, 16-bit arithmetic gives the same bytes: packed words are added and shifted, with half as many instructions.
+If the integers are a sum with a number of 15 bits that is proven not to wrap, saturating words give the same bytes:
+packed words are added, with half as many instructions.
 
 Clamps within that range follow as unsigned bytes, on all 64 at once.  Both packs work within 128-bit lanes; one
 `vpermd` restores the order, unless the tile is of bytes that were unpacked, which are in order.  A row of fewer than
@@ -38,8 +38,6 @@ from qdialect.passes.pattern import MatchFailure
 _QUARTERS = 4
 _LARGEST_BYTE = 255
 _WORD = 32
-_LONGEST_SHIFT = 7
-"""Longest right shift of words, so that words saturated at 2^15 - 1 stay at 255 or more."""
 
 Position = tuple[int, ...]
 
@@ -225,47 +223,33 @@ def _unclamped(integers: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class _Words:
-    """``(high + rest) >> shift`` of 32-bit integers, limited to bytes later, which words give as well.
+    """``high + rest`` of 32-bit integers, limited to bytes later, which words give as well.
 
-    With a rest of 15 bits and a shift by 7 at most, words that saturate before and after the sum are less than zero or
-    255 and more after the shift where the integers are.
+    With a rest of 15 bits, words that saturate before and after the sum are less than zero or 255 and more where the
+    integers are.
     """
 
     high: ir.Value
     rest: ir.Value
-    shift: ir.Value | None
     known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
-    """Packed addends and shift amounts, by their positions."""
+    """Packed addends by their positions."""
 
     def pack(self, group: list[Position], lanes: int) -> ir.Value:
-        """As `_pack`; addends and shift amounts that are the same for all rows are packed once."""
-        high, rest = _halves(self.high, group, lanes), self._packed(self.rest, group, lanes)
-        shifts = (None, None) if self.shift is None else self._packed(self.shift, group, lanes)
-        words: list[ir.Value] = []
-        for own, addend, shift in zip(high, rest, shifts, strict=True):
-            total = ADD_WORDS[lanes].emit(own, addend)
-            words.append(total if shift is None else b.binary("arith.shrsi", total, shift))
-        return PACK_BYTES[lanes].emit(*words)
-
-    def _packed(self, integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
-        source, own = _unspread(integers, group)
+        """As `_pack`; addends that are the same for all rows are packed once."""
+        high, (source, own) = _halves(self.high, group, lanes), _unspread(self.rest, group)
         key = source, tuple(own)
         if key not in self.known:
             self.known[key] = _halves(source, own, lanes)
-        return self.known[key]
+        return PACK_BYTES[lanes].emit(*map(ADD_WORDS[lanes].emit, high, self.known[key]))
 
 
 def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
     """The operands of 16-bit arithmetic on packed words, if the target has it and the sum never wraps."""
-    shifted = b.defining(integers, "arith.shrsi")
-    total = b.defining(shifted.operands[0] if shifted else integers, "arith.addi")
-    if total is None or lanes not in ADD_WORDS:
+    total = b.defining(integers, "arith.addi")
+    if total is None or lanes not in ADD_WORDS or not _is_whole_sum(total):
         return None
-    (high, rest), shift = total.operands, shifted.operands[1] if shifted else None
-    if not _is_whole_sum(total):
-        return None
-    is_short = _is_within(rest, 2**15 - 1) and (shift is None or _is_within(shift, _LONGEST_SHIFT))
-    return _Words(high, rest, shift) if is_short else None
+    (high, rest), (low, most) = total.operands, interval(total.operands[1])
+    return _Words(high, rest) if low >= 0 and most < 2**15 else None
 
 
 def _is_whole_sum(total: ir.Operation) -> bool:
@@ -286,11 +270,6 @@ def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list
     *outer, _ = shape
     positions = (position[len(position) - len(outer) :] for position in group)
     return source, [tuple(0 if n == 1 else i for i, n in zip(one, outer, strict=True)) for one in positions]
-
-
-def _is_within(integers: ir.Value, most: int) -> bool:
-    low, high = interval(integers)
-    return low >= 0 and high <= most
 
 
 def _halves(integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:

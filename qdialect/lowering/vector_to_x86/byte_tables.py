@@ -16,15 +16,8 @@ from qdialect.lowering.instructions.lanes import VPERMI2B, VPSHUFB
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import keeps
 from qdialect.lowering.ir.functions import LOOP
+from qdialect.lowering.vector_to_x86 import number_tables
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.vector_to_x86.number_tables import (
-    BYTE_ENTRIES,
-    Lookup,
-    has_numbers,
-    lookup_of,
-    table_type,
-    whole_indices,
-)
 from qdialect.passes.pattern import MatchFailure
 
 # `vector.gather` from a 256-byte table -> `vpermi2b`, or `vpshufb`.
@@ -108,7 +101,7 @@ def table_of(buffer: ir.Value, instructions: InstructionSet) -> Table:
     return _PermutedTable(buffer) if instructions.has_byte_permutes else _ShuffledTable(buffer, instructions.lanes)
 
 
-class ByteTable(InstructionPattern[Lookup]):
+class ByteTable(InstructionPattern[number_tables.Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
     name: ClassVar[str] = "byte-table"
@@ -117,10 +110,10 @@ class ByteTable(InstructionPattern[Lookup]):
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
 
-    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
+    def check(self, op: ir.Operation) -> number_tables.Lookup | MatchFailure | None:
         return look_up(op)
 
-    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
+    def emit(self, op: ir.Operation, match: number_tables.Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         shape = list(type_.shape)
         table, indices = table_of(match.table, self._instructions), _as_bytes(match.indices)
@@ -135,18 +128,18 @@ class ByteTable(InstructionPattern[Lookup]):
 
 def is_table_read(op: ir.Operation) -> bool:
     """Whether `op` gathers from a table of 256 bytes."""
-    type_ = table_type(op, _ENTRIES) if op.name == "vector.gather" else None
+    type_ = number_tables.table_type(op, _ENTRIES) if op.name == "vector.gather" else None
     return type_ is not None and b.is_integer(type_.element_type, _BYTE)
 
 
-def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
+def look_up(gather: ir.Operation) -> number_tables.Lookup | MatchFailure | None:
     """The lookup of `gather`; None if it does not read a table of 256 bytes.
 
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
     """
     if not is_table_read(gather):
         return None
-    return lookup_of(gather, _whole_bytes, "a vector of integers of at least 8 bits")
+    return number_tables.lookup_of(gather, _whole_bytes, "a vector of integers of at least 8 bits")
 
 
 def _whole_bytes(indices: ir.Value) -> ir.Value | None:
@@ -208,13 +201,13 @@ def _strided(value: ir.Value, destination: ir.Value, offset: int) -> ir.Value:
 
 _BYTES, _WORD, _NUMBER = 64, 16, 32
 _PLANES, _PLANE_PART = 4, 16
-_QUARTERS = BYTE_ENTRIES // _BYTES
+_QUARTERS = number_tables.BYTE_ENTRIES // _BYTES
 _CASTS = ("arith.extui", "arith.extsi", "vector.shape_cast", "vector.transpose")
 
 
 @dataclass(frozen=True)
 class _Match:
-    lookup: Lookup
+    lookup: number_tables.Lookup
     place: ir.Operation
     """Before which the planes are made."""
 
@@ -230,10 +223,10 @@ class BytePlaneTable(InstructionPattern[_Match]):
     benefit: ClassVar[int] = 2
 
     def check(self, op: ir.Operation) -> _Match | MatchFailure | None:
-        type_ = table_type(op, BYTE_ENTRIES)
-        if type_ is None or not has_numbers(type_):
+        type_ = number_tables.table_type(op, number_tables.BYTE_ENTRIES)
+        if type_ is None or not number_tables.has_numbers(type_):
             return None
-        found = lookup_of(op, whole_indices, "a vector of 8 or 32-bit integers")
+        found = number_tables.lookup_of(op, number_tables.whole_indices, "a vector of 8 or 32-bit integers")
         if isinstance(found, MatchFailure):
             return found
         shape = [extent for extent in b.shape_of(found.indices) if extent > 1]
@@ -245,7 +238,9 @@ class BytePlaneTable(InstructionPattern[_Match]):
     def emit(self, op: ir.Operation, match: _Match) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         with ir.InsertionPoint(match.place):
-            planes = _planes(match.lookup.table)
+            # For each byte of an entry four vectors, a quarter of the entries each.
+            quarters = [_quarter(match.lookup.table, _BYTES * quarter) for quarter in range(_QUARTERS)]
+            planes = [list(plane) for plane in zip(*quarters, strict=True)]
         count = prod(b.shape_of(match.lookup.indices)) // _BYTES
         indices = vector.shape_cast(_integers([count, _BYTES], 8), _low_bytes(match.lookup.indices))
         # Any register will do to insert into: every position is written.
@@ -264,12 +259,6 @@ def _outermost(op: ir.Operation, table: ir.Value) -> ir.Operation:
         place = parent.operation
         parent = place.parent
     return place
-
-
-def _planes(table: ir.Value) -> list[list[ir.Value]]:
-    """For each byte of an entry four vectors, a quarter of the entries each."""
-    quarters = [_quarter(table, _BYTES * quarter) for quarter in range(_QUARTERS)]
-    return [list(plane) for plane in zip(*quarters, strict=True)]
 
 
 def _quarter(table: ir.Value, start: int) -> list[ir.Value]:

@@ -16,16 +16,8 @@ from qdialect.lowering.ir.flat_address import Read, argument_attribute
 from qdialect.lowering.ir.functions import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
+from qdialect.lowering.vector_to_x86 import integer_products
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.vector_to_x86.integer_products import (
-    BYTES,
-    WIDENED,
-    WORDS,
-    NarrowContraction,
-    Side,
-    factors_of,
-    narrow_contraction,
-)
 from qdialect.lowering.vector_to_x86.prefetch import (
     INNER,
     L1,
@@ -60,7 +52,7 @@ _LARGEST_OF_PAIRS = 127
 class _Dots:
     """A contraction along the taps of each lane."""
 
-    found: NarrowContraction
+    found: integer_products.NarrowContraction
     lanes: int
 
 
@@ -74,9 +66,9 @@ class DotProduct(InstructionPattern[_Dots]):
         self._instructions = instructions
 
     def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
-        if factors_of(op) is WIDENED:
+        if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
-        found = narrow_contraction(op, has_fields=True)
+        found = integer_products.narrow_contraction(op, has_fields=True)
         if found is None or isinstance(found, MatchFailure):
             return found
         loops = found.loops
@@ -96,7 +88,7 @@ class DotProduct(InstructionPattern[_Dots]):
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         # For the same products, words need twice the loads of bytes, which leaves few load slots for prefetches.
-        is_loading = found.factors is WORDS and self._instructions.multiplies_words
+        is_loading = found.factors is integer_products.WORDS and self._instructions.multiplies_words
         if lane not in found.data.loops:
             _prefetch_ahead(found, self._instructions.machine, is_loading)
         outer_data, data = _load(op, found.data, match)
@@ -113,10 +105,10 @@ class DotProduct(InstructionPattern[_Dots]):
         return result
 
 
-def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
+def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContraction) -> Mapping[int, EmitDot]:
     """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
     fits = found.data.largest <= _LARGEST_OF_PAIRS or _pair_sums_fit(found.weights.read)
-    if instructions.pair_dots and found.factors is BYTES and fits:
+    if instructions.pair_dots and found.factors is integer_products.BYTES and fits:
         return instructions.pair_dots
     return found.factors.dots(instructions)
 
@@ -131,7 +123,7 @@ def _pair_sums_fit(read: Read) -> bool:
     return all(step % _PAIR == 0 for step in steps)
 
 
-def _taps_problem(found: NarrowContraction) -> str | None:
+def _taps_problem(found: integer_products.NarrowContraction) -> str | None:
     """Why the innermost loop of both factors is not a reduction of the adjacent taps that the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
     if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
@@ -144,7 +136,7 @@ def _taps_problem(found: NarrowContraction) -> str | None:
     return None
 
 
-def _lanes_problem(found: NarrowContraction) -> str | None:
+def _lanes_problem(found: integer_products.NarrowContraction) -> str | None:
     """Why the lanes of a factor, each with its taps, are not contiguous."""
     lane = found.loops.result[-1]
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
@@ -159,7 +151,9 @@ def _lanes_problem(found: NarrowContraction) -> str | None:
     return None
 
 
-def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
+def _load(
+    op: ir.Operation, side: integer_products.Side, match: _Dots
+) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
     """The outer loops of a factor, and by their indices its taps for all lanes."""
     taps = match.found.factors.taps
     has_lanes = match.found.loops.result[-1] in side.loops
@@ -194,7 +188,7 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
     return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
+def _prefetch_ahead(found: integer_products.NarrowContraction, machine: Machine, is_loading: bool) -> None:
     """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
     axis, size = tile_axis(found.data.read, INNER), found.factors.bits // 8
     if axis is None:
@@ -235,7 +229,7 @@ _TAPS = 4
 class _Widened:
     """A contraction along pairs of taps of each lane."""
 
-    found: NarrowContraction
+    found: integer_products.NarrowContraction
     lanes: int
 
 
@@ -249,9 +243,9 @@ class WidenedDot(InstructionPattern[_Widened]):
         self._dots = instructions.word_dots
 
     def check(self, op: ir.Operation) -> _Widened | MatchFailure | None:
-        if factors_of(op) is not WIDENED:
+        if integer_products.factors_of(op) is not integer_products.WIDENED:
             return None
-        found = narrow_contraction(op)
+        found = integer_products.narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
         lanes = found.loops.extents[found.loops.result[-1]]
@@ -280,7 +274,7 @@ class WidenedDot(InstructionPattern[_Widened]):
         return result
 
 
-def _data_problem(found: NarrowContraction) -> str | None:
+def _data_problem(found: integer_products.NarrowContraction) -> str | None:
     """Why the innermost loops of the data are not pairs of four adjacent taps, the same in every lane."""
     data, loops = found.data, found.loops
     if set(data.loops[-2:]) & set(loops.result) or [loops.extents[loop] for loop in data.loops[-2:]] != [_PAIR] * 2:
@@ -290,7 +284,7 @@ def _data_problem(found: NarrowContraction) -> str | None:
     return "data must be the same in every lane" if loops.result[-1] in data.loops else None
 
 
-def _weights_problem(found: NarrowContraction) -> str | None:
+def _weights_problem(found: integer_products.NarrowContraction) -> str | None:
     """Why the weights are not the even taps of every lane, then the odd ones."""
     (pair, odd), lane = found.data.loops[-2:], found.loops.result[-1]
     if found.weights.loops[-3:] != (odd, lane, pair):

@@ -28,11 +28,6 @@ def splat(type_: ir.VectorType, value: float) -> ir.Value:
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
 
 
-def bits_of(numbers: ir.Value) -> ir.Value:
-    """The i32 values with the bits of `numbers`."""
-    return arith.bitcast(ir.VectorType.get(b.shape_of(numbers), ir.IntegerType.get_signless(32)), numbers)
-
-
 def as_integer(number: float) -> int:
     """The bits of a float32 number: those of positive numbers are ordered as the numbers are."""
     return int(np.float32(number).view(np.int32))
@@ -108,7 +103,7 @@ def _splat_of(value: ir.Value) -> float | None:
 
 def _fit(numbers: ir.Value) -> ir.Value:
     """Whether all numbers are zeros or not too small: 2 |a| as an integer, from which 1 is subtracted, wraps at 0."""
-    bits = bits_of(numbers)
+    bits = arith.bitcast(ir.VectorType.get(b.shape_of(numbers), ir.IntegerType.get_signless(32)), numbers)
     type_ = ir.VectorType(bits.type)
     sizes = arith.subi(arith.shli(bits, b.splat(type_, 1)), b.splat(type_, 1))
     smallest = folded(arith.minui, sizes)
@@ -152,7 +147,10 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         if SCALED not in op.attributes:
             return None
         first = b.defining(op.operands[0], "arith.mulf")
-        rest = _exponent(op.operands[1], "arith.subi")
+        # The op `name` whose result is the exponent of `value`.
+        cast = b.defining(op.operands[1], "arith.bitcast")
+        shifted = b.defining(cast.operands[0], "arith.shli") if cast else None
+        rest = b.defining(shifted.operands[0], "arith.subi") if shifted else None
         biased = _biased(rest)
         if first is None or biased is None:
             return MatchFailure("must be the product of a number and two powers of two")
@@ -171,13 +169,6 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         for position in np.ndindex(*list(blocks.shape)[:-1]):
             result = b.insert(self._scale(b.extract(values, position), b.extract(powers, position)), result, position)
         return vector.shape_cast(type_, result)
-
-
-def _exponent(value: ir.Value, name: str) -> ir.Operation | None:
-    """The op `name` whose result is the exponent of `value`."""
-    cast = b.defining(value, "arith.bitcast")
-    shifted = b.defining(cast.operands[0], "arith.shli") if cast else None
-    return b.defining(shifted.operands[0], name) if shifted else None
 
 
 def _biased(rest: ir.Operation | None) -> ir.Value | None:

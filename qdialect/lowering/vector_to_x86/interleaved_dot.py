@@ -22,16 +22,9 @@ from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import elements_after
 from qdialect.lowering.ir.functions import Contraction, at
 from qdialect.lowering.ir.views import row_major
+from qdialect.lowering.vector_to_x86 import integer_products
 from qdialect.lowering.vector_to_x86.dot_product import byte_dots
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.vector_to_x86.integer_products import (
-    BYTES,
-    WIDENED,
-    NarrowContraction,
-    Side,
-    factors_of,
-    narrow_contraction,
-)
 from qdialect.lowering.vector_to_x86.unpacked_lanes import PART, Tile, flat_value
 from qdialect.passes.pattern import MatchFailure
 
@@ -42,7 +35,7 @@ _TAPS = 4
 class _Interleaved:
     """A contraction of tiles along `taps`."""
 
-    found: NarrowContraction
+    found: integer_products.NarrowContraction
     taps: tuple[int, ...]
 
 
@@ -58,17 +51,19 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         self._tile = Tile(instructions.vector_bytes)
 
     def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
-        if factors_of(op) is WIDENED:
+        if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
-        found = narrow_contraction(op)
+        found = integer_products.narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
-        if found.factors is not BYTES:
+        if found.factors is not integer_products.BYTES:
             return MatchFailure(f"factors must be bytes, but got {found.factors.bits} bits")
         tile = self._tile
         if not tile.matches(found.start.type):
             return MatchFailure(f"result must be tiles of {tile.shape} lanes, but got {found.start.type}")
-        taps = _taps(found)
+        # The loops of the weights inside the lanes.
+        loops, last = found.weights.loops, found.loops.result[-1]
+        taps = loops[loops.index(last) + 1 :] if last in loops else ()
         reason = _data_problem(found, tile) or _weights_problem(found, taps, tile)
         return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
@@ -77,13 +72,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         return _Dots(op, match, self._tile, dots[self._instructions.lanes]).emit()
 
 
-def _taps(found: NarrowContraction) -> tuple[int, ...]:
-    """The loops of the weights inside the lanes."""
-    loops, last = found.weights.loops, found.loops.result[-1]
-    return loops[loops.index(last) + 1 :] if last in loops else ()
-
-
-def _data_problem(found: NarrowContraction, tile: Tile) -> str | None:
+def _data_problem(found: integer_products.NarrowContraction, tile: Tile) -> str | None:
     """Why the data is not tiles in the order of memory, one for each step of the other loops."""
     data, loops = found.data, found.loops
     if data.loops[-tile.rank :] != loops.result[-tile.rank :]:
@@ -94,7 +83,7 @@ def _data_problem(found: NarrowContraction, tile: Tile) -> str | None:
     return "data must move along every loop" if missing else None
 
 
-def _weights_problem(found: NarrowContraction, taps: tuple[int, ...], tile: Tile) -> str | None:
+def _weights_problem(found: integer_products.NarrowContraction, taps: tuple[int, ...], tile: Tile) -> str | None:
     """Why the weights are not four taps of each lane, one lane after the other."""
     read, loops = found.weights.read, found.weights.loops
     first = len(loops) - len(taps) - tile.rank
@@ -128,8 +117,8 @@ class _Dots:
         self.dot = dot
         self.type = ir.VectorType(found.start.type)
         self.loops: Contraction = found.loops
-        self.data: Side = found.data
-        self.weights: Side = found.weights
+        self.data: integer_products.Side = found.data
+        self.weights: integer_products.Side = found.weights
         self.pixels = found.loops.result[: -tile.rank]
         self.taps = match.taps
         self.acc = flat_value(found.start, op, tile)
@@ -193,7 +182,7 @@ class _Dots:
         return [b.emit("llvm.bitcast", bytes_type, four) for four in fours]
 
 
-def _offset(side: Side, point: Mapping[int, int]) -> int:
+def _offset(side: integer_products.Side, point: Mapping[int, int]) -> int:
     """Bytes from the first read of a factor to the one at `point`."""
     # A plain loop: there are tens of thousands of points.
     total = 0

@@ -254,16 +254,10 @@ def _flat_read(op: ir.Operation, type_: ir.VectorType, tile: Tile) -> ir.Value |
     if b.shape_of(buffer)[-tile.rank :] != tile.shape:
         return None
     if b.is_innermost_contiguous(buffer, tile.rank):
-        return _read_flat(type_, buffer, indices, padding, tile)
+        collapsed = b.collapse_inner(buffer, 2, tile.rank - 2)
+        order = ir.AffineMap.get_minor_identity(len(indices) - tile.rank + 2, type_.rank)
+        return vector.transfer_read(type_, collapsed, indices[: 2 - tile.rank], order, padding, [True] * type_.rank)
     return _read_bytes(type_, buffer, indices, tile) if tile.is_in(buffer) else None
-
-
-def _read_flat(
-    type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], padding: ir.Value, tile: Tile
-) -> ir.Value:
-    collapsed = b.collapse_inner(buffer, 2, tile.rank - 2)
-    order = ir.AffineMap.get_minor_identity(len(indices) - tile.rank + 2, type_.rank)
-    return vector.transfer_read(type_, collapsed, indices[: 2 - tile.rank], order, padding, [True] * type_.rank)
 
 
 def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], tile: Tile) -> ir.Value:

@@ -8,8 +8,6 @@ import numpy as np
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import argument_attribute
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import BITS
 
 Interval = tuple[int, int]
 """Smallest and largest value, read as signed."""
@@ -41,8 +39,6 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
         return _unsigned(interval(op.operands[0], depth), op.operands[0])
     if op.name == "arith.extsi":
         return interval(op.operands[0], depth)
-    if op.name == "vector.transfer_read":
-        return _of_read(op)
     if op.name == "arith.select":
         return _union(*(interval(operand, depth) for operand in list(op.operands)[1:]))
     if op.name in _BINARY:
@@ -95,13 +91,6 @@ def _of_float(op: ir.Operation) -> Interval | None:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 2 ** max(bits - 1 - _F32_BITS, 0)
 
 
-def _of_read(op: ir.Operation) -> Interval | None:
-    """The range that the argument's attribute states for its elements; nothing else is read."""
-    bits = argument_attribute(op.operands[0], BITS)
-    is_inside = all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"]))
-    return (0, 2 ** ir.IntegerAttr(bits).value - 1) if bits is not None and is_inside else None
-
-
 def _of_type(value: ir.Value) -> Interval:
     bits = b.integer_bits(value.type)
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
@@ -143,10 +132,6 @@ def _min_unsigned(one: Interval, other: Interval) -> Interval | None:
     return (0, min(bounds)) if bounds else None
 
 
-def _max_unsigned(one: Interval, other: Interval) -> Interval | None:
-    return _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None
-
-
 def _product(one: Interval, other: Interval) -> Interval:
     corners = [a * c for a in one for c in other]
     return min(corners), max(corners)
@@ -162,7 +147,7 @@ _ARITHMETIC: dict[str, Callable[[Interval, Interval], Interval]] = {
 _BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "arith.maxsi": _max_signed,
     "arith.minsi": _min_signed,
-    "arith.maxui": _max_unsigned,
+    "arith.maxui": lambda one, other: _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None,
     "arith.minui": _min_unsigned,
     # As unsigned, a number that is not negative is less than a negative one.
     "arith.andi": _min_unsigned,

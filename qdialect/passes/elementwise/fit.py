@@ -166,25 +166,13 @@ def _itself(number: F64Array) -> F64Array:
     return number
 
 
-def _reciprocal(number: F64Array) -> F64Array:
-    return np.reciprocal(number)
-
-
-def _power(number: F64Array) -> F64Array:
-    return np.exp2(number)
-
-
-def _fraction(number: F64Array) -> F64Array:
-    return np.exp2(-number)
-
-
 _DIVISIONS = ("arith.divf", "arith.divsi", "arith.divui", "arith.floordivsi", "arith.ceildivsi")
 _FACTORS: dict[str, Callable[[F64Array], F64Array]] = {
     "arith.mulf": _itself,
     "arith.muli": _itself,
-    "arith.shli": _power,
-    **dict.fromkeys(_DIVISIONS, _reciprocal),
-    **dict.fromkeys(("arith.shrsi", "arith.shrui"), _fraction),
+    "arith.shli": np.exp2,
+    **dict.fromkeys(_DIVISIONS, np.reciprocal),
+    **dict.fromkeys(("arith.shrsi", "arith.shrui"), lambda number: np.exp2(-number)),
 }
 
 

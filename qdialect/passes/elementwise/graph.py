@@ -53,10 +53,6 @@ def _shift(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
     return _unsigned(operands[1]) >= 8 * dtype.itemsize
 
 
-def _unsigned_division(operands: Sequence[Array], _: np.dtype[Any]) -> Mask:
-    return operands[1] == 0
-
-
 def _signed_division(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
     minimum = np.iinfo(dtype.name).min
     return (operands[1] == 0) | ((operands[0] == minimum) & (operands[1] == -1))
@@ -66,7 +62,7 @@ _RULES: Mapping[str, _Rule] = {
     "arith.fptosi": _conversion(signed=True),
     "arith.fptoui": _conversion(signed=False),
     **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui"), _shift),
-    **dict.fromkeys(("arith.divui", "arith.remui", "arith.ceildivui"), _unsigned_division),
+    **dict.fromkeys(("arith.divui", "arith.remui", "arith.ceildivui"), lambda operands, _: operands[1] == 0),
     **dict.fromkeys(("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"), _signed_division),
 }
 

@@ -197,18 +197,6 @@ _Rule = Callable[[_Ends, Array], Flags]
 _Key = Callable[..., Array]
 
 
-def _sum_rule(ends: _Ends, result: Array) -> Flags:
-    return _are_together(*ends) & _equals(result, _exact(ends[0]) + _exact(ends[1]))
-
-
-def _difference_rule(ends: _Ends, result: Array) -> Flags:
-    return _are_opposed(*ends) & _equals(result, _exact(ends[0]) - _exact(ends[1]))
-
-
-def _product_rule(ends: _Ends, result: Array) -> Flags:
-    return _one_stays(*ends) & _equals(result, _exact(ends[0]) * _exact(ends[1]))
-
-
 def _shift_left_rule(ends: _Ends, result: Array) -> Flags:
     factor = 2 ** np.clip(ends[1], 0, 63).astype(object)
     return (_direction(ends[1]) == 0) & _equals(result, _exact(ends[0]) * factor)
@@ -239,25 +227,13 @@ def _unsigned_together(ends: _Ends, _: Array) -> Flags:
     return _are_together(*ends) & _same_sign(ends[0]) & _same_sign(ends[1]) & np.equal(*signs)
 
 
-def _opposed(ends: _Ends, _: Array) -> Flags:
-    return _are_opposed(*ends)
-
-
 def _within_sign(ends: _Ends, result: Array) -> Flags:
     """The interval of a value that is read with another signedness, before or after."""
     return _same_sign(ends[0]) & _same_sign(result)
 
 
-def _result_within_sign(_: _Ends, result: Array) -> Flags:
-    return _same_sign(result)
-
-
 def _magnitude(ends: _Ends, result: Array) -> Flags:
     return _same_sign(ends[0]) & _all_hold(result >= 0)
-
-
-def _keeps_value(ends: _Ends, result: Array) -> Flags:
-    return _equals(result, _exact(ends[0]))
 
 
 def _root(ends: _Ends, _: Array) -> Flags:
@@ -266,14 +242,14 @@ def _root(ends: _Ends, _: Array) -> Flags:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "arith.addi": _sum_rule,
-    "arith.subi": _difference_rule,
-    "arith.muli": _product_rule,
+    "arith.addi": lambda ends, result: _are_together(*ends) & _equals(result, _exact(ends[0]) + _exact(ends[1])),
+    "arith.subi": lambda ends, result: _are_opposed(*ends) & _equals(result, _exact(ends[0]) - _exact(ends[1])),
+    "arith.muli": lambda ends, result: _one_stays(*ends) & _equals(result, _exact(ends[0]) * _exact(ends[1])),
     "arith.shli": _shift_left_rule,
     "arith.addf": _together,
-    "arith.subf": _opposed,
+    "arith.subf": lambda ends, _: _are_opposed(*ends),
     "arith.mulf": lambda ends, _: _one_stays(*ends),
-    "arith.trunci": _keeps_value,
+    "arith.trunci": lambda ends, result: _equals(result, _exact(ends[0])),
     "math.absf": _magnitude,
     "math.absi": _magnitude,
     "math.sqrt": _root,
@@ -284,7 +260,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("arith.maxui", "arith.minui"), _unsigned_together),
     **dict.fromkeys(("arith.extui", "arith.uitofp", "tensor.bitcast"), _within_sign),
     **dict.fromkeys(("arith.extsi", "arith.sitofp", "arith.fptosi", "arith.negf"), _always),
-    "arith.fptoui": _result_within_sign,
+    "arith.fptoui": lambda _, result: _same_sign(result),
     **dict.fromkeys(("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"), _always),
     **dict.fromkeys(("qnn.clip", "qnn.requantize", "qnn.quantize", "qnn.dequantize"), _always),
 }

@@ -7,18 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import (
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    F32Conv2DOp,
-    F32MatmulOp,
-    MatMulOp,
-    PadOp,
-    SliceOp,
-    TransposeOp,
-    build,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -42,7 +31,7 @@ def padded(value: ir.Value, before: tuple[int, ...], after: tuple[int, ...]) -> 
     """An f32 image with zeros around it: before and after height and width."""
     if not any((*before, *after)):
         return value
-    return build(PadOp, value, element="f32", low=(0, *before, 0), high=(0, *after, 0), value=0).output
+    return qnn.build(qnn.PadOp, value, element="f32", low=(0, *before, 0), high=(0, *after, 0), value=0).output
 
 
 def _with_bias(conversion: Conversion, op: ir.Operation, product: ir.Value) -> ir.Value:
@@ -55,7 +44,7 @@ def f32_convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, 
     top, left, bottom, right = padding(op)
     data = padded(conversion.value(op.operands[0]), (top, left), (bottom, right))
     strides, dilation = window(op, "stride"), window(op, "dilation")
-    product = build(F32Conv2DOp, data, weight, element="f32", strides=strides, dilation=dilation, groups=groups)
+    product = qnn.build(qnn.F32Conv2DOp, data, weight, element="f32", strides=strides, dilation=dilation, groups=groups)
     return _with_bias(conversion, op, product.output)
 
 
@@ -68,7 +57,7 @@ def f32_transposed_convolution(conversion: Conversion, op: ir.Operation) -> ir.V
     require(min(top, bottom) >= -height and min(left, right) >= -width, "out_pad must not cut off more than the kernel")
     data = padded(data, (height + top, width + left), (height + bottom, width + right))
     turned = constant(np.ascontiguousarray(weight[:, ::-1, ::-1]))
-    return _with_bias(conversion, op, build(F32Conv2DOp, data, turned, element="f32").output)
+    return _with_bias(conversion, op, qnn.build(qnn.F32Conv2DOp, data, turned, element="f32").output)
 
 
 def _stretched(value: ir.Value, strides: tuple[int, ...]) -> ir.Value:
@@ -77,10 +66,10 @@ def _stretched(value: ir.Value, strides: tuple[int, ...]) -> ir.Value:
     down, across = strides
     apart = reshaped(value, (batch, height, 1, width, 1, channels))
     high = (0, 0, down - 1, 0, across - 1, 0)
-    filled = build(PadOp, apart, element="f32", low=(0,) * 6, high=high, value=0).output
+    filled = qnn.build(qnn.PadOp, apart, element="f32", low=(0,) * 6, high=high, value=0).output
     joined = reshaped(filled, (batch, height * down, width * across, channels))
     size = (batch, (height - 1) * down + 1, (width - 1) * across + 1, channels)
-    return build(SliceOp, joined, element="f32", begin=(0,) * 4, size=size, strides=(1,) * 4).output
+    return qnn.build(qnn.SliceOp, joined, element="f32", begin=(0,) * 4, size=size, strides=(1,) * 4).output
 
 
 def f32_product(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -88,7 +77,7 @@ def f32_product(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     batches = math.prod(shape_of(rhs.type)[:-2])
     if batches == 1:
         rhs = reshaped(rhs, shape_of(rhs.type)[-2:])
-    return build(F32MatmulOp, lhs, rhs, element="f32").output
+    return qnn.build(qnn.F32MatmulOp, lhs, rhs, element="f32").output
 
 
 # Convolutions and matrix products, whose accumulators a rescale usually reads.
@@ -113,8 +102,8 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
     if _is_float(op):
         return f32_convolution(conversion, op, weight, groups)
     channels = shape_of(weight.type)[0]
-    convolution = build(
-        Conv2DOp,
+    convolution = qnn.build(
+        qnn.Conv2DOp,
         conversion.value(op.operands[0]),
         weight,
         _bias(conversion, op, channels),
@@ -139,8 +128,8 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     # What is added before is the bias too: that of rows of zeros before the data, as many as reach so far.
     rows = [-(-max(count, 0) // stride) for count, stride in zip((top, left), strides, strict=True)]
     cut = [count * stride - low for count, stride, low in zip(rows, strides, (top, left), strict=True)]
-    convolution = build(
-        ConvTranspose2DOp,
+    convolution = qnn.build(
+        qnn.ConvTranspose2DOp,
         _with_rows_before(conversion, op, rows),
         weight,
         _bias(conversion, op, shape_of(weight.type)[0]),
@@ -161,7 +150,7 @@ def _with_rows_before(conversion: Conversion, op: ir.Operation, rows: list[int])
         return data
     zero_point = conversion.zero_point(op.operands[3], "input_zp")
     low = (0, *rows, 0)
-    return build(PadOp, data, element=element_of(data.type), low=low, high=(0,) * 4, value=zero_point).output
+    return qnn.build(qnn.PadOp, data, element=element_of(data.type), low=low, high=(0,) * 4, value=zero_point).output
 
 
 @converts("tosa.matmul", "tosa.matmul_t")
@@ -172,12 +161,12 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if not _is_float(op) and conversion.is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
         weight = conversion.array(op.operands[1], "b")[0]
         weight = constant(np.ascontiguousarray(weight if has_rows else weight.T))
-        return build(DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op)).output
+        return qnn.build(qnn.DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op)).output
     if has_rows:
-        right = build(TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
+        right = qnn.build(qnn.TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
     if _is_float(op):
         return f32_product(left, right)
-    return build(MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op)).output
+    return qnn.build(qnn.MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op)).output
 
 
 def _product_parameters(conversion: Conversion, op: ir.Operation) -> dict[str, Any]:

@@ -162,15 +162,17 @@ def _nearest_integer(value: ir.Value, element: str) -> ir.Value:
 
 # Integers and booleans that stand for themselves: arithmetic, bits, comparisons and choices.
 
-_BITS = {
+_BINARY = {
     "tosa.bitwise_and": "arith.andi",
     "tosa.bitwise_or": "arith.ori",
     "tosa.bitwise_xor": "arith.xori",
+    "tosa.intdiv": "arith.divsi",
     "tosa.logical_and": "arith.andi",
     "tosa.logical_left_shift": "arith.shli",
     "tosa.logical_or": "arith.ori",
     "tosa.logical_right_shift": "arith.shrui",
     "tosa.logical_xor": "arith.xori",
+    "tosa.pow": "math.powf",
 }
 _COMPARISONS = {"tosa.equal": "eq", "tosa.greater": "gt", "tosa.greater_equal": "ge"}
 _ARITHMETIC = {"tosa.add": "add", "tosa.sub": "sub"}
@@ -183,9 +185,9 @@ def operands_of_result(conversion: Conversion, op: ir.Operation, count: int) -> 
     return [spread(conversion.value(operand), shape) for operand in list(op.operands)[:count]]
 
 
-@converts(*_BITS)
-def _bits(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    return apply(_BITS[op.name], *operands_of_result(conversion, op, 2))
+@converts(*_BINARY)
+def _binary(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    return apply(_BINARY[op.name], *operands_of_result(conversion, op, 2))
 
 
 @converts("tosa.bitwise_not", "tosa.logical_not")
@@ -210,11 +212,6 @@ def _shifted(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.clz")
 def _leading_zeros(conversion: Conversion, op: ir.Operation) -> ir.Value:
     return apply("math.ctlz", conversion.value(op.operands[0]))
-
-
-@converts("tosa.intdiv")
-def _quotient(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    return apply("arith.divsi", *operands_of_result(conversion, op, 2))
 
 
 @converts(*_COMPARISONS)
@@ -269,14 +266,6 @@ def _product(conversion: Conversion, op: ir.Operation) -> ir.Value:
         return product
     nudged = apply("arith.addi", product, 1 << (shift - 1))
     return resized(apply("arith.shrsi", nudged, shift), "i32")
-
-
-# POW of f32 values.
-
-
-@converts("tosa.pow")
-def _power(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    return apply("math.powf", *operands_of_result(conversion, op, 2))
 
 
 # Upstream ops on tensors of one shape, which plain integers, booleans and floats become.

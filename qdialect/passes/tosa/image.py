@@ -7,20 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Division, Rounding
-from qdialect.dialect import (
-    AvgPool2DOp,
-    F32MaxOp,
-    F32SumOp,
-    GatherOp,
-    IntMaxOp,
-    IntSumOp,
-    MaxPool2DOp,
-    PadOp,
-    QnnOp,
-    RequantizeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -56,16 +44,16 @@ def maximum(value: ir.Value, windows: Windows, *, ignores_nan: bool) -> ir.Value
     """The largest element of each window; NaN where there is one, or, if those are ignored, nothing else."""
     element = element_of(value.type)
     if element != "f32":
-        return resized(_maximum(resized(value, "i32"), windows, IntMaxOp), element)
+        return resized(_maximum(resized(value, "i32"), windows, qnn.IntMaxOp), element)
     if not ignores_nan:
-        return _maximum(value, windows, F32MaxOp)
+        return _maximum(value, windows, qnn.F32MaxOp)
     is_number = compare("eq", value, value)
-    largest = _maximum(select(is_number, value, -np.inf), windows, F32MaxOp)
-    has_number = _maximum(convert("arith.extui", is_number, "i32"), windows, IntMaxOp)
+    largest = _maximum(select(is_number, value, -np.inf), windows, qnn.F32MaxOp)
+    has_number = _maximum(convert("arith.extui", is_number, "i32"), windows, qnn.IntMaxOp)
     return select(compare("ne", has_number, 0), largest, np.nan)
 
 
-def _maximum(value: ir.Value, windows: Windows, op_class: type[QnnOp]) -> ir.Value:
+def _maximum(value: ir.Value, windows: Windows, op_class: type[qnn.QnnOp]) -> ir.Value:
     for dimension in (0, 1):
         taps, extent = windows.taps(dimension), shape_of(value.type)[1 + dimension]
         # What lies outside becomes the nearest element, which is one of the window: it counts twice, unnoticed.
@@ -73,27 +61,27 @@ def _maximum(value: ir.Value, windows: Windows, op_class: type[QnnOp]) -> ir.Val
     return value
 
 
-def _sum(value: ir.Value, windows: Windows, op_class: type[QnnOp]) -> ir.Value:
+def _sum(value: ir.Value, windows: Windows, op_class: type[qnn.QnnOp]) -> ir.Value:
     for dimension in (0, 1):
         taps, extent = windows.taps(dimension), shape_of(value.type)[1 + dimension]
         low, high = max(0, -int(taps.min())), max(0, int(taps.max()) + 1 - extent)
         pads = [tuple(count if i == 1 + dimension else 0 for i in range(4)) for count in (low, high)]
-        padded = build(PadOp, value, element=element_of(value.type), low=pads[0], high=pads[1], value=0).output
+        padded = qnn.build(qnn.PadOp, value, element=element_of(value.type), low=pads[0], high=pads[1], value=0).output
         value = _folded(padded, 1 + dimension, taps + low, op_class)
     return value
 
 
-def _folded(value: ir.Value, axis: int, taps: Array, op_class: type[QnnOp]) -> ir.Value:
+def _folded(value: ir.Value, axis: int, taps: Array, op_class: type[qnn.QnnOp]) -> ir.Value:
     element, shape = element_of(value.type), shape_of(value.type)
-    beside = build(GatherOp, value, element=element, axis=axis, indices=tuple(taps.ravel().tolist())).output
+    beside = qnn.build(qnn.GatherOp, value, element=element, axis=axis, indices=tuple(taps.ravel().tolist())).output
     split = reshaped(beside, (*shape[:axis], *taps.shape, *shape[axis + 1 :]))
-    return build(op_class, split, element=element, axes=(axis + 1,), keep_dims=False).operation.results[0]
+    return qnn.build(op_class, split, element=element, axes=(axis + 1,), keep_dims=False).operation.results[0]
 
 
 def average_floats(value: ir.Value, windows: Windows) -> ir.Value:
     """The sum of each window over the number of its elements, in float32."""
     counts = windows.elements(shape_of(value.type)[1:3]).astype(np.float32)
-    total = _sum(value, windows, F32SumOp)
+    total = _sum(value, windows, qnn.F32SumOp)
     return apply("arith.divf", total, spread(constant(counts), shape_of(total.type)))
 
 
@@ -104,7 +92,7 @@ def average_integers(value: ir.Value, windows: Windows, input_zp: int, output_zp
     # 2^k is the smallest power of two that is not less than the count, ((2^30 + 1) << k) / count the multiplier.
     powers = np.ceil(np.log2(counts)).astype(np.int64)
     multipliers, shifts = (((1 << 30) + 1) << powers) // counts, 30 + powers
-    total = resized(_sum(apply("arith.subi", resized(value, "i32"), input_zp), windows, IntSumOp), "i64")
+    total = resized(_sum(apply("arith.subi", resized(value, "i32"), input_zp), windows, qnn.IntSumOp), "i64")
     q, shift, nudge = (_tensor(array, total) for array in (multipliers, shifts, np.left_shift(1, shifts - 1)))
     product = apply("arith.addi", apply("arith.muli", total, q), nudge)
     mean = apply("arith.addi", apply("arith.shrsi", product, shift), output_zp)
@@ -131,7 +119,7 @@ def _max_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if element not in ("i8", "ui8"):
         windows = _windows(op, kernel, strides, pad)
         return maximum(value, windows, ignores_nan=mode(op, "nan_mode") == "IGNORE")
-    return build(MaxPool2DOp, value, element=element, **_attributes(element, kernel, strides, pad)).output
+    return qnn.build(qnn.MaxPool2DOp, value, element=element, **_attributes(element, kernel, strides, pad)).output
 
 
 @converts("tosa.avg_pool2d", "tosa.avg_pool2d_adaptive")
@@ -150,13 +138,15 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     elements = f"kernel must have at most {_MAX_KERNEL_ELEMENTS} elements, but got {kernel[0] * kernel[1]}"
     require(kernel[0] * kernel[1] <= _MAX_KERNEL_ELEMENTS, elements)
     how: dict[str, Any] = {"division": Division.HALF_AWAY_CENTERED, "zero_point": before}
-    mean = build(AvgPool2DOp, value, element=element, **_attributes(element, kernel, strides, pad), **how).output
+    mean = qnn.build(
+        qnn.AvgPool2DOp, value, element=element, **_attributes(element, kernel, strides, pad), **how
+    ).output
     if before == after:
         return mean
     scale = conversion.scale(op.results[0])
     moved: dict[str, Any] = {"input_scale": scale, "output_scale": scale, "rounding": Rounding.FIXED64_UP}
     moved |= {"input_zero_points": (before,), "output_zero_point": after}
-    return build(RequantizeOp, mean, element=element, **moved).output
+    return qnn.build(qnn.RequantizeOp, mean, element=element, **moved).output
 
 
 def _lengths(conversion: Conversion, op: ir.Operation, first_operand: int) -> list[tuple[int, ...]]:
@@ -229,7 +219,9 @@ def _positions(op: ir.Operation, scale: tuple[int, ...], offset: tuple[int, ...]
 
 
 def _taken(value: ir.Value, axis: int, indices: Array) -> ir.Value:
-    return build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices.tolist())).output
+    return qnn.build(
+        qnn.GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices.tolist())
+    ).output
 
 
 def _interpolated(value: ir.Value, rows: Positions, columns: Positions) -> ir.Value:

@@ -6,19 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import (
-    BroadcastOp,
-    ConcatOp,
-    DynamicGatherOp,
-    DynamicScatterOp,
-    GatherOp,
-    PadOp,
-    QnnOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-    build,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import constant
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
@@ -32,19 +20,19 @@ from qdialect.passes.tosa.elementwise import apply, concatenate, reshaped, sprea
 _MAX_WHOLE = 2**24
 
 
-def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: Any) -> ir.Value:
+def _moved(conversion: Conversion, op: ir.Operation, op_class: type[qnn.QnnOp], **attributes: Any) -> ir.Value:
     value = conversion.value(op.operands[0])
-    return build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
+    return qnn.build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
 
 
 @converts("tosa.reshape")
 def _reshape(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    return _moved(conversion, op, ReshapeOp, shape=shape_of(op.results[0].type))
+    return _moved(conversion, op, qnn.ReshapeOp, shape=shape_of(op.results[0].type))
 
 
 @converts("tosa.transpose")
 def _transpose(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    return _moved(conversion, op, TransposeOp, permutation=tuple(ir.DenseI32ArrayAttr(op.attributes["perms"])))
+    return _moved(conversion, op, qnn.TransposeOp, permutation=tuple(ir.DenseI32ArrayAttr(op.attributes["perms"])))
 
 
 @converts("tosa.pad")
@@ -56,7 +44,7 @@ def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
     number = fill.astype(np.float64).item()
     if not number.is_integer() or (fill.dtype == np.float32 and abs(number) > _MAX_WHOLE):
         return _pad_with(conversion, op, pairs, conversion.value(op.operands[2]))
-    return _moved(conversion, op, PadOp, low=pairs[::2], high=pairs[1::2], value=int(number))
+    return _moved(conversion, op, qnn.PadOp, low=pairs[::2], high=pairs[1::2], value=int(number))
 
 
 def _pad_with(conversion: Conversion, op: ir.Operation, pairs: tuple[int, ...], fill: ir.Value) -> ir.Value:
@@ -78,14 +66,14 @@ def _filled(fill: ir.Value, shape: list[int]) -> list[ir.Value]:
 @converts("tosa.slice")
 def _slice(conversion: Conversion, op: ir.Operation) -> ir.Value:
     begin, size = (conversion.integers(op.operands[1 + i], name) for i, name in enumerate(("start", "size")))
-    return _moved(conversion, op, SliceOp, begin=begin, size=size, strides=(1,) * len(size))
+    return _moved(conversion, op, qnn.SliceOp, begin=begin, size=size, strides=(1,) * len(size))
 
 
 @converts("tosa.reverse")
 def _reverse(conversion: Conversion, op: ir.Operation) -> ir.Value:
     axis = integer_attribute(op, "axis")
     return _moved(
-        conversion, op, GatherOp, axis=axis, indices=tuple(reversed(range(shape_of(op.results[0].type)[axis])))
+        conversion, op, qnn.GatherOp, axis=axis, indices=tuple(reversed(range(shape_of(op.results[0].type)[axis])))
     )
 
 
@@ -94,9 +82,9 @@ def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Each dimension gets one before it, along which it is repeated."""
     shape, multiples = shape_of(op.operands[0].type), conversion.integers(op.operands[1], "multiples")
     spread = tuple(extent for pair in zip(multiples, shape, strict=True) for extent in pair)
-    value = _moved(conversion, op, ReshapeOp, shape=tuple(extent for own in shape for extent in (1, own)))
-    repeated = build(BroadcastOp, value, element=element_of(value.type), shape=spread).output
-    return build(ReshapeOp, repeated, element=element_of(value.type), shape=shape_of(op.results[0].type)).output
+    value = _moved(conversion, op, qnn.ReshapeOp, shape=tuple(extent for own in shape for extent in (1, own)))
+    repeated = qnn.build(qnn.BroadcastOp, value, element=element_of(value.type), shape=spread).output
+    return qnn.build(qnn.ReshapeOp, repeated, element=element_of(value.type), shape=shape_of(op.results[0].type)).output
 
 
 @converts("tosa.concat")
@@ -106,8 +94,8 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if element_of(values[0].type) not in ("i8", "ui8") or len(values) > MAX_VARIADIC:
         return concatenate(values, axis)
     scale = conversion.scale(op.operands[0])
-    joined = build(
-        ConcatOp,
+    joined = qnn.build(
+        qnn.ConcatOp,
         *values,
         element=element_of(values[0].type),
         axis=axis,
@@ -136,7 +124,7 @@ def _rows(conversion: Conversion, data: ir.Value, indices: ir.Value) -> tuple[ir
 @converts("tosa.gather")
 def _gather(conversion: Conversion, op: ir.Operation) -> ir.Value:
     table, positions = _rows(conversion, *list(op.operands)[:2])
-    found = build(DynamicGatherOp, table, positions, element=element_of(table.type), axis=0).output
+    found = qnn.build(qnn.DynamicGatherOp, table, positions, element=element_of(table.type), axis=0).output
     return reshaped(found, shape_of(op.results[0].type))
 
 
@@ -145,5 +133,5 @@ def _scatter(conversion: Conversion, op: ir.Operation) -> ir.Value:
     data, indices, updates = op.operands
     table, positions = _rows(conversion, data, indices)
     rows = reshaped(conversion.value(updates), (shape_of(positions.type)[0], shape_of(table.type)[1]))
-    written = build(DynamicScatterOp, table, positions, rows, element=element_of(table.type)).output
+    written = qnn.build(qnn.DynamicScatterOp, table, positions, rows, element=element_of(table.type)).output
     return reshaped(written, shape_of(op.results[0].type))

@@ -8,18 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.block_weights import BlockWeights
 from qdialect.arithmetic.choices import BlockActivations
-from qdialect.dialect import (
-    BlockDenseOp,
-    BlockGatherOp,
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    F32Conv2DOp,
-    F32MatmulOp,
-    MatMulOp,
-)
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
@@ -32,7 +23,7 @@ from qdialect.passes.tosa_export.export import SIGN, Export, exports, shape_of_r
 # CONV2D wants windows that end where the padded data does: padding, then rows and columns of the data, that no window
 # reads are left out.
 
-Contraction = Conv2DOp | ConvTranspose2DOp | DenseOp
+Contraction = qnn.Conv2DOp | qnn.ConvTranspose2DOp | qnn.DenseOp
 
 
 def weight_of(export: Export, op: Contraction) -> tuple[ir.Value, int]:
@@ -84,8 +75,8 @@ def exact_window(
     return builder.slice_of(value, (0,) * 4, size), [padding[0], ends[0], padding[1], ends[1]]
 
 
-@exports(Conv2DOp)
-def _conv2d(export: Export, op: Conv2DOp) -> ir.Value:
+@exports(qnn.Conv2DOp)
+def _conv2d(export: Export, op: qnn.Conv2DOp) -> ir.Value:
     note_bound(export, op)
     data, channels = export.value(op.data), shape_of(op.weight.type)[0]
     weight, zero_point = weight_of(export, op)
@@ -127,8 +118,8 @@ def _groups(data: ir.Value, weight: ir.Value, bias: ir.Value, groups: int) -> li
     return [[part(data, 3, i), part(weight, 0, i), part(bias, 0, i)] for i in range(groups)]
 
 
-@exports(ConvTranspose2DOp)
-def _conv_transpose2d(export: Export, op: ConvTranspose2DOp) -> ir.Value:
+@exports(qnn.ConvTranspose2DOp)
+def _conv_transpose2d(export: Export, op: qnn.ConvTranspose2DOp) -> ir.Value:
     """What the padding cuts off is cut off the whole result."""
     note_bound(export, op)
     weight, zero_point = weight_of(export, op)
@@ -153,7 +144,7 @@ def _conv_transpose2d(export: Export, op: ConvTranspose2DOp) -> ir.Value:
     return builder.slice_of(builder.concatenate(parts, 3), (0, *op.padding[:2], 0), shape_of_result(op))
 
 
-def _extents(op: ConvTranspose2DOp, kernel: Sequence[int]) -> list[tuple[int, int, int, int]]:
+def _extents(op: qnn.ConvTranspose2DOp, kernel: Sequence[int]) -> list[tuple[int, int, int, int]]:
     size = shape_of(op.data.type)[1:3]
     return [(size[i], op.strides[i], kernel[i], op.output_padding[i]) for i in (0, 1)]
 
@@ -170,8 +161,8 @@ def _dilated(weight: ir.Value, dilation: Sequence[int], zero_point: int) -> ir.V
     return builder.slice_of(joined, (0,) * 4, size)
 
 
-@exports(DenseOp)
-def _dense(export: Export, op: DenseOp) -> ir.Value:
+@exports(qnn.DenseOp)
+def _dense(export: Export, op: qnn.DenseOp) -> ir.Value:
     """A convolution of pixels, of which each row is one."""
     note_bound(export, op)
     weight, zero_point = weight_of(export, op)
@@ -184,8 +175,8 @@ def _dense(export: Export, op: DenseOp) -> ir.Value:
     return builder.reshape(create("conv2d", operands, (rows, 1, 1, channels), "i32", **window), shape_of_result(op))
 
 
-@exports(MatMulOp)
-def _matmul(export: Export, op: MatMulOp) -> ir.Value:
+@exports(qnn.MatMulOp)
+def _matmul(export: Export, op: qnn.MatMulOp) -> ir.Value:
     points = np.array(op.weight_zero_points)
     require(bool((points == points[0]).all()), f"weight_zero_points must be equal, but got {points.tolist()}")
     shape = shape_of_result(op)
@@ -205,8 +196,8 @@ def _matmul(export: Export, op: MatMulOp) -> ir.Value:
 # Convolutions and matrix products of f32 values.
 
 
-@exports(F32MatmulOp)
-def _f32_matmul(export: Export, op: F32MatmulOp) -> ir.Value:
+@exports(qnn.F32MatmulOp)
+def _f32_matmul(export: Export, op: qnn.F32MatmulOp) -> ir.Value:
     data, shape = export.value(op.data), shape_of(op.data.type)
     batches, columns = math.prod(shape[:-2]), shape_of(op.matrix.type)[-1]
     matrix = builder.tile(export.value(op.matrix), (*shape[:-2], shape[-1], columns))
@@ -216,8 +207,8 @@ def _f32_matmul(export: Export, op: F32MatmulOp) -> ir.Value:
     return builder.reshape(product, shape_of_result(op))
 
 
-@exports(BlockDenseOp)
-def _block_dense(export: Export, op: BlockDenseOp) -> ir.Value:
+@exports(qnn.BlockDenseOp)
+def _block_dense(export: Export, op: qnn.BlockDenseOp) -> ir.Value:
     """By weights that are f32 constants, as TOSA has them."""
     found = f"activations must be f32, but got {op.activations}"
     require(op.activations is BlockActivations.F32, found)
@@ -227,15 +218,15 @@ def _block_dense(export: Export, op: BlockDenseOp) -> ir.Value:
     return builder.reshape(create("matmul", operands, (1, rows, matrix.shape[1]), "f32"), shape_of_result(op))
 
 
-def f32_weights(export: Export, op: BlockDenseOp | BlockGatherOp) -> NDArray[np.float32]:
+def f32_weights(export: Export, op: qnn.BlockDenseOp | qnn.BlockGatherOp) -> NDArray[np.float32]:
     """The f32 values of packed weights."""
     weight, scales = export.constant(op.weight, "weight"), export.constant(op.scales, "scales")
     points = None if op.zero_points is None else export.constant(op.zero_points, "zero_points")
     return BlockWeights.unpacked(weight, scales, points, op.bits, op.block, op.depth).values()
 
 
-@exports(F32Conv2DOp)
-def _f32_conv2d(export: Export, op: F32Conv2DOp) -> ir.Value:
+@exports(qnn.F32Conv2DOp)
+def _f32_conv2d(export: Export, op: qnn.F32Conv2DOp) -> ir.Value:
     kernel, depth = shape_of(op.weight.type)[1:3], shape_of(op.data.type)[3]
     require(op.groups in (1, depth), f"groups must be 1 or {depth}, but got {op.groups}")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True)]

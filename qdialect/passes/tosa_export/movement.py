@@ -6,22 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import QuantParams, elementwise
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import (
-    BlockGatherOp,
-    BroadcastOp,
-    ClipOp,
-    ConcatOp,
-    DynamicGatherOp,
-    DynamicScatterOp,
-    GatherOp,
-    PadOp,
-    ReshapeOp,
-    ResizeNearestOp,
-    SliceOp,
-    TransposeOp,
-)
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
@@ -33,12 +20,7 @@ from qdialect.passes.tosa_export.export import Export, exports, exports_each, sh
 # The parts of a concatenation at the parameters of its result.
 
 
-def rescaled_parts(export: Export, op: ConcatOp) -> list[ir.Value]:
-    """Each input, through a TABLE where its values change on the way."""
-    return [_part(export, op, index) for index in range(len(op.inputs))]
-
-
-def _part(export: Export, op: ConcatOp, index: int) -> ir.Value:
+def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     source, target = op.inputs[index], dtype_of(op.output.type)
     info = np.iinfo(dtype_of(source.type).name)
     values = np.arange(info.min, int(info.max) + 1).astype(info.dtype)
@@ -55,22 +37,22 @@ def _part(export: Export, op: ConcatOp, index: int) -> ir.Value:
 # Data movement: elements stay what they are.
 
 
-exports(ReshapeOp)(lambda export, op: builder.reshape(export.value(op.input), op.shape))
-exports(TransposeOp)(lambda export, op: builder.transpose(export.value(op.input), op.permutation))
-exports(BroadcastOp)(lambda export, op: builder.tile(export.value(op.input), op.shape))
-exports(PadOp)(
+exports(qnn.ReshapeOp)(lambda export, op: builder.reshape(export.value(op.input), op.shape))
+exports(qnn.TransposeOp)(lambda export, op: builder.transpose(export.value(op.input), op.permutation))
+exports(qnn.BroadcastOp)(lambda export, op: builder.tile(export.value(op.input), op.shape))
+exports(qnn.PadOp)(
     lambda export, op: builder.pad(export.value(op.input), op.low, op.high, op.value - sign_of(op.input.type))
 )
 
 
-@exports(ClipOp)
-def _clip(export: Export, op: ClipOp) -> ir.Value:
+@exports(qnn.ClipOp)
+def _clip(export: Export, op: qnn.ClipOp) -> ir.Value:
     sign = sign_of(op.input.type)
     return builder.clamp(export.value(op.input), op.min - sign, op.max - sign)
 
 
-@exports(SliceOp)
-def _slice(export: Export, op: SliceOp) -> ir.Value:
+@exports(qnn.SliceOp)
+def _slice(export: Export, op: qnn.SliceOp) -> ir.Value:
     """Elements apart from each other are gathered, the others cut out before."""
     value = export.value(op.input)
     extents = [(size - 1) * stride + 1 for size, stride in zip(op.size, op.strides, strict=True)]
@@ -81,8 +63,8 @@ def _slice(export: Export, op: SliceOp) -> ir.Value:
     return value
 
 
-@exports(GatherOp)
-def _gather(export: Export, op: GatherOp) -> ir.Value:
+@exports(qnn.GatherOp)
+def _gather(export: Export, op: qnn.GatherOp) -> ir.Value:
     value, extent = export.value(op.input), shape_of(op.input.type)[op.axis]
     if list(op.indices) == list(reversed(range(extent))):
         return create("reverse", [value], shape_of_result(op), element_of(value.type), axis=f"{op.axis} : i32")
@@ -106,15 +88,17 @@ def gathered_rows(value: ir.Value, axis: int, indices: ir.Value) -> ir.Value:
     return builder.transpose(back, np.argsort(order).tolist())
 
 
-@exports(ResizeNearestOp)
-def _resize(export: Export, op: ResizeNearestOp) -> ir.Value:
+@exports(qnn.ResizeNearestOp)
+def _resize(export: Export, op: qnn.ResizeNearestOp) -> ir.Value:
     value = export.value(op.input)
     for axis, indices in enumerate(op.nearest_indices, start=1):
         value = gathered(value, axis, [int(index) for index in indices])
     return value
 
 
-exports(ConcatOp)(lambda export, op: builder.concatenate(rescaled_parts(export, op), op.axis))
+exports(qnn.ConcatOp)(
+    lambda export, op: builder.concatenate([_part(export, op, index) for index in range(len(op.inputs))], op.axis)
+)
 
 
 @exports_each("tensor.concat")
@@ -148,21 +132,21 @@ def _inside(indices: Array, extent: int) -> Array:
     return np.where(indices < 0, indices + extent, indices).clip(0, extent - 1).astype(np.int32)
 
 
-@exports(DynamicGatherOp)
-def _dynamic_gather(export: Export, op: DynamicGatherOp) -> ir.Value:
+@exports(qnn.DynamicGatherOp)
+def _dynamic_gather(export: Export, op: qnn.DynamicGatherOp) -> ir.Value:
     positions = _positions(export, op.indices, shape_of(op.data.type)[op.axis])
     return builder.reshape(gathered_rows(export.value(op.data), op.axis, positions), shape_of_result(op))
 
 
-@exports(BlockGatherOp)
-def _block_gather(export: Export, op: BlockGatherOp) -> ir.Value:
+@exports(qnn.BlockGatherOp)
+def _block_gather(export: Export, op: qnn.BlockGatherOp) -> ir.Value:
     table = f32_weights(export, op)
     rows = gathered_rows(const(table), 0, _positions(export, op.indices, len(table)))
     return builder.reshape(rows, shape_of_result(op))
 
 
-@exports(DynamicScatterOp)
-def _dynamic_scatter(export: Export, op: DynamicScatterOp) -> ir.Value:
+@exports(qnn.DynamicScatterOp)
+def _dynamic_scatter(export: Export, op: qnn.DynamicScatterOp) -> ir.Value:
     """SCATTER writes every row once."""
     require(op.reduction is ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
     indices, extent = export.constant(op.indices, "indices"), shape_of(op.data.type)[0]

@@ -14,18 +14,7 @@ from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
-from qdialect.passes.tosa_export.builder import (
-    Array,
-    apply,
-    cast,
-    clamp,
-    const,
-    create,
-    filled,
-    rescale,
-    select,
-    transpose,
-)
+from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.export import Export, exports, held_element, sign_of, signed
 from qdialect.passes.tosa_export.scaling import (
     centered,
@@ -52,9 +41,9 @@ def look_up(export: Export, op: QnnOp) -> ir.Value:
     source = op.operation.operands[0]
     dtype = np.dtype(dtype_of(source.type).name)
     info = np.iinfo(dtype.name)
-    found: Array = EVALUATORS[op.operation.name](op, [np.arange(info.min, int(info.max) + 1).astype(dtype)])
+    found: builder.Array = EVALUATORS[op.operation.name](op, [np.arange(info.min, int(info.max) + 1).astype(dtype)])
     entries = signed(found.astype(dtype_of(op.operation.results[0].type)))
-    return create("table", [export.value(source), const(entries)], shape_of(source.type), "i8")
+    return builder.create("table", [export.value(source), builder.const(entries)], shape_of(source.type), "i8")
 
 
 for_each_op(LutOp, UnaryOp)(lambda op_class: exports(op_class)(look_up))
@@ -99,7 +88,7 @@ def _rescaled(export: Export, op: RequantizeOp, params: RequantizeParameters) ->
     twice, pairs = op.rounding is Rounding.FIXED64_DOUBLE, pairs_of(params)
 
     def scaled(value: ir.Value) -> ir.Value:
-        return rescale(value, held_element(op.output.type), pairs, zero_points, rounds_twice=twice)
+        return builder.rescale(value, held_element(op.output.type), pairs, zero_points, rounds_twice=twice)
 
     return _along_last(export.value(op.input), op.axis, scaled, has_channels=len(pairs) > 1)
 
@@ -112,7 +101,7 @@ def _along_last(
     if not has_channels or axis == rank - 1:
         return function(value)
     order = [*(i for i in range(rank) if i != axis), axis]
-    return transpose(function(transpose(value, order)), np.argsort(order).tolist())
+    return builder.transpose(function(builder.transpose(value, order)), np.argsort(order).tolist())
 
 
 @exports(DequantizeOp)
@@ -122,7 +111,9 @@ def _dequantize(export: Export, op: DequantizeOp) -> ir.Value:
     require(holds, f"zero_points must be 0 for i32, but got {points.tolist()}")
     value, rank = export.value(op.input), len(shape_of(op.input.type))
     offsets = centered(value, along_axis(points - sign_of(op.input.type), rank, op.axis))
-    return apply("mul", cast(offsets, "f32"), along_axis(np.array(op.scales, np.float32), rank, op.axis))
+    return builder.apply(
+        "mul", builder.cast(offsets, "f32"), along_axis(np.array(op.scales, np.float32), rank, op.axis)
+    )
 
 
 def is_narrow(value: ir.Value) -> bool:
@@ -130,7 +121,7 @@ def is_narrow(value: ir.Value) -> bool:
     return element_of(value.type) != "i32"
 
 
-def along_axis(parameters: Array, rank: int, axis: int) -> Array:
+def along_axis(parameters: builder.Array, rank: int, axis: int) -> builder.Array:
     """Parameters of the channels of `axis`, shaped to broadcast against a tensor of `rank`."""
     if parameters.size == 1:
         return parameters
@@ -148,13 +139,13 @@ def _quantize(export: Export, op: QuantizeOp) -> ir.Value:
     value, element = export.value(op.input), element_of(op.output.type)
     bits = int(element.removeprefix("u")[1:])
     require(bits <= _WIDEST, f"result must have at most {_WIDEST} bits, but got {element}")
-    is_number = apply("equal", value, value)
-    known = select(is_number, value, filled(0, value))
+    is_number = builder.apply("equal", value, value)
+    known = builder.select(is_number, value, builder.filled(0, value))
     quantized = _quotient(op, known) if op.scaling is Scaling.DIVIDE else _product(op, known)
     low, high = range_of(op.output.type)
     points = along_axis(np.array(op.zero_points), len(shape_of(value.type)), op.axis)
-    of_nan = filled(np.asarray(nan_value(op.nan, points, low, high)), quantized)
-    return held(select(is_number, quantized, of_nan), element)
+    of_nan = builder.filled(np.asarray(nan_value(op.nan, points, low, high)), quantized)
+    return held(builder.select(is_number, quantized, of_nan), element)
 
 
 def _quotient(op: QuantizeOp, value: ir.Value) -> ir.Value:
@@ -171,8 +162,8 @@ def _product(op: QuantizeOp, value: ir.Value) -> ir.Value:
     rank = len(shape_of(value.type))
     scaling = Scaling.RECIPROCAL_F32 if op.scaling is Scaling.DIVIDE else op.scaling
     factors = np.asarray(scale_factors(op.scales, scaling), np.float32).reshape(-1)
-    ratio = apply("mul", value, along_axis(factors, rank, op.axis))
+    ratio = builder.apply("mul", value, along_axis(factors, rank, op.axis))
     low, high = range_of(op.output.type)
     points = along_axis(np.array(op.zero_points), rank, op.axis)
-    near = clamp(rounded(ratio, op.rounding), low - int(points.max()), high - int(points.min()))
-    return clamp(apply("add", cast(near, "i32"), points), low, high)
+    near = builder.clamp(rounded(ratio, op.rounding), low - int(points.max()), high - int(points.min()))
+    return builder.clamp(builder.apply("add", builder.cast(near, "i32"), points), low, high)

@@ -7,26 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Division, real_multiplier, requantize_parameters
 from qdialect.arithmetic.multipliers import mean_parameters
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    AvgPool2DOp,
-    F32ExtremeOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32SumOp,
-    IntMaxOp,
-    IntMinOp,
-    IntSumOp,
-    MaxPool2DOp,
-    MeanOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    SumOp,
-)
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -48,15 +31,15 @@ def _clamped(op: PoolOp, value: ir.Value) -> ir.Value:
     return value if bounds == range_of(op.output.type) else builder.clamp(value, *(bound - sign for bound in bounds))
 
 
-@exports(MaxPool2DOp)
-def _max_pool2d(export: Export, op: MaxPool2DOp) -> ir.Value:
+@exports(qnn.MaxPool2DOp)
+def _max_pool2d(export: Export, op: qnn.MaxPool2DOp) -> ir.Value:
     data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
     window = {"kernel": ints(op.kernel), "stride": ints(op.strides), "pad": ints(pad)}
     return _clamped(op, create("max_pool2d", [data], shape_of_result(op), "i8", **window))
 
 
-@exports(AvgPool2DOp)
-def _avg_pool2d(export: Export, op: AvgPool2DOp) -> ir.Value:
+@exports(qnn.AvgPool2DOp)
+def _avg_pool2d(export: Export, op: qnn.AvgPool2DOp) -> ir.Value:
     if op.division is not Division.HALF_AWAY_CENTERED or op.count_include_pad:
         return _divided_sums(export, op)
     data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
@@ -65,12 +48,17 @@ def _avg_pool2d(export: Export, op: AvgPool2DOp) -> ir.Value:
     return _clamped(op, create("avg_pool2d", [data, *points], shape_of_result(op), "i8", **window))
 
 
-def _divided_sums(export: Export, op: AvgPool2DOp) -> ir.Value:
+def _divided_sums(export: Export, op: qnn.AvgPool2DOp) -> ir.Value:
     """Sums of values less their center, over the count, plus the center."""
     center = op.zero_point if op.division is Division.HALF_AWAY_CENTERED else 0
     inside = _elements(op)
     whole = np.full_like(inside, op.kernel[0] * op.kernel[1])
-    total = _sums(export, op, center)
+    channels = shape_of(op.data.type)[3]
+    data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
+    operands = [data, const(np.ones((*op.kernel, channels, 1), np.int8)), const(np.zeros(channels, np.int32))]
+    operands += [entry(center - sign_of(op.data.type), "i8"), entry(0, "i8")]
+    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints((1, 1)), "acc_type": "i32"}
+    total = create("depthwise_conv2d", operands, shape_of_result(op), "i32", **window)
     if op.count_include_pad and op.zero_point != center:
         total = apply("add", total, (whole - inside) * (op.zero_point - center))
     count = whole if op.count_include_pad else inside
@@ -87,16 +75,7 @@ def _quotient(total: ir.Value, count: Array, *, truncates: bool) -> ir.Value:
     return select(apply("greater", filled(0, total), total), apply("negate", magnitude), magnitude)
 
 
-def _sums(export: Export, op: AvgPool2DOp, center: int) -> ir.Value:
-    channels = shape_of(op.data.type)[3]
-    data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
-    operands = [data, const(np.ones((*op.kernel, channels, 1), np.int8)), const(np.zeros(channels, np.int32))]
-    operands += [entry(center - sign_of(op.data.type), "i8"), entry(0, "i8")]
-    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints((1, 1)), "acc_type": "i32"}
-    return create("depthwise_conv2d", operands, shape_of_result(op), "i32", **window)
-
-
-def _elements(op: AvgPool2DOp) -> Array:
+def _elements(op: qnn.AvgPool2DOp) -> Array:
     """[1, OH, OW, 1]: how many elements of the data each window has."""
     _, height, width, _ = shape_of_result(op)
     counts: list[Array] = []
@@ -107,8 +86,8 @@ def _elements(op: AvgPool2DOp) -> Array:
     return np.multiply.outer(*counts)[np.newaxis, :, :, np.newaxis]
 
 
-@exports(MeanOp, SumOp)
-def _over_axes(export: Export, op: MeanOp | SumOp) -> ir.Value:
+@exports(qnn.MeanOp, qnn.SumOp)
+def _over_axes(export: Export, op: qnn.MeanOp | qnn.SumOp) -> ir.Value:
     """The sum of values less their zero point, times a multiplier that has the count of a mean in it."""
     shape = shape_of(op.input.type)
     count = int(np.prod([shape[axis] for axis in op.axes]))
@@ -117,7 +96,7 @@ def _over_axes(export: Export, op: MeanOp | SumOp) -> ir.Value:
     real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
     params = (
         mean_parameters(op.rounding, real, count)
-        if isinstance(op, MeanOp)
+        if isinstance(op, qnn.MeanOp)
         else requantize_parameters(op.rounding, real)
     )
     bound = export.bound(op.input, op.input_zero_point) * count
@@ -128,15 +107,15 @@ def _over_axes(export: Export, op: MeanOp | SumOp) -> ir.Value:
 # Reductions over axes, and indices of extremes.
 
 _REDUCTIONS = {
-    F32MaxOp: "max",
-    F32MinOp: "min",
-    IntMaxOp: "max",
-    IntMinOp: "min",
-    IntSumOp: "sum",
-    ReduceMaxOp: "max",
-    ReduceMinOp: "min",
+    qnn.F32MaxOp: "max",
+    qnn.F32MinOp: "min",
+    qnn.IntMaxOp: "max",
+    qnn.IntMinOp: "min",
+    qnn.IntSumOp: "sum",
+    qnn.ReduceMaxOp: "max",
+    qnn.ReduceMinOp: "min",
 }
-Reduction = F32MaxOp | F32MinOp | IntMaxOp | IntMinOp | IntSumOp | ReduceMaxOp | ReduceMinOp
+Reduction = qnn.F32MaxOp | qnn.F32MinOp | qnn.IntMaxOp | qnn.IntMinOp | qnn.IntSumOp | qnn.ReduceMaxOp | qnn.ReduceMinOp
 
 
 @exports(*_REDUCTIONS)
@@ -144,15 +123,15 @@ def _reduction(export: Export, op: Reduction) -> ir.Value:
     """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
     kind = _REDUCTIONS[type(op)]
     value = export.value(op.input)
-    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+    if isinstance(op, qnn.F32ExtremeOp) and op.nan_as_zero:
         value = builder.select(apply("equal", value, value), value, filled(0.0, value))
     found = builder.reduce(kind, value, op.axes, keep_dims=op.keep_dims)
-    is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
+    is_from_zero = isinstance(op, qnn.F32ExtremeOp) and op.from_zero
     return apply(f"{kind}imum", found, 0.0) if is_from_zero else found
 
 
-@exports(F32ProdOp)
-def _product(export: Export, op: F32ProdOp) -> ir.Value:
+@exports(qnn.F32ProdOp)
+def _product(export: Export, op: qnn.F32ProdOp) -> ir.Value:
     """The reduced dimensions as one, the last, whose elements are taken in row-major order."""
     rows, extents = _rows(export, op)
     count = math.prod(shape_of(rows.type)[len(extents) :])
@@ -160,8 +139,8 @@ def _product(export: Export, op: F32ProdOp) -> ir.Value:
     return builder.reshape(found, shape_of_result(op))
 
 
-@exports(F32SumOp)
-def _sum(export: Export, op: F32SumOp) -> ir.Value:
+@exports(qnn.F32SumOp)
+def _sum(export: Export, op: qnn.F32SumOp) -> ir.Value:
     """By sums in order alone, those of each partial sum too; a sum starts from zero."""
     rows, extents = _rows(export, op)
     count, columns = op.partial_sums, shape_of(rows.type)[-1]
@@ -176,7 +155,7 @@ def _sum(export: Export, op: F32SumOp) -> ir.Value:
     return builder.reshape(apply("add", total, 0.0), shape_of_result(op))
 
 
-def _rows(export: Export, op: F32SumOp | F32ProdOp) -> tuple[ir.Value, list[int]]:
+def _rows(export: Export, op: qnn.F32SumOp | qnn.F32ProdOp) -> tuple[ir.Value, list[int]]:
     """The input with the reduced dimensions last, and the extents of the others."""
     value = export.value(op.input)
     shape = shape_of(value.type)
@@ -199,13 +178,13 @@ def _in_order(rows: ir.Value, extents: Sequence[int], lanes: int = 1) -> ir.Valu
     return builder.reduce("sum", builder.reshape(rows, [*extents, count, lanes]), [len(extents)], keep_dims=True)
 
 
-@exports(ArgMaxOp, ArgMinOp)
-def _arg(export: Export, op: ArgMaxOp | ArgMinOp) -> ir.Value:
+@exports(qnn.ArgMaxOp, qnn.ArgMinOp)
+def _arg(export: Export, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> ir.Value:
     """Of the complement for the smallest; the last of equal ones is the first of the reversed row."""
     value = export.value(op.input)
     require(element_of(op.output.type) == "i32", f"result must be i32, but got {element_of(op.output.type)}")
     shape = shape_of(value.type)
-    if isinstance(op, ArgMinOp):
+    if isinstance(op, qnn.ArgMinOp):
         value = apply("bitwise_not", value)
     if op.last:
         value = create("reverse", [value], shape, "i8", axis=f"{op.axis} : i32")

@@ -106,16 +106,13 @@ def _comparison(export: Export, op: ir.OpView) -> ir.Value:
     known = _FLOAT_PREDICATES if op.operation.name == "arith.cmpf" else _INTEGER_PREDICATES
     require(predicate in known, f"predicate must be a signed or an ordered comparison, but got number {predicate}")
     name, swaps, is_opposite = known[predicate]
-    lhs, rhs = _words(_operands(export, op))
-    holds = apply(name, rhs, lhs) if swaps else apply(name, lhs, rhs)
-    return apply("logical_not", holds) if is_opposite else holds
-
-
-def _words(values: list[ir.Value]) -> list[ir.Value]:
-    """Comparisons are of i32 and f32; a boolean's sign bit is its only one."""
+    # Comparisons are of i32 and f32; a boolean's sign bit is its only one.
+    values = _operands(export, op)
     found = element_of(values[0].type)
     require(found in ("i8", "i16", "i32", "f32"), f"operands must be i8, i16, i32 or f32, but got {found}")
-    return [value if element_of(value.type) == "f32" else cast(value, "i32") for value in values]
+    lhs, rhs = [value if element_of(value.type) == "f32" else cast(value, "i32") for value in values]
+    holds = apply(name, rhs, lhs) if swaps else apply(name, lhs, rhs)
+    return apply("logical_not", holds) if is_opposite else holds
 
 
 exports_each("arith.select")(lambda export, op: select(*_operands(export, op)))

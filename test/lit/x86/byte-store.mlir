@@ -217,27 +217,21 @@ func.func @table_written(%x: vector<4x16xi32>, %t: memref<256xi8>, %y: memref<4x
   return
 }
 
-// A sum that does not wrap, shifted right by few bits, is computed on packed words, as far as arguments say how many bits
-// their elements have.
+// A sum with a short number that does not wrap is computed on packed words.
 
 // CHECK-LABEL: func.func @words(
-// CHECK-COUNT-6: "llvm.x86.avx512.packssdw.512"
+// CHECK-COUNT-4: "llvm.x86.avx512.packssdw.512"
 // CHECK: "llvm.sadd.sat"
-// CHECK: arith.shrsi %{{.*}} : vector<32xi16>
 // CHECK: "llvm.sadd.sat"
 // CHECK: "llvm.x86.avx512.packuswb.512"
 // CHECK-NOT: vector.transfer_write
-func.func @words(%x: vector<4x16xi32>, %rest: memref<4x16xi32> {qnn.bits = 15 : i64},
-                 %shift: memref<4x16xi32> {qnn.bits = 3 : i64}, %y: memref<4x16xi8>) {
+func.func @words(%x: vector<4x16xi32>, %rest: vector<4x16xi8>, %y: memref<4x16xi8>) {
   %c0 = arith.constant 0 : index
-  %p = arith.constant 0 : i32
   %lo = arith.constant dense<0> : vector<4x16xi32>
   %hi = arith.constant dense<255> : vector<4x16xi32>
-  %a = vector.transfer_read %rest[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
-  %s = vector.transfer_read %shift[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
+  %a = arith.extui %rest : vector<4x16xi8> to vector<4x16xi32>
   %t = arith.addi %x, %a overflow<nsw> : vector<4x16xi32>
-  %r = arith.shrsi %t, %s : vector<4x16xi32>
-  %m = arith.maxsi %r, %lo : vector<4x16xi32>
+  %m = arith.maxsi %t, %lo : vector<4x16xi32>
   %k = arith.minsi %m, %hi : vector<4x16xi32>
   %n = arith.trunci %k : vector<4x16xi32> to vector<4x16xi8>
   vector.transfer_write %n, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x16xi8>, memref<4x16xi8>
@@ -250,40 +244,13 @@ func.func @words(%x: vector<4x16xi32>, %rest: memref<4x16xi32> {qnn.bits = 15 : 
 // CHECK-NOT: "llvm.sadd.sat"
 // CHECK: arith.addi %{{.*}} : vector<4x16xi32>
 // CHECK: "llvm.x86.avx512.packuswb.512"
-func.func @wrapping_sum(%x: vector<4x16xi32>, %rest: memref<4x16xi32> {qnn.bits = 15 : i64},
-                        %shift: memref<4x16xi32> {qnn.bits = 3 : i64}, %y: memref<4x16xi8>) {
+func.func @wrapping_sum(%x: vector<4x16xi32>, %rest: vector<4x16xi8>, %y: memref<4x16xi8>) {
   %c0 = arith.constant 0 : index
-  %p = arith.constant 0 : i32
   %lo = arith.constant dense<0> : vector<4x16xi32>
   %hi = arith.constant dense<255> : vector<4x16xi32>
-  %a = vector.transfer_read %rest[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
-  %s = vector.transfer_read %shift[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
+  %a = arith.extui %rest : vector<4x16xi8> to vector<4x16xi32>
   %t = arith.addi %x, %a : vector<4x16xi32>
-  %r = arith.shrsi %t, %s : vector<4x16xi32>
-  %m = arith.maxsi %r, %lo : vector<4x16xi32>
-  %k = arith.minsi %m, %hi : vector<4x16xi32>
-  %n = arith.trunci %k : vector<4x16xi32> to vector<4x16xi8>
-  vector.transfer_write %n, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x16xi8>, memref<4x16xi8>
-  return
-}
-
-// A shift that may be longer is one of 32 bits.
-
-// CHECK-LABEL: func.func @long_shift(
-// CHECK-NOT: "llvm.sadd.sat"
-// CHECK: arith.shrsi %{{.*}} : vector<4x16xi32>
-// CHECK: "llvm.x86.avx512.packuswb.512"
-func.func @long_shift(%x: vector<4x16xi32>, %rest: memref<4x16xi32> {qnn.bits = 15 : i64},
-                      %shift: memref<4x16xi32> {qnn.bits = 15 : i64}, %y: memref<4x16xi8>) {
-  %c0 = arith.constant 0 : index
-  %p = arith.constant 0 : i32
-  %lo = arith.constant dense<0> : vector<4x16xi32>
-  %hi = arith.constant dense<255> : vector<4x16xi32>
-  %a = vector.transfer_read %rest[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
-  %s = vector.transfer_read %shift[%c0, %c0], %p {in_bounds = [true, true]} : memref<4x16xi32>, vector<4x16xi32>
-  %t = arith.addi %x, %a overflow<nsw> : vector<4x16xi32>
-  %r = arith.shrsi %t, %s : vector<4x16xi32>
-  %m = arith.maxsi %r, %lo : vector<4x16xi32>
+  %m = arith.maxsi %t, %lo : vector<4x16xi32>
   %k = arith.minsi %m, %hi : vector<4x16xi32>
   %n = arith.trunci %k : vector<4x16xi32> to vector<4x16xi8>
   vector.transfer_write %n, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x16xi8>, memref<4x16xi8>

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import tflite
 
-from qdialect.arithmetic import FloatArray, activations, real_functions
+from qdialect.arithmetic import FloatArray, activations
 from qdialect.arithmetic.tflite_tables import Function, Lines, lines_of, sigmoid_lines, table_of
 from qdialect.dialect import InterpolatedLutOp, IntMaxOp, IntSumOp
 from qdialect.frontends.building.checks import check_scale, require
@@ -52,7 +52,7 @@ def _tabulated(data: Tensor, output: Tensor, function: Function) -> Building:
 
 @imports_i16("EXP")
 def _exp(operator: Operator) -> Building:
-    return _tabulated(*one_input(operator), real_functions.exp)
+    return _tabulated(*one_input(operator), activations.exp)
 
 
 @imports_i16("LOG")
@@ -60,7 +60,7 @@ def _log(operator: Operator) -> Building:
     """The smallest quantized value stands for what has no logarithm."""
     data, output = one_input(operator)
     smallest = np.float32(_FIRST) * np.float32(output.scale)
-    return _tabulated(data, output, lambda x: np.where(x <= 0, smallest, real_functions.log(x)))
+    return _tabulated(data, output, lambda x: np.where(x <= 0, smallest, activations.log(x)))
 
 
 @imports_i16("RSQRT")
@@ -68,7 +68,7 @@ def _rsqrt(operator: Operator) -> Building:
     """The largest quantized value stands for the root of zero; the kernel fails for a negative number."""
     data, output = one_input(operator)
     largest = np.float32(_LAST) * np.float32(output.scale)
-    return _tabulated(data, output, lambda x: np.where(x <= 0, largest, real_functions.rsqrt(x)))
+    return _tabulated(data, output, lambda x: np.where(x <= 0, largest, activations.rsqrt(x)))
 
 
 @imports_i16("GELU")
@@ -183,7 +183,7 @@ def _emit_softmax(emitter: Emitter, value: ir.Value, shape: Shape, factor: Fixed
 def _exponentials(emitter: Emitter, scaled: ir.Value) -> ir.Value:
     """Of 16 bits, for distances of which [-65535, 0] stands for [-10, 0]."""
     s = Arithmetic(emitter)
-    entries = table_of(real_functions.exp, _REACH / _RANGE, 2.0 / _RANGE, _INT16[1], np.float64)
+    entries = table_of(activations.exp, _REACH / _RANGE, 2.0 / _RANGE, _INT16[1], np.float64)
     centered = clamped(s, s.op("arith.addi", scaled, _INT16[1]), _INT16)
     return i16_lookup(emitter, centered, lines_of(entries))
 

@@ -69,7 +69,7 @@ class Addition:
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
-        if exact := self._exact_sum(kernel.program.strategy.adds_in_f32):
+        if exact := self._exact_sum(kernel.program.strategy.forms.f32_sums):
             is_fixed_point = isinstance(exact, FixedPointSum)
             return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
         if roundings := self.arithmetic.shifted_roundings:

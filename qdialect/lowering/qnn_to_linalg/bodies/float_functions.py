@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.expressions import Expression, Node, Number, fold
 from qdialect.arithmetic.float32 import ALGORITHMS, BELOW_ZERO, machine
+from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 _F = "f64"
-
-_IN_FLOAT64: dict[str, Callable[[transcendental.Machine[Value], Value], Value]] = {
-    "math.cos": transcendental.cos,
-    "math.erf": transcendental.erf,
-    "math.erfc": transcendental.erfc,
-    "math.exp": transcendental.exp,
-    "math.exp2": transcendental.exp2,
-    "math.expm1": transcendental.expm1,
-    "math.log": transcendental.log,
-    "math.log10": transcendental.log10,
-    "math.log1p": transcendental.log1p,
-    "math.log2": transcendental.log2,
-    "math.sin": transcendental.sin,
-    "math.tanh": transcendental.tanh,
-}
-SHARED = tuple(_IN_FLOAT64)
-"""Names of the ops that kernels and the reference compute by the same algorithms."""
-
-PAIRS: Mapping[str, Callable[[transcendental.Machine[Value], Value, Value], Value]] = {
-    "arith.remf": transcendental.remainder,
-    "math.powf": transcendental.power,
-}
-"""The same of two numbers."""
 
 
 def emit_float32(body: Body, name: str, x: Value, *, is_below_zero: bool = False) -> Value:
@@ -47,7 +25,7 @@ def emit_float32(body: Body, name: str, x: Value, *, is_below_zero: bool = False
 
 
 def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is_below_zero: bool = False) -> Value:
-    """The function of the op `name`, one of `SHARED`, of the float32 number `x`, as a float32 number.
+    """The function of the op `name`, one of `IN_FLOAT64`, of the float32 number `x`, as a float32 number.
 
     Functions that have a sequence of float32 operations are evaluated by it, unless `in_float64`.  Where
     `is_below_zero`, the results of positive numbers do not count.
@@ -55,7 +33,7 @@ def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is
     if name in ALGORITHMS and not in_float64:
         return emit_float32(body, name, x, is_below_zero=is_below_zero)
     wide = body.cast("arith.extf", x, _F)
-    return body.cast("arith.truncf", _IN_FLOAT64[name](transcendental.Machine(body), wide), "f32")
+    return body.cast("arith.truncf", IN_FLOAT64[name](transcendental.Machine(body), wide), "f32")
 
 
 def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:
@@ -118,7 +96,7 @@ def emit_function(body: Body, name: str, x: Value) -> Value:
 
 
 def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
-    if op.removeprefix(_BELOW) in SHARED:
+    if op.removeprefix(_BELOW) in IN_FLOAT64:
         return emit_function(body, op, operands[0])
     if op == "arith.cmpf":
         return body.compare("ogt", *operands)

@@ -158,7 +158,8 @@ def _single_rounding(body: Body, how: Requantization, acc: Value, parameters: Se
 def _double_rounding(body: Body, how: Requantization, acc: Value, parameters: Sequence[Value]) -> Value:
     multiplier, half, right, tie, *left = parameters
     if left:
-        acc = _shifted_left(body, acc, left[0])
+        value = body.binary("arith.shli", body.cast("arith.extsi", acc, "i64"), left[0])
+        acc = body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"))
     product = _product(body, acc, multiplier)
     high = _high_word(body, how, body.add(product, body.constant(2**30, "i64")))
     sign = body.binary("arith.shrsi", high, body.constant(high.bits - 1, high.type))
@@ -178,11 +179,6 @@ def _double_nudge(body: Body, how: Requantization, acc: Value, parameters: Seque
     sign = body.binary("arith.andi", sign, tie)
     nudged = body.add(body.add(value, half), sign)
     return body.binary("arith.shrsi", nudged, right)
-
-
-def _shifted_left(body: Body, acc: Value, left: Value) -> Value:
-    value = body.binary("arith.shli", body.cast("arith.extsi", acc, "i64"), left)
-    return body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"))
 
 
 def _half_up(body: Body, value: Value) -> Value:

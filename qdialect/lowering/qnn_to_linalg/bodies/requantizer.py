@@ -15,7 +15,6 @@ from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
     channel_multipliers,
     fixed_point_multiplier,
     shifted_thresholds,
-    word_multiplier,
 )
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import multiply_add_rounding
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import ROUND_HALF_EVEN, ROUND_HALF_UP
@@ -96,7 +95,6 @@ def requantizer_of(
             return None
         near = channel_multipliers(params, len(steps.low))
         found = multiply_add_rounding(steps, near, zero_point + shift) if forms.multiply_adds else None
-        found = found or (word_multiplier(steps, near) if forms.words else None)
         return found or fixed_point_multiplier(steps, near)
     largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
     return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

@@ -8,12 +8,13 @@ import numpy as np
 
 from qdialect.arithmetic.machine import FLOAT_PREDICATES, INTEGER_PREDICATES
 from qdialect.arithmetic.small_floats import ROUND, WIDEN
+from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import SMALL_FLOATS, element_name, element_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED, emit_pair, emit_shared
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_pair, emit_shared
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
@@ -46,25 +47,9 @@ def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.unary(op.name, *values) if len(values) == 1 else body.binary(op.name, *values)
 
 
-def _cast(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return body.cast(op.name, values[0], scalar_type(op.results[0]))
-
-
-def _widen(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return WIDEN[element_of(op.operands[0].type)](body, values[0])
-
-
-def _round(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return ROUND[element_of(op.results[0].type)](body, values[0])
-
-
 def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     predicate = _COMPARISONS[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
     return body.compare(predicate, *values)
-
-
-def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return body.select(*values)
 
 
 def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
@@ -152,15 +137,15 @@ def _is_positive(condition: ir.Operation, value: ir.Value) -> bool:
 
 SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_SAME_TYPE, _same_type),
-    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(_CASTS, lambda body, op, values: body.cast(op.name, values[0], scalar_type(op.results[0]))),
     **dict.fromkeys(_COMPARISONS, _compare),
-    **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(IN_FLOAT64, _transcendental),
     **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
-    "arith.extf": _widen,
-    "arith.select": _select,
-    "arith.truncf": _round,
+    "arith.extf": lambda body, op, values: WIDEN[element_of(op.operands[0].type)](body, values[0]),
+    "arith.select": lambda body, op, values: body.select(*values),
+    "arith.truncf": lambda body, op, values: ROUND[element_of(op.results[0].type)](body, values[0]),
     "arith.shrsi": _shift_signed,
     **dict.fromkeys(PAIRS, lambda body, op, values: emit_pair(body, op.name, *values)),
     "math.fma": lambda body, _, values: body.multiply_add(*values),

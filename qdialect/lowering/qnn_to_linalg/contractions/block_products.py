@@ -180,7 +180,7 @@ class BlockKernel(ABC):
 
     def _most_rows(self, rows: int) -> int:
         """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
-        if not self.strategy.requantizer_forms.multiply_adds:
+        if not self.strategy.forms.multiply_adds:
             return 1
         many = _APART_ROWS if self.is_apart else _MANY_ROWS
         few, many = (_ROWS, many) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
@@ -349,7 +349,7 @@ class F32Products(BlockKernel):
     def __init__(self, kernel: Kernel, op: BlockProducts, order: SumOrder) -> None:
         super().__init__(kernel, op)
         self._order, self.is_apart = order, order is SumOrder.BLOCKS
-        self._has_fma = self.strategy.requantizer_forms.multiply_adds
+        self._has_fma = self.strategy.forms.multiply_adds
         self._is_scaled = order is SumOrder.TERMS and not op.weights.form
         places = [op.weights.places(term) for term in range(op.weights.terms)]
         # Where an addition of a product takes dozens of instructions, they are written once.

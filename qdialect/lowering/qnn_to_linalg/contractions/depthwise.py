@@ -33,7 +33,7 @@ _TAPS = ("kh", "kw")
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel calls of a convolution with one input and one output channel per group."""
     is_known = isinstance(op.weights, ConstantWeights)
-    calls = calls_of(op, program.strategy) if is_known and program.strategy.interleaved_rows else []
+    calls = calls_of(op, program.strategy) if is_known and program.strategy.depthwise.interleaved_rows else []
     for index, pixel_blocks in enumerate(calls or [None]):
         kernel = Kernel(program)
         buffers = op.declare(kernel)
@@ -56,7 +56,7 @@ def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequenc
     constants = [*_declare_weights(kernel, op, lanes)]
     constants += [by_lane(*parameter) for parameter in op.epilogue.channel_parameters()]
     for block in depthwise_blocks(lanes):
-        for segment in segments(op.pixels, kernel.program.strategy.depthwise_segments):
+        for segment in segments(op.pixels, kernel.program.strategy.depthwise.segments):
             _emit_micro_kernel(kernel, op, stages, buffers, constants, block, segment)
 
 
@@ -71,7 +71,7 @@ def _declare_weights(kernel: Kernel, op: Contraction, lanes: int) -> tuple[Buffe
     taps = weights.exact.reshape(op.channels, -1)
     planes = np.stack([pad_channels(plane, lanes) for plane in taps.T])
     # Nine bits and a sign: where words are multiplied, a product is one instruction on words that are known to be.
-    planes = planes.astype(np.int16) if kernel.program.strategy.weighs_taps_by_words else planes
+    planes = planes.astype(np.int16) if kernel.program.strategy.depthwise.has_words else planes
     bias = pad_channels(np.broadcast_to(weights.bias, (op.channels,)), lanes)
     return kernel.data("weights", planes, is_weight=True), kernel.data("bias", bias)
 
@@ -272,7 +272,7 @@ class _InterleavedMicroKernel:
 
     def emit(self) -> None:
         """A micro-kernel for whole tiles of rows, and one for the rest."""
-        for rows in self.kernel.program.strategy.depthwise_rows(self.op.extents[1]):
+        for rows in self.kernel.program.strategy.depthwise.rows(self.op.extents[1]):
             self._emit(rows)
 
     def _emit(self, rows: _Rows) -> None:

@@ -20,16 +20,11 @@ from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.cost.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
 from qdialect.lowering.ir.functions import error_at
+from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, StoredTaps, with_sums
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import calls_of, emit_depthwise
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights, factor_of_ones
-from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import (
-    TileMicroKernel,
-    pixel_blocks,
-    sums_scratch,
-    tiled_axes,
-)
 from qdialect.lowering.qnn_to_linalg.contractions.windows import emit_window_sums, gather_taps
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
@@ -57,13 +52,13 @@ def _emit_products(program: Program, op: Contraction, label: str) -> None:
     taps = gather_taps(program, op)
     kernel = Kernel(program)
     site = Site.of(kernel, op, sums=sums, taps=taps)
-    tiled = pixel_blocks(op, program.strategy, with_sums(op.pixels))
+    tiled = tile_contraction.pixel_blocks(op, program.strategy, with_sums(op.pixels))
     for group, axes in op.parts:
-        wide = tiled_axes(op, group, axes, has_sums=sums is not None)
+        wide = tile_contraction.tiled_axes(op, group, axes, has_sums=sums is not None)
         if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups), group.lanes):
-            scratch = sums_scratch(kernel, group)
+            scratch = tile_contraction.sums_scratch(kernel, group)
             for block in channel_blocks(group.lanes, tiled):
-                TileMicroKernel(site, group, wide, block).emit_blocks(scratch, tiled)
+                tile_contraction.TileMicroKernel(site, group, wide, block).emit_blocks(scratch, tiled)
             continue
         site.emit_dot_products(group, axes)
     program.call(kernel, label, op.macs)
@@ -144,8 +139,8 @@ def _tuned(program: Program, op: Contraction, tunable_of: Callable[[Program, Con
 
 def _variants(program: Program, op: Contraction) -> Tunable:
     strategy, (group, axes) = program.strategy, op.parts[0]
-    tiled = pixel_blocks(op, strategy, op.pixels)
-    in_tiles = tiled_axes(op, group, axes, has_sums=True) is not None
+    tiled = tile_contraction.pixel_blocks(op, strategy, op.pixels)
+    in_tiles = tile_contraction.tiled_axes(op, group, axes, has_sums=True) is not None
     shape = ContractionShape(
         group.lanes,
         axes.weight_bytes,
@@ -162,8 +157,8 @@ def _variants(program: Program, op: Contraction) -> Tunable:
 
 def _depthwise_variants(program: Program, op: Contraction) -> Tunable:
     strategy, (_, height, width) = program.strategy, op.extents
-    has_dots = strategy.interleaved_rows and calls_of(op, strategy)
-    own, candidates = depthwise_candidates(strategy, height) if has_dots else ("taps", [])
+    has_dots = strategy.depthwise.interleaved_rows and calls_of(op, strategy)
+    own, candidates = depthwise_candidates(strategy.depthwise, height) if has_dots else ("taps", [])
     title = f"{height}x{width} pixels, {op.channels} channels, depthwise {'x'.join(map(str, op.window))}"
     return Tunable(_described(title, op), own, tuple(candidates))
 

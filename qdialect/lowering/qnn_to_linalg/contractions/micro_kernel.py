@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
 from qdialect.lowering.ir.views import View, row_major
+from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
     Contraction,
@@ -23,15 +24,6 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     with_sums,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages, declare_stages
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
-    ChannelTiles,
-    ConstantWeights,
-    GatheredTaps,
-    ZeroPointCorrection,
-    correction_of,
-    pack_weights,
-    widened_k_groups,
-)
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes, Segment, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
@@ -58,7 +50,7 @@ class Site:
     stages: Stages
     sums: Buffer | None = None
     """The sums of the windows, along the pixels' last strides, where they are computed before."""
-    gathered: tuple[Buffer, GatheredTaps] | None = None
+    gathered: tuple[Buffer, packed_weights.GatheredTaps] | None = None
 
     @classmethod
     def of(
@@ -67,7 +59,7 @@ class Site:
         op: Contraction,
         buffers: Sequence[Buffer] | None = None,
         sums: BufferSlot | None = None,
-        taps: GatheredTaps | None = None,
+        taps: packed_weights.GatheredTaps | None = None,
     ) -> Site:
         """Declare what `op` reads and writes, unless there are `buffers` for it."""
         known = op.declare(kernel) if buffers is None else buffers
@@ -120,7 +112,7 @@ class _Columns:
     """[group, tile, reduction loops but the last, vector, lane, taps], as `pack_k_groups` packs them."""
     bias: Operand
     """What accumulators start from, by channel."""
-    correction: ZeroPointCorrection | None
+    correction: packed_weights.ZeroPointCorrection | None
     remainder: Sequence[tuple[Value, Tensor]] = ()
     """K groups that are multiplied once more: an index, where each lies in the window, and its weights."""
 
@@ -141,7 +133,7 @@ class ContractionMicroKernel:
 
     def __init__(self, site: Site, group: ChannelGroup, axes: ReductionAxes, block: ChannelBlock) -> None:
         self.site, self.kernel, self.op, self.axes = site, site.kernel, site.op, axes
-        self.tiles = ChannelTiles(group, block, site.op.channels)
+        self.tiles = packed_weights.ChannelTiles(group, block, site.op.channels)
         # The group loop exists only where there are several.
         self.groups = ("g",) if self.tiles.has_group_axis else ()
         # Loops that index what belongs to a channel.
@@ -163,12 +155,12 @@ class ContractionMicroKernel:
     def _declare(self) -> _Columns:
         """Declare the weights of the micro-kernel's channels."""
         weights, tiles, factor = self.op.weights, self.tiles, self.op.factor_of_ones(self.kernel.program.strategy)
-        if not isinstance(weights, ConstantWeights):
+        if not isinstance(weights, packed_weights.ConstantWeights):
             # Every stored value minus 128 fits s8.
-            correction = correction_of(self.op.zero_points, tiles, self.axes, factor)
+            correction = packed_weights.correction_of(self.op.zero_points, tiles, self.axes, factor)
             return _Columns(self._stored_weights(), self._stored_start(), correction)
-        packed = pack_weights(weights, tiles, self.axes, factor)
-        words = widened_k_groups(packed.weights) if self._are_words else packed.weights
+        packed = packed_weights.pack_weights(weights, tiles, self.axes, factor)
+        words = packed_weights.widened_k_groups(packed.weights) if self._are_words else packed.weights
         own = self._constant("weights", words, is_weight=True)
         bias = Operand(self._constant("bias", packed.bias), self.channel_loops)
         remainder: list[tuple[Value, Tensor]] = []

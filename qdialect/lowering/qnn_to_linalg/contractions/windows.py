@@ -12,13 +12,8 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import split
 from qdialect.lowering.ir.views import Axis, View, row_major
+from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, accumulate, with_sums
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
-    ConstantWeights,
-    GatheredTaps,
-    RemainderGroup,
-    remainder_groups,
-)
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
@@ -145,12 +140,12 @@ _INSTRUCTIONS = 6
 _LANES = 16
 
 
-def gather_taps(program: Program, op: Contraction) -> GatheredTaps | None:
+def gather_taps(program: Program, op: Contraction) -> packed_weights.GatheredTaps | None:
     """Append the kernel call that gathers the taps of the pixels; None where that saves nothing."""
     (group, reduction), axes, weights = op.parts[0], op.pixels, op.weights
     if not program.strategy.gathers_bytes or op.data.storage.element != "i8" or len(op.parts) > 1 or group.count > 1:
         return None
-    if not isinstance(weights, ConstantWeights) or weights.zero_points.any():
+    if not isinstance(weights, packed_weights.ConstantWeights) or weights.zero_points.any():
         return None
     if not _is_cheaper(reduction, axes, group.lanes) or not 0 < axes[-1].strides[0] <= _STEP:
         return None
@@ -162,13 +157,13 @@ def gather_taps(program: Program, op: Contraction) -> GatheredTaps | None:
     length = _K_GROUP * pixels * -(-len(offsets) // _K_GROUP)
     slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
     _emit(program, op, offsets, slot)
-    found: list[RemainderGroup] = []
+    found: list[packed_weights.RemainderGroup] = []
     for part in (weights.clipped[0].values, weights.clipped[1]):
         # K groups of the last taps of all rows that are not zero.
         ends = reduction.ordered(group.taps(part))[..., -per_row:]
-        k_groups = remainder_groups(ends.reshape(ends.shape[0], -1), ())
+        k_groups = packed_weights.remainder_groups(ends.reshape(ends.shape[0], -1), ())
         found += [replace(k_group, offset=k_group.offset * pixels) for k_group in k_groups]
-    return GatheredTaps(slot, per_row, tuple(found))
+    return packed_weights.GatheredTaps(slot, per_row, tuple(found))
 
 
 def _is_cheaper(reduction: ReductionAxes, axes: Sequence[Axis], channels: int) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdialect.arithmetic import (
-    AddArithmetic,
     IntArray,
     PairArithmetic,
     elementwise,
@@ -61,9 +60,7 @@ def lower_factor_product(
     data, factor = op.lhs, op.rhs
     if _size(data) < _size(factor):
         data, factor, lhs, rhs = factor, data, rhs, lhs
-    is_worth = lowering.program.strategy.requantizer_forms.multiply_adds and _size(factor) * _LEAST_USES <= _size(
-        op.output
-    )
+    is_worth = lowering.program.strategy.forms.multiply_adds and _size(factor) * _LEAST_USES <= _size(op.output)
     numbers = _numbers(op, lhs, rhs, output) if is_worth else None
     if numbers is None:
         return False
@@ -149,11 +146,6 @@ def _declare_offset(kernel: Kernel, own: Quantization) -> Callable[[Body, Value]
 _LARGEST_STORED = 255
 
 
-@lowers(AddOp, takes_arrays=True)
-def _add(lowering: GraphLowering, op: AddOp) -> None:
-    add_or_subtract(lowering, op, op.arithmetic)
-
-
 def stored_quantizations(op: BinaryOp) -> tuple[Quantization, Quantization, Quantization]:
     """The quantization of stored values of lhs, rhs and the result."""
     lhs, rhs, output = (
@@ -163,8 +155,12 @@ def stored_quantizations(op: BinaryOp) -> tuple[Quantization, Quantization, Quan
     return lhs, rhs, output
 
 
-def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddArithmetic) -> None:
-    """Lower a sum or a difference in an arithmetic that both have."""
+@lowers(AddOp, SubOp, takes_arrays=True)
+def _sum(lowering: GraphLowering, op: AddOp | SubOp) -> None:
+    arithmetic = op.arithmetic if isinstance(op, AddOp) else op.arithmetic.addition
+    if arithmetic is None:
+        _lower_f32(lowering, op, elementwise.difference)
+        return
     addition = Addition(
         *stored_quantizations(op),
         op.quantization.bounds,
@@ -192,7 +188,7 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
         return
     lhs, rhs, _ = stored_quantizations(op)
     points = (lhs.stored_zero_point, rhs.stored_zero_point)
-    forms = lowering.program.strategy.requantizer_forms
+    forms = lowering.program.strategy.forms
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]
@@ -244,30 +240,14 @@ EmitF32 = Callable[[Body, Value, Value], Value]
 _BYTES = 64
 
 
-@lowers(SubOp, takes_arrays=True)
-def _sub(lowering: GraphLowering, op: SubOp) -> None:
-    if op.arithmetic.addition is None:
-        _lower_f32(lowering, op, elementwise.difference)
-        return
-    add_or_subtract(lowering, op, op.arithmetic.addition)
-
-
-@lowers(MaximumOp, takes_arrays=True)
-def _maximum(lowering: GraphLowering, op: MaximumOp) -> None:
-    _extreme(lowering, op, "arith.maxui", elementwise.larger)
-
-
-@lowers(MinimumOp, takes_arrays=True)
-def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
-    _extreme(lowering, op, "arith.minui", elementwise.smaller)
-
-
-def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
+@lowers(MaximumOp, MinimumOp, takes_arrays=True)
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp) -> None:
+    is_max = isinstance(op, MaximumOp)
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
     lhs, rhs, output = op.quantization.params
     low, high = op.quantization.bounds
     if not lhs == rhs == output or len(shifts) > 1:
-        _lower_f32(lowering, op, of_f32)
+        _lower_f32(lowering, op, elementwise.larger if is_max else elementwise.smaller)
         return
     (shift,) = shifts
 
@@ -275,7 +255,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, 
         minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
-            found = body.binary(of_bytes, values[0], values[1])
+            found = body.binary("arith.maxui" if is_max else "arith.minui", values[0], values[1])
             return body.binary("arith.minui", body.binary("arith.maxui", found, minimum), maximum)
 
         return emit

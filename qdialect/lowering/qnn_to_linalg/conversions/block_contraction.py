@@ -16,6 +16,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
+from qdialect.lowering.qnn_to_linalg.contractions import widened_products
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, StoredPanels
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     BYTES,
@@ -30,15 +31,6 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices
 from qdialect.lowering.qnn_to_linalg.contractions.integer_products import IntegerProducts
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_packing, pair_word
-from qdialect.lowering.qnn_to_linalg.contractions.widened_products import (
-    MANY_ROWS,
-    PAIR,
-    PAIRED_ROWS,
-    PairedProducts,
-    WidenedProducts,
-    multiplies_pairs,
-    stored_bound,
-)
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
@@ -85,7 +77,7 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
 
 def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBlocks, order: SumOrder) -> None:
     """Append the kernel calls of products of f32 rows with packed weights."""
-    if weights.form == "bf16" and multiplies_pairs(lowering.program.strategy, op):
+    if weights.form == "bf16" and widened_products.multiplies_pairs(lowering.program.strategy, op):
         _emit_pairs(lowering, op, weights)
         return
     program, depth, (rows, data, result) = lowering.program, weights.blocks.depth, _operands(lowering, op)
@@ -93,9 +85,9 @@ def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBl
     source = lowering.once(("spaced", op.data), lambda: _spaced(program, rows, data, depth))
     active = _active(lowering, op, data) if isinstance(op, BlockDenseOp) else None
     products = BlockProducts(weights, rows, (source, result), *finish, op.rounded_products, active)
-    kernel, has_fma = Kernel(program), program.strategy.requantizer_forms.multiply_adds
-    is_widened = order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and has_fma
-    (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, order)).emit()
+    kernel, has_fma = Kernel(program), program.strategy.forms.multiply_adds
+    is_widened = order is SumOrder.TERMS and prod(rows) >= widened_products.MANY_ROWS and has_fma
+    (widened_products.WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, order)).emit()
     program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
 
 
@@ -451,13 +443,13 @@ def _pairs(
     The least but zero, less 1: so zeros are the largest of unsigned numbers. Rows of the last `joined` dimensions lie
     side by side, and have one least number.
     """
-    words, kernel, kept = depth // PAIR, Kernel(program), rows[: len(rows) - joined]
+    words, kernel, kept = depth // widened_products.PAIR, Kernel(program), rows[: len(rows) - joined]
     pitch = words + (0 if joined or BYTES * words % _SETS else _LINE // BYTES)
     slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "i32", prod(rows) * pitch))
     target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
     *outer, step = data.strides
     halves = [replace(data, strides=(*outer, 2 * step), offset=data.offset + half * step) for half in range(2)]
-    emit_map(kernel, (*rows, words), halves, target, pair_word, _LANES, step=PAIR)
+    emit_map(kernel, (*rows, words), halves, target, pair_word, _LANES, step=widened_products.PAIR)
     least = _by_block(program, kept, Blocks(depth, depth), "i32")
     least = replace(least, strides=least.strides[:-1])
     source = Reduced(replace(target, strides=target.strides[: len(kept)]), target.strides[len(kept) :])
@@ -474,14 +466,14 @@ def has_dense_windows(lowering: GraphLowering, op: F32Conv2DOp) -> bool:
         return op.groups == 1
     column = lowering.slot(op.data).storage.strides[2]
     is_dense = column == depth and (width == 1 or op.dilation[1] == 1)
-    return op.groups == 1 and is_dense and pixels >= PAIRED_ROWS
+    return op.groups == 1 and is_dense and pixels >= widened_products.PAIRED_ROWS
 
 
 def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matrices) -> None:
     """Append the kernel calls of products of bf16 numbers with `matrices` of them, which are packed, too."""
     program, depth, panels = lowering.program, matrices.depth, panels_of(matrices.channels, lowering.program.strategy)
-    words = emit_packing(program, replace(matrices, k_group=PAIR), panels)
-    count, lanes, pairs = matrices.count, sum(block.channels for block in panels), depth // PAIR
+    words = emit_packing(program, replace(matrices, k_group=widened_products.PAIR), panels)
+    count, lanes, pairs = matrices.count, sum(block.channels for block in panels), depth // widened_products.PAIR
     bounds = program.buffer(Storage((1, 1, 1, count * lanes), "i32", count * lanes))
     kernel = Kernel(program)
     for block in panels:
@@ -490,7 +482,7 @@ def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matric
         source = MapOperand(words, (block.channels * pairs, width * pairs, own), start * pairs)
         target = MapOperand(bounds, (block.channels, width, own), start)
         fold, reduced = replace(_LEAST_BITS, lanes=own), [Reduced(source, (width, 1))]
-        how = fold, stored_bound, _LANES, 1
+        how = fold, widened_products.stored_bound, _LANES, 1
         emit_reduction(kernel, Reduction(extents, (pairs, own), reduced, [], target, *how))
     program.call(kernel, "bounds")
     leading = row_major(shape_of(op.matrix.type)[:-2]) or (0,) * (len(shape_of(op.output.type)) - 2)
@@ -520,7 +512,7 @@ def _emit_pairs(
     products = BlockProducts(
         weights, rows, (source, result, pairs, least), *finish, stored=stored, segments=height, segment_steps=steps
     )
-    PairedProducts(kernel, products).emit()
+    widened_products.PairedProducts(kernel, products).emit()
     program.call(kernel, op.operation.name, prod((*rows, weights.blocks.depth, weights.channels)))
 
 

@@ -11,26 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import IntArray
 from qdialect.arithmetic.activations import ACTIVATIONS, Activation
-from qdialect.dialect import (
-    AnyContraction,
-    AnyDynamic,
-    AnyFused,
-    AnyI16Contraction,
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    DynamicConv2DOp,
-    DynamicDenseOp,
-    F32MatmulOp,
-    FusedConv2DOp,
-    FusedConvTranspose2DOp,
-    FusedDenseOp,
-    FusedMatMulOp,
-    I16Conv2DOp,
-    MatMulOp,
-)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
@@ -70,11 +53,11 @@ from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import EmitStage, EpiloguePart, RowParameter
 from qdialect.support.diagnostics import CompileError
 
-AnyOp = Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp
+AnyOp = qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.DenseOp | qnn.FusedDenseOp
 _LARGEST_PRODUCT = 255 * 255
 
 
-@lowers(Conv2DOp, FusedConv2DOp, DenseOp, FusedDenseOp)
+@lowers(qnn.Conv2DOp, qnn.FusedConv2DOp, qnn.DenseOp, qnn.FusedDenseOp)
 def _contraction(lowering: GraphLowering, op: AnyOp) -> None:
     if constant_value(op.weight) is None:
         lower_run_time_weights(lowering, op)
@@ -87,25 +70,25 @@ def _contraction(lowering: GraphLowering, op: AnyOp) -> None:
     emit(lowering.program, contraction, op.operation.name)
 
 
-def taps_of(op: AnyContraction | AnyFused | AnyDynamic | AnyI16Contraction) -> NDArray[Any]:
+def taps_of(op: qnn.AnyContraction | qnn.AnyFused | qnn.AnyDynamic | qnn.AnyI16Contraction) -> NDArray[Any]:
     """The weights as [OC, KH, KW, IC / groups]; the rows of a matrix are taps of a 1x1 kernel."""
     weight = required_constant("weight", op.weight)
     return weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1)
 
 
-def groups_of(op: AnyOp | AnyDynamic | AnyI16Contraction) -> int:
+def groups_of(op: AnyOp | qnn.AnyDynamic | qnn.AnyI16Contraction) -> int:
     """Groups of a contraction."""
-    return op.groups if isinstance(op, Conv2DOp | FusedConv2DOp | DynamicConv2DOp | I16Conv2DOp) else 1
+    return op.groups if isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.DynamicConv2DOp | qnn.I16Conv2DOp) else 1
 
 
-def data_of(lowering: GraphLowering, op: AnyOp | AnyDynamic | AnyI16Contraction) -> BufferSlot:
+def data_of(lowering: GraphLowering, op: AnyOp | qnn.AnyDynamic | qnn.AnyI16Contraction) -> BufferSlot:
     """The data of a contraction, with the padding of a convolution around it."""
     return lowering.slot(op.data, padding_of(op))
 
 
-def window_of(op: AnyOp | AnyDynamic | AnyI16Contraction, data: BufferSlot) -> Window:
+def window_of(op: AnyOp | qnn.AnyDynamic | qnn.AnyI16Contraction, data: BufferSlot) -> Window:
     """The window of a convolution; every row of a matrix is a pixel that one tap looks at."""
-    if not isinstance(op, Conv2DOp | FusedConv2DOp | DynamicConv2DOp | I16Conv2DOp):
+    if not isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.DynamicConv2DOp | qnn.I16Conv2DOp):
         images, height, width, _ = data.storage.shape
         return Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
     images, height, width, _ = shape_of(op.operation.results[0].type)
@@ -115,7 +98,7 @@ def window_of(op: AnyOp | AnyDynamic | AnyI16Contraction, data: BufferSlot) -> W
 
 
 def weights_of(
-    op: AnyContraction | AnyFused, taps: NDArray[Any], *, is_signed: bool = False
+    op: qnn.AnyContraction | qnn.AnyFused, taps: NDArray[Any], *, is_signed: bool = False
 ) -> tuple[ConstantWeights, tuple[IntArray, IntArray]]:
     """The parameters that kernels need for `taps`, `op`'s weights or a part of them, and the range of the accumulators.
 
@@ -127,7 +110,7 @@ def weights_of(
     return ConstantWeights(weights, folded), accumulator_bounds(weights, start, stored)
 
 
-def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
+def bias_of(op: qnn.AnyContraction | qnn.AnyFused) -> NDArray[np.int32]:
     """The initial accumulators of each output channel: the bias, zeros if it is absent or f32."""
     bias = None if op.bias is None else required_constant("bias", op.bias)
     if bias is None or bias.dtype != np.int32:
@@ -136,13 +119,13 @@ def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
 
 
 def epilogue_of(
-    lowering: GraphLowering, op: AnyContraction | AnyFused, accumulator_range: tuple[IntArray, IntArray]
+    lowering: GraphLowering, op: qnn.AnyContraction | qnn.AnyFused, accumulator_range: tuple[IntArray, IntArray]
 ) -> Epilogue:
     """The stages of a fused op for accumulators in `accumulator_range`, by channel; no stages of any other op."""
-    if not isinstance(op, AnyFused):
+    if not isinstance(op, qnn.AnyFused):
         return Epilogue()
     residual = None if op.residual is None else lowering.slot(op.residual)
-    stages = stage_kernels(op, accumulator_range, lowering.program.strategy.requantizer_forms)
+    stages = stage_kernels(op, accumulator_range, lowering.program.strategy.forms)
     return Epilogue(stages, residual)
 
 
@@ -178,8 +161,8 @@ def accumulator_range_of_any_weights(bias: NDArray[np.int32], taps: int) -> tupl
 # Transposed convolution: one ordinary convolution for each phase of the result (`lowering.transposed_phases`).
 
 
-@lowers(ConvTranspose2DOp, FusedConvTranspose2DOp)
-def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> None:
+@lowers(qnn.ConvTranspose2DOp, qnn.FusedConvTranspose2DOp)
+def _conv_transpose2d(lowering: GraphLowering, op: qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp) -> None:
     taps = taps_of(op)
     epilogue = epilogue_of(lowering, op, weights_of(op, taps)[1])
     data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.operation.results[0])
@@ -195,7 +178,7 @@ def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConv
 
 
 def _phase(
-    op: ConvTranspose2DOp | FusedConvTranspose2DOp,
+    op: qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp,
     taps: NDArray[Any],
     images: int,
     row: TransposedPhase,
@@ -216,8 +199,8 @@ def _phase(
 # Products of two tensors: the right one is packed, then every batch is a contraction.
 
 
-@lowers(MatMulOp, FusedMatMulOp)
-def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
+@lowers(qnn.MatMulOp, qnn.FusedMatMulOp)
+def _matmul(lowering: GraphLowering, op: qnn.MatMulOp | qnn.FusedMatMulOp) -> None:
     bias, result = bias_of(op), op.operation.results[0]
     epilogue = epilogue_of(lowering, op, accumulator_range_of_any_weights(bias, shape_of(op.weight.type)[-2]))
     data, right = stored_tensor(lowering, op.data), stored_tensor(lowering, op.weight)
@@ -229,7 +212,7 @@ def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
 
 def emit_batches(
     lowering: GraphLowering,
-    op: MatMulOp | FusedMatMulOp | F32MatmulOp,
+    op: qnn.MatMulOp | qnn.FusedMatMulOp | qnn.F32MatmulOp,
     data: StoredTensor,
     matrices: tuple[int, ...],
     weights: StoredWeights,
@@ -303,8 +286,8 @@ def _axes(result: tuple[int, ...], matrices: tuple[int, ...], tensors: list[Stor
 # Products whose scale and zero point are known at run time only: an epilogue of their own.
 
 
-@lowers(DynamicConv2DOp, DynamicDenseOp)
-def _dynamic(lowering: GraphLowering, op: AnyDynamic) -> None:
+@lowers(qnn.DynamicConv2DOp, qnn.DynamicDenseOp)
+def _dynamic(lowering: GraphLowering, op: qnn.AnyDynamic) -> None:
     weights, data = center(taps_of(op), op.weight_zero_points), data_of(lowering, op)
     known = known_number(op.zero_point)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
@@ -336,7 +319,7 @@ class _RunTimeDequantize(EpiloguePart):
     alpha: float
 
     @classmethod
-    def of(cls, lowering: GraphLowering, op: AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
+    def of(cls, lowering: GraphLowering, op: qnn.AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
         """That of `op`; raises `CompileError` where the bias is not constant and finite."""
         scales, known = np.array(op.weight_scales, dtype=np.float32), known_number(op.scale)
         bias = None if op.bias is None else required_constant("bias", op.bias)

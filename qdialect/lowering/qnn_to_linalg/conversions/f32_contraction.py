@@ -206,4 +206,4 @@ def _products(lowering: GraphLowering, op: F32Conv2DOp) -> ReducedProducts:
         return [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()], found.emit
 
     fold = F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
-    return ReducedProducts(fold, epilogue, strategy.f32_lanes, _YMM_ROWS if strategy.lanes == _YMM else _ROWS)
+    return ReducedProducts(fold, epilogue, strategy.maps.products, _YMM_ROWS if strategy.lanes == _YMM else _ROWS)

@@ -238,9 +238,9 @@ class _FusionGroup:
         if strategy.lanes == _YMM and any(op.name in _LOOKED_UP for op in self.members):
             return _YMM
         has_row_number = any(isinstance(source, Stored) and source.shape[-1:] == (1,) for source in self.sources)
-        lanes = strategy.row_function_lanes if has_row_number else strategy.function_lanes
+        lanes = strategy.maps.row_functions if has_row_number else strategy.maps.functions
         is_half = any(op.name in _HALF for op in self.members)
-        return max(min(lanes, strategy.function_lanes // 2), TILE_LANES) if is_half else lanes
+        return max(min(lanes, strategy.maps.functions // 2), TILE_LANES) if is_half else lanes
 
     def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)

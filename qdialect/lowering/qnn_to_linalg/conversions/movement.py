@@ -11,23 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import QuantParams, Table, encode_table, identity_table, table_values
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.arithmetic.elementwise import rescale
 from qdialect.arithmetic.small_floats import WIDEN
-from qdialect.dialect import (
-    ConcatOp,
-    DynamicGatherOp,
-    DynamicScatterOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ReduceOp,
-    GatherOp,
-    PadOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -36,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
+from qdialect.lowering.qnn_to_linalg.kernels import gathering
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     Emit,
     MapOperand,
@@ -43,14 +32,6 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     byte_literal,
     emit_map,
     on_stored,
-)
-from qdialect.lowering.qnn_to_linalg.kernels.gathering import (
-    Listed,
-    Reduce,
-    Rows,
-    emit_gather,
-    emit_row_gather,
-    emit_row_scatter,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
@@ -70,8 +51,8 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
 Shape = tuple[int, ...]
 
 
-@lowers(ReshapeOp, takes_arrays=True)
-def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
+@lowers(qnn.ReshapeOp, takes_arrays=True)
+def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
     if lowering.is_stored(op.output) or _is_read_in_windows(lowering, op.output):
         return
     source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
@@ -144,13 +125,13 @@ def _steps(shape: Shape, storage: Storage, common: Sequence[int]) -> tuple[int, 
 # Transposition: a copy, vectors along both innermost dimensions; nothing where its readers walk the source.
 
 
-@lowers(TransposeOp, takes_arrays=True)
-def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
+@lowers(qnn.TransposeOp, takes_arrays=True)
+def _transpose(lowering: GraphLowering, op: qnn.TransposeOp) -> None:
     if not is_read_through(op):
         store_transposed(lowering, op)
 
 
-def store_transposed(lowering: GraphLowering, op: TransposeOp) -> None:
+def store_transposed(lowering: GraphLowering, op: qnn.TransposeOp) -> None:
     """Append the kernel call that stores the result of `op`."""
     data, output = lowering.slot(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
@@ -168,8 +149,8 @@ def store_transposed(lowering: GraphLowering, op: TransposeOp) -> None:
 # Slices: the same bytes where they lie in one stretch, else a strided copy.
 
 
-@lowers(SliceOp, takes_arrays=True)
-def _slice(lowering: GraphLowering, op: SliceOp) -> None:
+@lowers(qnn.SliceOp, takes_arrays=True)
+def _slice(lowering: GraphLowering, op: qnn.SliceOp) -> None:
     data, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     strides = dim_strides(before, data.storage) if before else ()
     start = sum(first * stride for first, stride in zip(op.begin, strides, strict=True))
@@ -191,7 +172,7 @@ def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp) -> BufferSlot | None:
+def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: qnn.SliceOp) -> BufferSlot | None:
     """Where the elements lie already; None where they lie apart, or where a kernel may not read past their end.
 
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
@@ -210,8 +191,8 @@ def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp)
 # `tensor.concat` does the same without changing elements.
 
 
-@lowers(ConcatOp, takes_arrays=True)
-def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
+@lowers(qnn.ConcatOp, takes_arrays=True)
+def _concat(lowering: GraphLowering, op: qnn.ConcatOp) -> None:
     values = list(op.inputs)
     _write_parts(lowering, op.operation, op.axis, lambda kernel, i: _emit(kernel, _table(op, i, values[i])))
 
@@ -247,7 +228,7 @@ def _write_parts(
         start += shape[axis]
 
 
-def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
+def _table(op: qnn.ConcatOp, index: int, value: ir.Value) -> Table:
     """The way of an input's stored quantized values to stored quantized values of the result."""
     affine, output = (
         QuantParams(op.input_scales[index], op.input_zero_points[index]),
@@ -267,8 +248,8 @@ def _emit(kernel: Kernel, table: Table) -> Emit | None:
 # A producer that nothing else reads has written its result there already.
 
 
-@lowers(PadOp, takes_arrays=True)
-def _pad(lowering: GraphLowering, op: PadOp) -> None:
+@lowers(qnn.PadOp, takes_arrays=True)
+def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
     data = lowering.slot(op.input)
     # A producer that wrote into the middle has defined the result.
     is_inside = lowering.is_stored(op.output)
@@ -300,7 +281,7 @@ def _pad(lowering: GraphLowering, op: PadOp) -> None:
 
 
 def _border(
-    op: PadOp, inner: tuple[int, ...], outer: tuple[int, ...], strides: tuple[int, ...]
+    op: qnn.PadOp, inner: tuple[int, ...], outer: tuple[int, ...], strides: tuple[int, ...]
 ) -> list[tuple[int, tuple[int, ...]]]:
     """(offset, extents) of boxes that make up the border: before and after the data along each dimension.
 
@@ -321,12 +302,12 @@ def _border(
 # Gathers of one another's results are one, and windows that a reduction reads are copied nowhere.
 
 
-@lowers(GatherOp, takes_arrays=True)
-def _gather(lowering: GraphLowering, op: GatherOp) -> None:
-    if isinstance(_only_reader(op.output), GatherOp) or _is_read_in_windows(lowering, op.output):
+@lowers(qnn.GatherOp, takes_arrays=True)
+def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
+    if isinstance(_only_reader(op.output), qnn.GatherOp) or _is_read_in_windows(lowering, op.output):
         return
     first, indices = op, {op.axis: op.indices}
-    while isinstance(before := _producer(first.input), GatherOp) and _only_reader(before.output):
+    while isinstance(before := _producer(first.input), qnn.GatherOp) and _only_reader(before.output):
         first, later = before, indices.get(before.axis)
         indices[first.axis] = tuple(first.indices[i] for i in later) if later else first.indices
     data, output = lowering.slot(first.input), lowering.result(op.output)
@@ -336,7 +317,7 @@ def _gather(lowering: GraphLowering, op: GatherOp) -> None:
     source = MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
     target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     shape = (*after[:-1], lanes)
-    emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
+    gathering.emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
 
 
 def _producer(value: ir.Value) -> ir.OpView | None:
@@ -365,11 +346,11 @@ _MOST_WINDOWS = 16
 """Groups of windows alike, of which each is code of its own."""
 
 
-def windows_of(lowering: GraphLowering, op: F32ReduceOp) -> tuple[GatherOp, list[Windows]] | None:
+def windows_of(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[qnn.GatherOp, list[Windows]] | None:
     """The gather whose windows along a dimension `op` reduces, if they can be read where they are."""
     split = _producer(op.input)
-    gathered = _producer(split.input) if isinstance(split, ReshapeOp) else None
-    if not isinstance(split, ReshapeOp) or not isinstance(gathered, GatherOp):
+    gathered = _producer(split.input) if isinstance(split, qnn.ReshapeOp) else None
+    if not isinstance(split, qnn.ReshapeOp) or not isinstance(gathered, qnn.GatherOp):
         return None
     axis, shape, whole = gathered.axis, shape_of(split.output.type), shape_of(gathered.output.type)
     values = [gathered.output, split.output]
@@ -381,7 +362,7 @@ def windows_of(lowering: GraphLowering, op: F32ReduceOp) -> tuple[GatherOp, list
     for at in range(shape[axis]):
         taps = list(gathered.indices[at * shape[axis + 1] : (at + 1) * shape[axis + 1]])
         # An extreme does not notice that an element counts twice.
-        taps = sorted({*taps}) if isinstance(op, F32MaxOp | F32MinOp) else taps
+        taps = sorted({*taps}) if isinstance(op, qnn.F32MaxOp | qnn.F32MinOp) else taps
         step = max(taps[1] - taps[0], 1) if len(taps) > 1 else 1
         if taps != [*range(taps[0], taps[-1] + 1, step)]:
             return None
@@ -396,15 +377,15 @@ def windows_of(lowering: GraphLowering, op: F32ReduceOp) -> tuple[GatherOp, list
 
 def _is_read_in_windows(lowering: GraphLowering, value: ir.Value) -> bool:
     reader = _only_reader(value)
-    reader = _only_reader(reader.output) if isinstance(reader, ReshapeOp) else reader
-    return isinstance(reader, F32ReduceOp) and windows_of(lowering, reader) is not None
+    reader = _only_reader(reader.output) if isinstance(reader, qnn.ReshapeOp) else reader
+    return isinstance(reader, qnn.F32ReduceOp) and windows_of(lowering, reader) is not None
 
 
 # Gathers and scatters by indices that are known only at run time: a copy of a row for each index.
 
 
-@lowers(DynamicGatherOp)
-def _dynamic_gather(lowering: GraphLowering, op: DynamicGatherOp) -> None:
+@lowers(qnn.DynamicGatherOp)
+def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
     """The shape with the last dimension's padding lanes, if both sides have them."""
     small = _small_table(lowering, op)
     indices, output = lowering.slot(op.indices), lowering.result(op.output)
@@ -423,7 +404,7 @@ def _dynamic_gather(lowering: GraphLowering, op: DynamicGatherOp) -> None:
     lowering.program.call(kernel, f"{op.operation.name} widened")
 
 
-def _small_table(lowering: GraphLowering, op: DynamicGatherOp) -> tuple[BufferSlot, str] | None:
+def _small_table(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> tuple[BufferSlot, str] | None:
     """The f32 constant of which rows are read as floats of 16 bits, if those have all its numbers, and their type."""
     array, storage = constant_value(op.data), storage_of(op.data.type)
     is_far = array is not None and array.nbytes > lowering.program.strategy.near_bytes
@@ -435,7 +416,7 @@ def _small_table(lowering: GraphLowering, op: DynamicGatherOp) -> tuple[BufferSl
 
 
 def _gather_rows(
-    lowering: GraphLowering, op: DynamicGatherOp, data: BufferSlot, indices: BufferSlot, output: BufferSlot
+    lowering: GraphLowering, op: qnn.DynamicGatherOp, data: BufferSlot, indices: BufferSlot, output: BufferSlot
 ) -> None:
     before, after, axis = shape_of(op.data.type), shape_of(op.output.type), op.axis
     count = len(shape_of(op.indices.type))
@@ -445,28 +426,30 @@ def _gather_rows(
         row[-1] = min(data.storage.pitch, output.storage.pitch)
     source = MapOperand(data, (*froms[:axis], *froms[axis + 1 :]), data.storage.origin)
     target = MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
-    rows, listed = Rows(source, froms[axis], before[axis]), Listed(target, tos[axis : axis + count])
+    rows, listed = gathering.Rows(source, froms[axis], before[axis]), gathering.Listed(target, tos[axis : axis + count])
     kernel = Kernel(lowering.program)
-    emit_row_gather(kernel, row, _whole(op.indices, indices), shape_of(op.indices.type), rows, listed)
+    gathering.emit_row_gather(kernel, row, _whole(op.indices, indices), shape_of(op.indices.type), rows, listed)
     lowering.program.call(kernel, op.operation.name)
 
 
-@lowers(DynamicScatterOp)
-def _dynamic_scatter(lowering: GraphLowering, op: DynamicScatterOp) -> None:
+@lowers(qnn.DynamicScatterOp)
+def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
     data, indices, updates = (lowering.slot(value) for value in (op.data, op.indices, op.updates))
     output, shape = lowering.result(op.output), shape_of(op.data.type)
     lowering.copy(data, output, shape, f"{op.operation.name} data")
     froms, tos = dim_strides(shape_of(op.updates.type), updates.storage), dim_strides(shape, output.storage)
     source = MapOperand(updates, froms[1:], updates.storage.origin)
     target = MapOperand(output, tos[1:], output.storage.origin)
-    rows, listed = Rows(target, tos[0], shape[0]), Listed(source, froms[:1])
+    rows, listed = gathering.Rows(target, tos[0], shape[0]), gathering.Listed(source, froms[:1])
     kernel = Kernel(lowering.program)
     reduce = _reduction(op.reduction, element_of(op.data.type))
-    emit_row_scatter(kernel, shape[1:], _whole(op.indices, indices), shape_of(op.indices.type), rows, listed, reduce)
+    gathering.emit_row_scatter(
+        kernel, shape[1:], _whole(op.indices, indices), shape_of(op.indices.type), rows, listed, reduce
+    )
     lowering.program.call(kernel, op.operation.name)
 
 
-def _reduction(reduction: ScatterReduction, element: str) -> Reduce | None:
+def _reduction(reduction: ScatterReduction, element: str) -> gathering.Reduce | None:
     """How an update and the element before it become one."""
     if reduction is ScatterReduction.NONE:
         return None

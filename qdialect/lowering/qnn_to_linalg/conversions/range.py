@@ -76,7 +76,7 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, both: tuple[ir.Value, i
             0,
             _larger,
             lambda body, a, b: body.binary("arith.maxsi", a, b),
-            lanes=max(min(lanes, most), _within(shape)),
+            lanes=max(min(lanes, most), 1 << min(shape[-1], TILE_LANES).bit_length() - 1),
         ),
         lambda body, acc, values: body.cast("arith.bitcast", body.binary("arith.xori", acc, values[0]), "f32"),
         TILE_LANES,
@@ -86,11 +86,6 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, both: tuple[ir.Value, i
     lowering.program.call(kernel, "qnn.f32_range")
     for offset, value in enumerate(both):
         lowering.define(value, BufferSlot(output.kind, output.index, Storage((1, 1, 1, 1), "f32", 1), offset))
-
-
-def _within(shape: Sequence[int]) -> int:
-    """Lanes that lie side by side within one row."""
-    return 1 << min(shape[-1], TILE_LANES).bit_length() - 1
 
 
 def _larger(body: Body, acc: Value, values: Sequence[Value]) -> Value:

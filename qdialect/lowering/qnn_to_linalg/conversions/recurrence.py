@@ -100,7 +100,7 @@ def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
         if scaled is None:
             steps.product(h, hidden, step.after(), [reset, own, update, h, *bias], after_reset, 2 * hidden)
         else:
-            steps.map([reset, h], scaled, _scaled)
+            steps.map([reset, h], scaled, lambda body, values: body.multiply(values[0], values[1]))
             steps.product(scaled, hidden, step.after(), [own, update, h], of_reset, 2 * hidden)
     steps.call()
 
@@ -115,10 +115,6 @@ def _rnn(lowering: GraphLowering, op: F32RnnOp) -> None:
     for step in steps.one_by_one():
         steps.product(step.before(), op.hidden, step.after(), [step.gates()], finish)
     steps.call()
-
-
-def _scaled(body: Body, values: Sequence[Value]) -> Value:
-    return body.multiply(values[0], values[1])
 
 
 def _added(body: Body, total: Value, extras: Sequence[Value]) -> Value:

@@ -10,32 +10,10 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import real_multiplier, requantize_parameters
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.arithmetic.multipliers import mean_parameters
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    CumSumOp,
-    F32ExtremeOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32ReduceOp,
-    F32SumOp,
-    GatherOp,
-    IntegerReduceOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    MeanOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    ResizeBilinearOp,
-    SumOp,
-    TopKOp,
-)
 from qdialect.dialect.reduction_ops import ArgOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -136,43 +114,28 @@ def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: Buff
 _LANES = 64
 
 
-@lowers(ReduceMaxOp, takes_arrays=True)
-def _reduce_max(lowering: GraphLowering, op: ReduceMaxOp) -> None:
-    _lower_extreme(lowering, op, MAX)
-
-
-@lowers(ReduceMinOp, takes_arrays=True)
-def _reduce_min(lowering: GraphLowering, op: ReduceMinOp) -> None:
-    _lower_extreme(lowering, op, MIN)
-
-
-def _lower_extreme(lowering: GraphLowering, op: ReduceMaxOp | ReduceMinOp, fold: Fold) -> None:
-    def finish(_: Body, acc: Value, __: Sequence[Value]) -> Value:
-        return acc
-
-    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, finish, _LANES, op.operation.name)
+@lowers(qnn.ReduceMaxOp, qnn.ReduceMinOp, takes_arrays=True)
+def _extreme(lowering: GraphLowering, op: qnn.ReduceMaxOp | qnn.ReduceMinOp) -> None:
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), MAX if isinstance(op, qnn.ReduceMaxOp) else MIN
+    over.emit(lowering, Kernel(lowering.program), fold, as_folded, _LANES, op.operation.name)
 
 
 # Reductions of plain integers over axes.
 
 
-def _fold(op_class: type[IntegerReduceOp], element: str) -> Fold:
-    low = -(2 ** (int(element[1:]) - 1))
-    folds: dict[type[IntegerReduceOp], tuple[str, int]] = {
-        IntSumOp: ("arith.addi", 0),
-        IntProdOp: ("arith.muli", 1),
-        IntMaxOp: ("arith.maxsi", low),
-        IntMinOp: ("arith.minsi", -1 - low),
-    }
-    name, start = folds[op_class]
-    return folded(element, start, name)
-
-
-@lowers(IntSumOp, IntProdOp, IntMaxOp, IntMinOp)
-def _reduce(lowering: GraphLowering, op: IntegerReduceOp) -> None:
+@lowers(qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp)
+def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    fold = _fold(type(op), element_of(op.input.type))
+    element = element_of(op.input.type)
+    low = -(2 ** (int(element[1:]) - 1))
+    folds: dict[type[qnn.IntegerReduceOp], tuple[str, int]] = {
+        qnn.IntSumOp: ("arith.addi", 0),
+        qnn.IntProdOp: ("arith.muli", 1),
+        qnn.IntMaxOp: ("arith.maxsi", low),
+        qnn.IntMinOp: ("arith.minsi", -1 - low),
+    }
+    name, start = folds[type(op)]
+    fold = folded(element, start, name)
     over.emit(lowering, Kernel(lowering.program), fold, as_folded, TILE_LANES, op.operation.name)
 
 
@@ -184,11 +147,11 @@ _MAX_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
 
-@lowers(MeanOp, SumOp, takes_arrays=True)
-def _over_axes(lowering: GraphLowering, op: MeanOp | SumOp) -> None:
+@lowers(qnn.MeanOp, qnn.SumOp, takes_arrays=True)
+def _over_axes(lowering: GraphLowering, op: qnn.MeanOp | qnn.SumOp) -> None:
     count = _count(op)
     real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
-    is_mean = isinstance(op, MeanOp)
+    is_mean = isinstance(op, qnn.MeanOp)
     params = mean_parameters(op.rounding, real, count) if is_mean else requantize_parameters(op.rounding, real)
     how = requantization(op.rounding, params, _LARGEST_CODE * count)
     kernel = Kernel(lowering.program)
@@ -204,7 +167,7 @@ def _over_axes(lowering: GraphLowering, op: MeanOp | SumOp) -> None:
     over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
 
 
-def _count(op: MeanOp | SumOp) -> int:
+def _count(op: qnn.MeanOp | qnn.SumOp) -> int:
     shape = shape_of(op.input.type)
     count = prod(shape[axis] for axis in op.axes)
     if count > _MAX_ELEMENTS:
@@ -227,17 +190,8 @@ class _Keys:
 _NARROW, _WIDE = _Keys("i16", 8, 32), _Keys("i32", 24, 16)
 
 
-@lowers(ArgMaxOp, takes_arrays=True)
-def _arg_max(lowering: GraphLowering, op: ArgMaxOp) -> None:
-    _lower_arg(lowering, op, is_max=True)
-
-
-@lowers(ArgMinOp, takes_arrays=True)
-def _arg_min(lowering: GraphLowering, op: ArgMinOp) -> None:
-    _lower_arg(lowering, op, is_max=False)
-
-
-def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
+@lowers(qnn.ArgMaxOp, qnn.ArgMinOp, takes_arrays=True)
+def _arg(lowering: GraphLowering, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> None:
     extent = shape_of(op.input.type)[op.axis]
     if extent > 1 << _WIDE.position_bits:
         raise CompileError(f"must have at most 2^{_WIDE.position_bits} elements along axis {op.axis}, but got {extent}")
@@ -252,7 +206,7 @@ def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
             position = body.subtract(mask, position)
         return body.cast("arith.extui", position, target)
 
-    fold, positions = _smallest_key(keys, is_max), _positions(extent, keys, op.last)
+    fold, positions = _smallest_key(keys, isinstance(op, qnn.ArgMaxOp)), _positions(extent, keys, op.last)
     image = _image_to_compute(lowering, op)
     if image is None:
         over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
@@ -276,7 +230,7 @@ class _OnImage:
 def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
     """The resized image whose pixels are computed on the way, never stored."""
     resized = op.input.owner
-    if isinstance(resized, ResizeBilinearOp) and is_computed_by_reader(resized):
+    if isinstance(resized, qnn.ResizeBilinearOp) and is_computed_by_reader(resized):
         return exact_bilinear(lowering, resized)
     return None
 
@@ -340,11 +294,11 @@ _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
 
 
-_FOLDS: dict[type[F32ReduceOp], Fold] = {
-    F32SumOp: folded("f32", 0.0, "arith.addf", is_ordered=True),
-    F32ProdOp: folded("f32", 1.0, "arith.mulf", is_ordered=True),
-    F32MaxOp: folded("f32", -inf, "arith.maximumf"),
-    F32MinOp: folded("f32", inf, "arith.minimumf"),
+_FOLDS: dict[type[qnn.F32ReduceOp], Fold] = {
+    qnn.F32SumOp: folded("f32", 0.0, "arith.addf", is_ordered=True),
+    qnn.F32ProdOp: folded("f32", 1.0, "arith.mulf", is_ordered=True),
+    qnn.F32MaxOp: folded("f32", -inf, "arith.maximumf"),
+    qnn.F32MinOp: folded("f32", inf, "arith.minimumf"),
 }
 
 
@@ -357,16 +311,16 @@ def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
     return body.cast("arith.bitcast", body.binary("arith.minsi", total, body.constant(0, "i32")), "f32")
 
 
-_FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
-    F32MaxOp: (folded("i32", 0, "arith.maxsi", "arith.bitcast"), _largest),
-    F32MinOp: (folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
+_FROM_ZERO: dict[type[qnn.F32ReduceOp], tuple[Fold, Finish]] = {
+    qnn.F32MaxOp: (folded("i32", 0, "arith.maxsi", "arith.bitcast"), _largest),
+    qnn.F32MinOp: (folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
 }
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
 
-def _without_nan(op: F32ExtremeOp, fold: Fold) -> Fold:
+def _without_nan(op: qnn.F32ExtremeOp, fold: Fold) -> Fold:
     """A NaN counts as zero, and so may what lies on the other side of it from there: that is one instruction."""
-    beyond = "ogt" if isinstance(op, F32MaxOp) else "olt"
+    beyond = "ogt" if isinstance(op, qnn.F32MaxOp) else "olt"
 
     def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
         value, zero = values[0], body.constant(0.0, "f32")
@@ -376,14 +330,14 @@ def _without_nan(op: F32ExtremeOp, fold: Fold) -> Fold:
     return replace(fold, emit=emit)
 
 
-def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
+def _reduce_f32(lowering: GraphLowering, op: qnn.F32ReduceOp) -> None:
     ends = ends_of(op)
     if ends is not None and not lowering.is_of_rows(ends):
         lower_ends(lowering, op, ends, _accumulators(lowering, op))
         return
-    is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
+    is_from_zero = isinstance(op, qnn.F32ExtremeOp) and op.from_zero
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], as_folded)
-    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+    if isinstance(op, qnn.F32ExtremeOp) and op.nan_as_zero:
         fold = _without_nan(op, fold)
     if windows := windows_of(lowering, op):
         _reduce_windows(lowering, op, *windows, fold, finish)
@@ -393,7 +347,12 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
 
 
 def _reduce_windows(
-    lowering: GraphLowering, op: F32ReduceOp, gathered: GatherOp, windows: Sequence[Windows], fold: Fold, finish: Finish
+    lowering: GraphLowering,
+    op: qnn.F32ReduceOp,
+    gathered: qnn.GatherOp,
+    windows: Sequence[Windows],
+    fold: Fold,
+    finish: Finish,
 ) -> None:
     data, output = lowering.slot(gathered.input), lowering.result(op.output)
     axis, kernel = gathered.axis, Kernel(lowering.program)
@@ -412,7 +371,7 @@ def _reduce_windows(
     lowering.program.call(kernel, op.operation.name)
 
 
-def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
+def _width(lowering: GraphLowering, op: qnn.F32ReduceOp) -> int:
     """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
     shape = shape_of(op.input.type)
     if len(shape) - 1 in op.axes:
@@ -421,14 +380,14 @@ def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
     return max(TILE_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
 
 
-def _accumulators(lowering: GraphLowering, op: F32ReduceOp) -> int:
+def _accumulators(lowering: GraphLowering, op: qnn.F32ReduceOp) -> int:
     """How many accumulators a row has."""
-    if isinstance(op, F32ProdOp):
+    if isinstance(op, qnn.F32ProdOp):
         return 1
-    return op.partial_sums if isinstance(op, F32SumOp) else _lanes_of_extreme(lowering, op)
+    return op.partial_sums if isinstance(op, qnn.F32SumOp) else _lanes_of_extreme(lowering, op)
 
 
-def _lanes_of_extreme(lowering: GraphLowering, op: F32ReduceOp) -> int:
+def _lanes_of_extreme(lowering: GraphLowering, op: qnn.F32ReduceOp) -> int:
     """A maximum is the same in any order: the more accumulators, the fewer vectors wait for each other."""
     shape = shape_of(op.input.type)
     strides = dim_strides(shape, lowering.slot(op.input).storage)
@@ -449,8 +408,8 @@ for _op_class in _FOLDS:
 # Running sums, one element after another, and the largest elements of rows.
 
 
-@lowers(CumSumOp)
-def _cumsum(lowering: GraphLowering, op: CumSumOp) -> None:
+@lowers(qnn.CumSumOp)
+def _cumsum(lowering: GraphLowering, op: qnn.CumSumOp) -> None:
     """The first sum alone, then each from the one before it."""
     kernel = Kernel(lowering.program)
     data, output = lowering.slot(op.input), lowering.result(op.output)
@@ -483,7 +442,7 @@ class _Along:
         return replace(self.first, offset=self.first.offset + further * self.stride, start=start)
 
 
-def _along(kernel: Kernel, op: CumSumOp, slot: BufferSlot, name: str) -> _Along:
+def _along(kernel: Kernel, op: qnn.CumSumOp, slot: BufferSlot, name: str) -> _Along:
     shape, axis = shape_of(op.input.type), op.axis
     strides = dim_strides(shape, slot.storage)
     first, direction = (shape[axis] - 1, -1) if op.reverse else (0, 1)
@@ -492,8 +451,8 @@ def _along(kernel: Kernel, op: CumSumOp, slot: BufferSlot, name: str) -> _Along:
     return _Along(start, direction * strides[axis])
 
 
-@lowers(TopKOp)
-def _top_k(lowering: GraphLowering, op: TopKOp) -> None:
+@lowers(qnn.TopKOp)
+def _top_k(lowering: GraphLowering, op: qnn.TopKOp) -> None:
     """Each row along the axis by itself."""
     kernel = Kernel(lowering.program)
     data, output = lowering.slot(op.input), lowering.result(op.output)

@@ -12,18 +12,9 @@ from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearest
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
+from qdialect.lowering.qnn_to_linalg.kernels import resizing
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import emit_gather
-from qdialect.lowering.qnn_to_linalg.kernels.resizing import (
-    AxisTap,
-    Bilinear,
-    Blends,
-    EmitPixel,
-    Rounding,
-    Weight,
-    emit_interpolation,
-    emit_resampling,
-)
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -53,10 +44,10 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     kernel, exact = Kernel(lowering.program), exact_bilinear(lowering, op)
     if exact is None:
         emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
-        rows, columns = (_taps_of(taps) for taps in op.taps)
-        emit_resampling(kernel, data, output, rows, columns, emit, TILE_LANES)
+        rows, columns = ([(taps.low, taps.low_weight), (taps.high, taps.high_weight)] for taps in op.taps)
+        resizing.emit_resampling(kernel, data, output, rows, columns, emit, TILE_LANES)
     else:
-        emit_interpolation(kernel, exact, output)
+        resizing.emit_interpolation(kernel, exact, output)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -67,40 +58,36 @@ def is_computed_by_reader(op: ResizeBilinearOp) -> bool:
     return len(readers) == len(last) == 1 and _exact_axes(op) is not None
 
 
-def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> Bilinear | None:
+def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> resizing.Bilinear | None:
     """`op` in integers; None where its arithmetic rounds float32 numbers."""
     blends = _exact_axes(op)
     if blends is None:
         return None
     rounding = _rounding(op.arithmetic, signed_shift(op.input.type))
-    return Bilinear(lowering.slot(op.input), *blends, rounding)
+    return resizing.Bilinear(lowering.slot(op.input), *blends, rounding)
 
 
-def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
+def _exact_axes(op: ResizeBilinearOp) -> tuple[resizing.Blends, resizing.Blends] | None:
     rows, columns = (_blends(op.arithmetic, taps) for taps in op.taps)
     if rows is None or columns is None or element_of(op.input.type) == "f32":
         return None
     return rows, columns
 
 
-def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
+def _blends(arithmetic: Interpolation, taps: Taps) -> resizing.Blends | None:
     """The taps as whole parts of a power of two; None where float32 weights are not.
 
     With weights of 7 fraction bits along both dimensions no product and no sum of float32 numbers is rounded: 8 bits of
     value, 14 of fraction, and one because weights at the edges are below 2.
     """
     if arithmetic in _FRACTION_BITS:
-        return Blends.of(taps.low, taps.high, taps.high_weight, _FRACTION_BITS[arithmetic])
+        return resizing.Blends.of(taps.low, taps.high, taps.high_weight, _FRACTION_BITS[arithmetic])
     low, high = (weights.astype(np.float64) * (1 << _EXACT_BITS) for weights in (taps.low_weight, taps.high_weight))
     is_exact = np.all(np.rint(high) == high) and np.all(low + high == 1 << _EXACT_BITS)
-    return Blends.of(taps.low, taps.high, high.astype(np.int64), _EXACT_BITS) if is_exact else None
+    return resizing.Blends.of(taps.low, taps.high, high.astype(np.int64), _EXACT_BITS) if is_exact else None
 
 
-def _taps_of(taps: Taps) -> list[AxisTap]:
-    return [(taps.low, taps.low_weight), (taps.high, taps.high_weight)]
-
-
-def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
+def _rounding(arithmetic: Interpolation, shift: int) -> resizing.Rounding:
     """Half up, but for quantized values below zero, which are stored with `shift`.
 
     There TFLite's integers round half away from zero, down; ONNX Runtime cuts the fraction off everywhere, which is up.
@@ -120,7 +107,7 @@ def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
             total = body.add(total, step)
         return body.binary("arith.shrui", total, body.constant(bits, total.type))
 
-    return Rounding(bias, emit)
+    return resizing.Rounding(bias, emit)
 
 
 def _stored(body: Body, quantized: Value, shift: int) -> Value:
@@ -129,8 +116,8 @@ def _stored(body: Body, quantized: Value, shift: int) -> Value:
     return body.narrow(limited)
 
 
-def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> EmitPixel:
-    """The terms of `qdialect.reference.movement.resize_bilinear`, in its order."""
+def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> resizing.EmitPixel:
+    """The terms of `qdialect.reference.qnn_evaluators.resize_bilinear`, in its order."""
     is_onnx = arithmetic is Interpolation.ONNX_FLOAT
     # Pixels come rows outermost.
     order = (0, 1, 2, 3) if is_onnx else (0, 2, 1, 3)
@@ -142,14 +129,14 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> EmitPixel:
         quantized = body.subtract(quantized, body.constant(shift, "i32"))
         return body.cast("arith.sitofp", quantized, "f32")
 
-    def term(body: Body, value: Value, weight: Weight) -> Value:
+    def term(body: Body, value: Value, weight: resizing.Weight) -> Value:
         row, column = weight
         if is_onnx:
             return body.multiply(body.multiply(column, row), f32(body, value))
         by_row = body.multiply(f32(body, value), row)
         return body.multiply(by_row, column)
 
-    def emit(body: Body, values: Sequence[Value], weights: Sequence[Weight]) -> Value:
+    def emit(body: Body, values: Sequence[Value], weights: Sequence[resizing.Weight]) -> Value:
         terms = [term(body, values[i], weights[i]) for i in order]
         total = terms[0]
         for other in terms[1:]:

@@ -22,14 +22,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     requantization,
     stored_table,
 )
-from qdialect.lowering.qnn_to_linalg.conversions.maps import (
-    AxisArray,
-    Declare,
-    Stored,
-    map_stored,
-    map_values,
-    stored_points,
-)
+from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
@@ -56,16 +49,16 @@ def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, tab
     ends = [(op.input, lowering.slot(op.input)), (op.output, lowering.result(op.output))]
     # A table between signed quantized values is another table, so that no value need be flipped.
     stored = stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
-    source, target = (Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
+    source, target = (maps.Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
-    map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
+    maps.map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
 
 
 def _copy(_: Kernel) -> Emit:
     return lambda _, values: values[0]
 
 
-def table_read(table: Table) -> Declare:
+def table_read(table: Table) -> maps.Declare:
     """``table[x]`` of one operand, between stored quantized values."""
 
     def declare(kernel: Kernel) -> Emit:
@@ -84,10 +77,10 @@ def table_read(table: Table) -> Declare:
 def _clip(lowering: GraphLowering, op: ClipOp) -> None:
     shift = signed_shift(op.input.type)
     declare = _clamp((op.min + shift, op.max + shift), op.input.type)
-    map_values(lowering, op.output, [op.input], declare, op.operation.name)
+    maps.map_values(lowering, op.output, [op.input], declare, op.operation.name)
 
 
-def _clamp(bounds: tuple[int, int], type_: ir.Type) -> Declare:
+def _clamp(bounds: tuple[int, int], type_: ir.Type) -> maps.Declare:
     """One operand of a tensor type limited to stored bounds."""
     element, sign = STORAGE_ELEMENTS[element_of(type_)], "u" if is_stored_unsigned(type_) else "s"
 
@@ -115,11 +108,11 @@ def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
     if per_tensor and not EIGHT_BIT.problem(op.input.type) and not EIGHT_BIT.problem(op.output.type):
         lower_table(lowering, op, _table(op))
         return
-    zero_points = AxisArray(stored_points(op.input_zero_points, op.input.type), op.axis)
+    zero_points = maps.AxisArray(maps.stored_points(op.input_zero_points, op.input.type), op.axis)
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _bound(op))
-    arrays = [zero_points, *(AxisArray(p.values, op.axis) for p in how.parameters)]
-    map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, TILE_LANES)
+    arrays = [zero_points, *(maps.AxisArray(p.values, op.axis) for p in how.parameters)]
+    maps.map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, TILE_LANES)
 
 
 def _table(op: RequantizeOp) -> Table:
@@ -136,7 +129,7 @@ def _bound(op: RequantizeOp) -> int:
     return max(high - min(op.input_zero_points), max(op.input_zero_points) - low)
 
 
-def _declare(op: RequantizeOp, how: Requantization) -> Declare:
+def _declare(op: RequantizeOp, how: Requantization) -> maps.Declare:
     target = STORAGE_ELEMENTS[element_of(op.output.type)]
     # A difference of 32-bit numbers needs one bit more.
     offset_type = "i32" if _bound(op) < 2**31 else "i64"
@@ -176,4 +169,4 @@ def _fixed_point_function(lowering: GraphLowering, op: FixedPointFunctionOp) -> 
 
         return emit
 
-    map_values(lowering, op.output, [op.input], declare, op.operation.name, TILE_LANES)
+    maps.map_values(lowering, op.output, [op.input], declare, op.operation.name, TILE_LANES)

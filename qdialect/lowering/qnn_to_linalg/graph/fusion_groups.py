@@ -9,24 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect import (
-    BlockDenseOp,
-    BlockDynamicDenseOp,
-    BroadcastOp,
-    DequantizeOp,
-    DynamicConv2DOp,
-    DynamicDenseOp,
-    F32Conv2DOp,
-    F32MatmulOp,
-    InterpolatedLutOp,
-    QuantizeOp,
-    ReshapeOp,
-)
+from qdialect import dialect as qnn
+from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import owner_of
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -39,14 +27,14 @@ from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 _MAX_OPS = 64
 """Ops of one kernel: more keep more values alive than there are registers."""
-_OPS = dict.fromkeys(SHARED, 40)
+_OPS = dict.fromkeys(IN_FLOAT64, 40)
 """Ops that count as several.  Two chained transcendental functions are so long that a core does not overlap them with
 the next vector: in two kernels, with the value between them stored, they take half the time."""
 
-_QUANTIZE = QuantizeOp.OPERATION_NAME
-_BROADCAST = BroadcastOp.OPERATION_NAME
-_READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
-_COMPUTED = (*SCALAR_OPS, InterpolatedLutOp.OPERATION_NAME)
+_QUANTIZE = qnn.QuantizeOp.OPERATION_NAME
+_BROADCAST = qnn.BroadcastOp.OPERATION_NAME
+_READS = (qnn.DequantizeOp.OPERATION_NAME, _BROADCAST)
+_COMPUTED = (*SCALAR_OPS, qnn.InterpolatedLutOp.OPERATION_NAME)
 _READERS = (*_COMPUTED, _QUANTIZE, _BROADCAST)
 MEMBERS = (*_COMPUTED, *_READS, _QUANTIZE)
 """Names of the ops that a fusion group may have."""
@@ -125,9 +113,16 @@ class FusionGroups:
 # They are a fusion group that reads only the product's result and constants, each of them a scalar or one value per
 # channel: a bias, a PReLU with its slopes, clamps.  A reshape that keeps the channels may be in between.
 
-_PRODUCT_OPS = BlockDenseOp, BlockDynamicDenseOp, DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp
+_PRODUCT_OPS = (
+    qnn.BlockDenseOp,
+    qnn.BlockDynamicDenseOp,
+    qnn.DynamicConv2DOp,
+    qnn.DynamicDenseOp,
+    qnn.F32Conv2DOp,
+    qnn.F32MatmulOp,
+)
 _PRODUCTS = tuple(op.OPERATION_NAME for op in _PRODUCT_OPS)
-_SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
+_SLOW = (*IN_FLOAT64, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
 """Ops that are slower in an epilogue, which has no other work to overlap with them."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)
 
@@ -203,7 +198,7 @@ def _reshape(value: ir.Value) -> ir.Operation | None:
     """The reshape of `value`, if it is the only reader and keeps the channels."""
     uses = list(value.uses)
     reader = uses[0].owner.opview if len(uses) == 1 else None
-    if not isinstance(reader, ReshapeOp) or len(shape_of(reader.output.type)) == 4:
+    if not isinstance(reader, qnn.ReshapeOp) or len(shape_of(reader.output.type)) == 4:
         return None
     return reader.operation if shape_of(value.type)[-1:] == shape_of(reader.output.type)[-1:] else None
 

@@ -14,17 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from qdialect.dialect import (
-    Conv2DOp,
-    DenseOp,
-    DynamicConv2DOp,
-    FusedConv2DOp,
-    FusedDenseOp,
-    I16Conv2DOp,
-    QnnOp,
-    ReshapeOp,
-    TransposeOp,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import SMALL_FLOATS, TypeConstraint, element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -34,20 +24,13 @@ from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
 from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
-    MapOperand,
-    as_stored,
-    byte_literal,
-    emit_map,
-    emit_padding,
-)
+from qdialect.lowering.qnn_to_linalg.kernels import elementwise
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.storage import (
     NO_PADS,
     STORAGE_ELEMENTS,
-    Pads,
     Storage,
     dense_storage_of,
     image_shape,
@@ -57,7 +40,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.registry import Registry
 
-Op = TypeVar("Op", bound=QnnOp)
+Op = TypeVar("Op", bound=qnn.QnnOp)
 Derived = TypeVar("Derived")
 Conversion = Callable[["GraphLowering", Any], None]
 _CONVERSIONS = Registry[Conversion]("lowering", "qdialect.lowering.qnn_to_linalg.conversions")
@@ -188,7 +171,7 @@ class GraphLowering:
         """The result of the network that is `value` in another shape, if the reshape alone reads it and can stay."""
         readers = [use.owner for use in value.uses]
         reshape = readers[0] if len(readers) == 1 else None
-        if not isinstance(reshape, ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
+        if not isinstance(reshape, qnn.ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
             return None
         fits = self._is_written_as_array(value) or self.can_be_array(value)
         is_last = all(use.owner.name == self._operations[-1].name for use in reshape.output.uses)
@@ -262,16 +245,16 @@ class GraphLowering:
         """Copy the quantized values of `shape`."""
         kernel = Kernel(self.program)
         shape = shape or (1,)
-        operand = MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)
-        output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
-        emit_map(kernel, shape, [operand], output, as_stored(operand, output))
+        operand = elementwise.MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)
+        output = elementwise.MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
+        elementwise.emit_map(kernel, shape, [operand], output, elementwise.as_stored(operand, output))
         self.program.call(kernel, label)
 
     def _fill_padding(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         element = slot.storage.element
-        value = kernel.number("fill", byte_literal(fill) if element == "i8" else fill, element)
-        emit_padding(kernel, slot, value)
+        value = kernel.number("fill", elementwise.byte_literal(fill) if element == "i8" else fill, element)
+        elementwise.emit_padding(kernel, slot, value)
         self.program.call(kernel, "padding")
 
     def can_be_array(self, value: ir.Value) -> bool:
@@ -312,16 +295,16 @@ class GraphLowering:
 
     def _storage(self, value: ir.Value) -> Storage:
         """The layout of `value` in the arena."""
-        storage = storage_of(value.type, self._pads_of(value))
+        storage = storage_of(value.type, self._paddings[value].pads if value in self._paddings else NO_PADS)
         owner = value.owner
         # Targets without byte permutations transpose up to four planes into pixels of four bytes.
         permutes = self.program.strategy.gathers_bytes
         is_written_so = isinstance(owner, ir.Block) or (
             storage.pitch <= _NARROW
             and self._is_written_as_array(value)
-            and (permutes or owner.name != TransposeOp.OPERATION_NAME)
+            and (permutes or owner.name != qnn.TransposeOp.OPERATION_NAME)
         )
-        if not is_written_so or not _only_windows(value):
+        if not is_written_so or not all(isinstance(use.owner, Convolution) for use in value.uses):
             return storage
         # Windows are read at any length: a kernel that writes without padding lanes writes contiguous rows.
         return replace(storage, pitch=storage.shape[3])
@@ -352,9 +335,6 @@ class GraphLowering:
         rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
         elements[:, rows, columns, :channels] = quantized.reshape(storage.shape)
         return self.program.constant_tensor(elements, storage)
-
-    def _pads_of(self, value: ir.Value) -> Pads:
-        return self._paddings[value].pads if value in self._paddings else NO_PADS
 
     def _return(self, index: int, value: ir.Value) -> None:
         if 0 in shape_of(value.type):
@@ -389,10 +369,6 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 _NARROW = 4
 """Up to this many lanes, rows are written pixel by pixel unless they are contiguous."""
 _COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
-
-
-def _only_windows(value: ir.Value) -> bool:
-    return all(isinstance(use.owner, Convolution) for use in value.uses)
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
@@ -432,24 +408,24 @@ def _problem(op: ir.Operation) -> str | None:
 
 def reads_past_end(op: Any) -> bool:
     """Whether a contiguous reduction ends inside a K group: the kernel reads past the data, which needs the arena."""
-    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp):
+    if not isinstance(op, Convolution | qnn.DynamicConv2DOp | qnn.I16Conv2DOp):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
-    k_group = 2 if isinstance(op, I16Conv2DOp) else 4
+    k_group = 2 if isinstance(op, qnn.I16Conv2DOp) else 4
     return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
 
 
 def reads_words(op: Any) -> bool:
     """Whether products read the input of `op` through it as 32-bit words, which needs the arena's layout."""
-    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
+    return isinstance(view := op.opview, qnn.TransposeOp) and is_read_through(view)
 
 
 def multiplies_signed(use: ir.OpOperand) -> bool:
     """Whether a use is the data of a contraction with constant weights whose channels are all summed up."""
     op = use.owner.opview
-    if not isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp):
+    if not isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.DenseOp | qnn.FusedDenseOp):
         return False
-    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    groups = op.groups if isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp) else 1
     return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
 
 

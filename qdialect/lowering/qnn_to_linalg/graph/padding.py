@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
-from qdialect.dialect import (
-    AvgPool2DOp,
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DynamicConv2DOp,
-    FusedConv2DOp,
-    FusedConvTranspose2DOp,
-    I16Conv2DOp,
-    MaxPool2DOp,
-    PadOp,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number
@@ -70,7 +60,7 @@ def border(found: list[TransposedPhase], size: int) -> tuple[int, int]:
 
 
 def transposed_phases(
-    op: ConvTranspose2DOp | FusedConvTranspose2DOp,
+    op: qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp,
 ) -> tuple[list[TransposedPhase], list[TransposedPhase]]:
     """The phases of a transposed convolution's rows and columns."""
     extents, kernel = shape_of(op.operation.results[0].type)[1:3], shape_of(op.weight.type)[1:3]
@@ -78,7 +68,7 @@ def transposed_phases(
     return rows, columns
 
 
-def transposed_pads(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Pads:
+def transposed_pads(op: qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp) -> Pads:
     """The padding that a transposed convolution reads around its data."""
     rows, columns = transposed_phases(op)
     size = shape_of(op.data.type)
@@ -88,8 +78,8 @@ def transposed_pads(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Pads:
 
 # The padding that an op reads around its data: its extents, and the stored value that must be there.
 
-Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
-Convolution = Conv2DOp | FusedConv2DOp | Transposed
+Transposed = qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp
+Convolution = qnn.Conv2DOp | qnn.FusedConv2DOp | Transposed
 
 
 @dataclass(frozen=True)
@@ -107,23 +97,23 @@ class Padding:
 
 def padding_of(op: Any) -> Padding | None:
     """The padding that `op` reads around its data; None if it reads none."""
-    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
+    if not isinstance(op, Convolution | qnn.DynamicConv2DOp | qnn.I16Conv2DOp | qnn.MaxPool2DOp | qnn.AvgPool2DOp):
         return None
     padding = transposed_pads(op) if isinstance(op, Transposed) else op.padding
     if not any(padding):
         return None
     shift = signed_shift(op.data.type)
-    if isinstance(op, I16Conv2DOp):
+    if isinstance(op, qnn.I16Conv2DOp):
         fill = 0
     elif isinstance(op, Convolution):
         fill = op.input_zero_point + shift
-    elif isinstance(op, MaxPool2DOp) and element_of(op.data.type) == "i16":
+    elif isinstance(op, qnn.MaxPool2DOp) and element_of(op.data.type) == "i16":
         fill = range_of(op.data.type)[0]
-    elif isinstance(op, DynamicConv2DOp):
+    elif isinstance(op, qnn.DynamicConv2DOp):
         point = known_number(op.zero_point)
         assert point is not None, "the verifier has seen a constant"
         fill = int(point) + shift
-    elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
+    elif isinstance(op, qnn.AvgPool2DOp) and op.count_include_pad:
         fill = op.zero_point + shift
     else:
         # Zero neither wins a maximum of unsigned quantized values nor adds to a sum of them.
@@ -142,17 +132,17 @@ class Middle:
     offset: int
 
 
-def padding_reader(value: ir.Value) -> PadOp | None:
+def padding_reader(value: ir.Value) -> qnn.PadOp | None:
     """The op that pads `value`, if it is the only reader."""
     uses = list(value.uses)
     if len(uses) != 1:
         return None
     reader = uses[0].owner
     view = reader.opview if isinstance(reader, ir.Operation) else reader
-    return view if isinstance(view, PadOp) and shape_of(value.type) else None
+    return view if isinstance(view, qnn.PadOp) and shape_of(value.type) else None
 
 
-def middle_of(pad: PadOp, storage: Storage) -> Middle | None:
+def middle_of(pad: qnn.PadOp, storage: Storage) -> Middle | None:
     """The data inside the result of `pad`, which is stored as `storage`; None if no layout describes it.
 
     The border of an image becomes its pads.  The data of another tensor is contiguous if only its first dimension of

@@ -13,22 +13,7 @@ from enum import Enum, auto
 from math import prod
 from typing import Any
 
-from qdialect.dialect import (
-    BroadcastOp,
-    DequantizeOp,
-    F32MatmulOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32ReduceOp,
-    F32SumOp,
-    FusedMatMulOp,
-    MatMulOp,
-    QuantizeOp,
-    ReshapeOp,
-    SoftmaxOp,
-    TransposeOp,
-)
+from qdialect import dialect as qnn
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
@@ -37,8 +22,8 @@ from qdialect.lowering.ir.functions import owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.operands import source_of
 
-_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
-_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
+_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MaxOp, qnn.F32MinOp, qnn.F32ProdOp, qnn.F32SumOp))
+_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MatmulOp, qnn.FusedMatMulOp, qnn.MatMulOp))
 _MAX_OPS = 64
 """Ops of a fusion: a kernel of more is compiled no faster than several."""
 _F32_BYTES = 4
@@ -50,7 +35,7 @@ _APART_BYTES = 16 << 20
 """Of a matrix between two products that are apart, half of a third-level cache."""
 _FAR_BYTES = 256 * 1024
 """Of a matrix between two products: a larger one does not fit in L2 together with the other operand."""
-_READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
+_READS = (qnn.BroadcastOp.OPERATION_NAME, qnn.DequantizeOp.OPERATION_NAME)
 """Ops that every kernel recomputes for itself."""
 
 
@@ -178,7 +163,7 @@ class RowFusion:
         """`group` without the free ops at its ends: reshapes, and reads that no member uses."""
         for op in sorted(group, key=self._order.__getitem__, reverse=True):
             is_unread = not any(user in group for user in _users(op))
-            is_reshape = op.name == ReshapeOp.OPERATION_NAME
+            is_reshape = op.name == qnn.ReshapeOp.OPERATION_NAME
             is_end = is_unread or (is_reshape and owner_of(op.operands[0]) not in group)
             if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
                 group = group - {op}
@@ -297,7 +282,7 @@ def roles(op: ir.Operation, rows: int) -> Roles | None:
     return found(view, rows) if found else None
 
 
-def _broadcast(op: BroadcastOp, rows: int) -> Roles | None:
+def _broadcast(op: qnn.BroadcastOp, rows: int) -> Roles | None:
     before, after = shape_of(op.input.type), shape_of(op.output.type)
     count = leading(after, rows)
     assert count is not None, "the result has rows"
@@ -307,27 +292,23 @@ def _broadcast(op: BroadcastOp, rows: int) -> Roles | None:
     return (True,) if aligned[:count] == after[:count] else None
 
 
-def _reduce(op: F32ReduceOp, rows: int) -> Roles | None:
+def _reduce(op: qnn.F32ReduceOp, rows: int) -> Roles | None:
     count = leading(shape_of(op.input.type), rows)
     return (True,) if count is not None and op.axes[0] >= count else None
 
 
-def _reshape(op: ReshapeOp, rows: int) -> Roles | None:
-    return None if leading(shape_of(op.input.type), rows) is None else (True,)
-
-
-def _quantization(op: QuantizeOp | DequantizeOp, rows: int) -> Roles | None:
+def _quantization(op: qnn.QuantizeOp | qnn.DequantizeOp, rows: int) -> Roles | None:
     count = leading(shape_of(op.input.type), rows)
     is_one = len(op.scales) == len(op.zero_points) == 1
     return (True,) if count is not None and (is_one or op.axis >= count) else None
 
 
-def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
+def _softmax(op: qnn.SoftmaxOp, rows: int) -> Roles | None:
     count = leading(shape_of(op.input.type), rows)
     return (True,) if count is not None and op.axis >= count else None
 
 
-def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
+def _product(op: qnn.F32MatmulOp | qnn.MatMulOp | qnn.FusedMatMulOp, rows: int) -> Roles | None:
     """Products of `rows` pairs of matrices; parameters per column have no rows."""
     if any(source_of(value) for value in op.operation.operands):
         # Operands read through a transposition are walked as a whole, in another order.
@@ -339,7 +320,7 @@ def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | N
     return tuple(count is not None for count in counts)
 
 
-def _f32_product(op: F32MatmulOp, rows: int) -> Roles | None:
+def _f32_product(op: qnn.F32MatmulOp, rows: int) -> Roles | None:
     """Also rows of one matrix, each by the whole of the other."""
     data, matrix = shape_of(op.data.type), shape_of(op.matrix.type)
     if leading(data, rows) == len(data) - 1 and prod(matrix[:-2]) == 1:
@@ -348,15 +329,15 @@ def _f32_product(op: F32MatmulOp, rows: int) -> Roles | None:
 
 
 _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
-    BroadcastOp: _broadcast,
-    DequantizeOp: _quantization,
-    F32MatmulOp: _f32_product,
-    F32ReduceOp: _reduce,
-    FusedMatMulOp: _product,
-    MatMulOp: _product,
-    QuantizeOp: _quantization,
-    ReshapeOp: _reshape,
-    SoftmaxOp: _softmax,
+    qnn.BroadcastOp: _broadcast,
+    qnn.DequantizeOp: _quantization,
+    qnn.F32MatmulOp: _f32_product,
+    qnn.F32ReduceOp: _reduce,
+    qnn.FusedMatMulOp: _product,
+    qnn.MatMulOp: _product,
+    qnn.QuantizeOp: _quantization,
+    qnn.ReshapeOp: lambda op, rows: None if leading(shape_of(op.input.type), rows) is None else (True,),
+    qnn.SoftmaxOp: _softmax,
 }
 
 
@@ -367,9 +348,9 @@ _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
 #
 #     x[row, head, column]     the row of a head begins `heads * columns` elements after its previous row
 
-Views = Mapping[ir.Value, TransposeOp]
+Views = Mapping[ir.Value, qnn.TransposeOp]
 """By input or output: the transposition that produces it, or that reads it."""
-_PRODUCT = F32MatmulOp.OPERATION_NAME
+_PRODUCT = qnn.F32MatmulOp.OPERATION_NAME
 
 
 def views(
@@ -387,7 +368,7 @@ def views(
     return {value: op for value, op in found.items() if _keeps_columns(op, value, rows)}
 
 
-def steps(op: TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]:
+def steps(op: qnn.TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]:
     """Elements between neighbours along each dimension of `value`, where the other side of `op` has strides `own`."""
     if value == op.output:
         return [own[axis] for axis in op.permutation]
@@ -395,29 +376,29 @@ def steps(op: TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]:
     return [found[axis] for axis in range(len(own))]
 
 
-def _transpose_of(value: ir.Value) -> TransposeOp | None:
+def _transpose_of(value: ir.Value) -> qnn.TransposeOp | None:
     owner = None if isinstance(value.owner, ir.Block) else value.owner.opview
-    return owner if isinstance(owner, TransposeOp) else None
+    return owner if isinstance(owner, qnn.TransposeOp) else None
 
 
 def _is_product(value: ir.Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == _PRODUCT
 
 
-def _only_user(value: ir.Value) -> TransposeOp | None:
+def _only_user(value: ir.Value) -> qnn.TransposeOp | None:
     users = [use.owner.opview for use in value.uses]
-    return users[0] if len(users) == 1 and isinstance(users[0], TransposeOp) else None
+    return users[0] if len(users) == 1 and isinstance(users[0], qnn.TransposeOp) else None
 
 
 def _is_read_through(
-    op: TransposeOp, members: Collection[ir.Operation], is_in_rows: Callable[[ir.Value], bool]
+    op: qnn.TransposeOp, members: Collection[ir.Operation], is_in_rows: Callable[[ir.Value], bool]
 ) -> bool:
     """Whether only products of the group read the result, and the input is stored row after row."""
     is_stored = constant_value(op.input) is None and is_in_rows(op.input)
     return is_stored and all(use.owner in members and use.owner.name == _PRODUCT for use in op.output.uses)
 
 
-def _keeps_columns(op: TransposeOp, value: ir.Value, rows: int) -> bool:
+def _keeps_columns(op: qnn.TransposeOp, value: ir.Value, rows: int) -> bool:
     """Whether columns stay side by side, and one dimension counts the matrices."""
     shape = shape_of(value.type)
     return op.permutation[-1] == len(shape) - 1 and [extent for extent in shape[:-2] if extent > 1] == [rows]

@@ -59,7 +59,7 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
     is_read_in_lines = columns < _WIDE or axes[-1].strides[0] >= axes[along].strides[1]
     # Rows a page apart are lines of one set of L1, which has 8 ways or more; each is written twice unless aligned.
     fits_half = not axes[along].strides[1] % _PAGE and axes[-1].strides[0] % _PAGE != 0
-    if _are_permuted(kernel, source, axes):
+    if _is_of_bytes(source) and axes[-1].size <= _PIXEL and kernel.program.strategy.gathers_bytes:
         parts = split(rows, min(_WIDE, rows)), split(columns, columns)
     else:
         parts = (
@@ -93,11 +93,6 @@ def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     pixels = slot.storage.length // _PIXEL
     seen = replace(slot, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=slot.offset // _PIXEL)
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
-
-
-def _are_permuted(kernel: Kernel, source: MapOperand, axes: Sequence[Axis]) -> bool:
-    """Whether permutes of bytes make pixels of planes."""
-    return _is_of_bytes(source) and axes[-1].size <= _PIXEL and kernel.program.strategy.gathers_bytes
 
 
 def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit) -> None:

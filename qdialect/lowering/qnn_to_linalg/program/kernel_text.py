@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from qdialect.lowering.ir.views import View
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
-SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
+SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
 """Argument attributes. `qnn.scratch`: memory private to one iteration. `qnn.pair_sums_fit`: weights of which any two
-consecutive bytes satisfy the bound of `qdialect.lowering.cost.pair_sums`. `qnn.bits`: the width of the values."""
+consecutive bytes satisfy the bound of `qdialect.lowering.cost.pair_sums`."""
 NORMAL_SUMS = "qnn.normal_sums"
 """An attribute of a `math.fma` whose addend is another one: no number that they read or give is subnormal."""
 

@@ -16,10 +16,6 @@ from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.
 
-REST_OF_WORDS, SHIFT_OF_WORDS = "word_rest", "word_shift"
-BITS_OF = {REST_OF_WORDS: 15, SHIFT_OF_WORDS: 3}
-"""Bits of 32-bit numbers that are not negative, by the beginning of the parameter's name."""
-
 
 @dataclass(frozen=True)
 class Parameter:

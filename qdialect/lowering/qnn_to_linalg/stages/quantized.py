@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import Table, real_multiplier, requantize_parameters
 from qdialect.dialect.stages.builtin_stages import AddStage, LutStage, RequantizeStage
+from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
-    Quantization,
-    Requantization,
-    declare_rescale,
-    declare_table,
-    requantization,
-    stored_table,
-)
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import Requantizer, requantizer_of
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import byte_literal
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
@@ -41,7 +34,7 @@ class RequantizeKernel(StageKernel):
 
     site: StageSite
     requantizer: Requantizer | None
-    how: Requantization | None
+    how: quantization.Requantization | None
 
     @classmethod
     def of(cls, site: StageSite) -> Self:
@@ -54,7 +47,9 @@ class RequantizeKernel(StageKernel):
         if requantizer is not None:
             return cls(site, requantizer, None)
         low, high = site.accumulator_range
-        return cls(site, None, requantization(stage.rounding, parameters, int(max(-low.min(), high.max()))))
+        return cls(
+            site, None, quantization.requantization(stage.rounding, parameters, int(max(-low.min(), high.max())))
+        )
 
     @property
     def leaves_byte(self) -> bool:
@@ -74,7 +69,7 @@ class RequantizeKernel(StageKernel):
             return self._by_requantizer(kernel, self.requantizer)
         assert self.how is not None, "one of the two is there"
         site = self.site
-        rescale = declare_rescale(kernel, self.how, site.quantization.zero_point, site.bounds, site.shift)
+        rescale = quantization.declare_rescale(kernel, self.how, site.quantization.zero_point, site.bounds, site.shift)
         return lambda body, acc, parameters, _: rescale(body, acc, parameters)
 
     def _by_requantizer(self, kernel: Kernel, requantizer: Requantizer) -> EmitStage:
@@ -120,7 +115,7 @@ class LutKernel(StageKernel):
     @classmethod
     def of(cls, site: StageSite) -> Self:
         low, high = (bound + site.before_shift for bound in site.before_bounds)
-        stored = stored_table(site.stage.table, site.before_shift, site.shift)
+        stored = quantization.stored_table(site.stage.table, site.before_shift, site.shift)
         return cls(stored[np.clip(np.arange(256), low, high)])
 
     @property
@@ -128,7 +123,7 @@ class LutKernel(StageKernel):
         return True
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        table = declare_table(kernel, self.table)
+        table = quantization.declare_table(kernel, self.table)
 
         def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
             index = body.cast("arith.index_cast", value, "index")
@@ -151,7 +146,7 @@ class AddKernel(StageKernel):
     @classmethod
     def of(cls, site: StageSite) -> Self:
         stage = site.stage
-        residual = Quantization(stage.residual_scale, stage.residual_zero_point, site.residual_shift)
+        residual = quantization.Quantization(stage.residual_scale, stage.residual_zero_point, site.residual_shift)
         addition = Addition(
             site.before_quantization,
             residual,

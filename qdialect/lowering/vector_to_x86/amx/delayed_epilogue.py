@@ -234,7 +234,7 @@ def _delay(block: _Block) -> ir.Operation:
             pending.is_none()
         with ir.InsertionPoint.at_block_begin(block.write.block):
             waiting = pending.read()
-        with ir.InsertionPoint(_end(block.last.block) if block.steps else block.write):
+        with ir.InsertionPoint(list(block.last.block.operations)[-1].operation if block.steps else block.write):
             _compute_step(block, waiting)
         with ir.InsertionPoint(loop):
             pending.is_this()
@@ -258,10 +258,6 @@ def _fix(write: ir.Operation, top: ir.Operation) -> None:
 def _block_of(value: ir.Value) -> ir.Block:
     """The block in which a value is defined."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
-
-
-def _end(block: ir.Block) -> ir.Operation:
-    return list(block.operations)[-1].operation
 
 
 def _behind(op: ir.Operation) -> ir.InsertionPoint:

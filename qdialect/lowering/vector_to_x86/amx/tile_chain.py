@@ -119,7 +119,7 @@ def _chain_problem(write: ir.Operation) -> str | None:
     if not contractions:
         return ""
     problem = problem or next(filter(None, map(_contraction_problem, contractions)), None)
-    if problem is None and len({_k_groups(op) for op in contractions}) > 1:
+    if problem is None and len({b.shape_of(op.operands[0])[-2] for op in contractions}) > 1:
         problem = "contractions must have equal numbers of K groups"
     return problem or _write_problem(write) or _order_problem(write, len(contractions))
 
@@ -133,10 +133,6 @@ def _order_problem(write: ir.Operation, count: int) -> str | None:
     until = (inner for op in ops[ops.index(first) : ops.index(write)] for inner in ops_in(op))
     found = sum(op.name == "vector.contract" for op in until)
     return "sums must be written before others are computed" if found > count else None
-
-
-def _k_groups(op: ir.Operation) -> int:
-    return b.shape_of(op.operands[0])[-2]
 
 
 def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[ir.Operation], str | None]:
