@@ -244,6 +244,21 @@ def edge(kind: str, inputs: Sequence[Array | None], constants: int, **attributes
             for scales in ((1.3, 1.2), (1.3, 2), (2, 1.2), (1.0001, 1))
             if (mode, how) != ("linear", {}) or 2 not in scales
         ),
+        *(
+            (
+                "Resize",
+                [np.arange(extent, dtype=np.float32).reshape(1, 1, 1, -1), None, None, np.array([1, 1, 1, size])],
+                1,
+                {"nearest_mode": mode, "coordinate_transformation_mode": how},
+            )
+            for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+            for how, extent, size in (
+                ("asymmetric", 7, 38),
+                ("asymmetric", 7, 2),
+                ("half_pixel", 14, 19),
+                ("half_pixel", 14, 1),
+            )
+        ),
     ],
 )
 def test_edges_are_those_of_onnx_runtime(

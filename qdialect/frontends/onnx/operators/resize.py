@@ -80,7 +80,7 @@ class NearestResizing(Movement):
     def array(self, array: Array) -> Array:
         for axis, extent in zip((_ROWS, _COLUMNS), self.extents, strict=True):
             found = source_coordinates(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
-            array = np.take(array, nearest_indices(found, self.nearest, extent), axis=axis)
+            array = np.take(array, nearest_indices(found, self.nearest, extent, Ratio.DIVIDE), axis=axis)
         return array
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
@@ -154,6 +154,7 @@ def _resize(call: Call) -> Tensor:
         pairs = zip(dimensions, scales, strict=True)
         return filtered(call, [(one.extent, one.size, scale) for one, scale in pairs], coordinates)
     if mode == "nearest":
+        require(name != "half_pixel_symmetric", "coordinates of half_pixel_symmetric, in float64, must be interpolated")
         return _nearest(call, source, dimensions, coordinates, is_old)
     return _linear(call, source, dimensions, coordinates)
 
@@ -200,7 +201,7 @@ def _nearest(
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)
         found = source_coordinates(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
-        indices = tuple(int(index) for index in nearest_indices(found, kinds[axis], one.extent))
+        indices = tuple(map(int, nearest_indices(found, kinds[axis], one.extent, Ratio.DIVIDE)))
         source = move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices))
     return source
 
