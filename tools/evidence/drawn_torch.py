@@ -21,7 +21,7 @@ from tools.evidence.torch_cases import case_of_module
 
 _MAX_ELEMENTS = 20_000
 _PT2E = "torchao.quantization.pt2e"
-# By a quantizer: its module, the part of its names, and whether scales of activations may be found at run time.
+# By a quantizer: its module, and the name of its configuration.
 _QUANTIZERS = {
     "X86Inductor": (f"{_PT2E}.quantizer.x86_inductor_quantizer", "default_x86_inductor"),
     "ArmInductor": (f"{_PT2E}.quantizer.arm_inductor_quantizer", "default_arm_inductor"),
@@ -98,9 +98,7 @@ def _convolution(n: _Network, x: Tensor) -> nn.Module:
     kind: Any = (nn.Conv1d, nn.Conv2d)[rank - 1]
     padding, stride = n.whole(0, 2), n.whole(1, 3)
     layer = kind(channels, results, kernel, stride, padding, groups=groups, bias=n.choice(True, False))
-    after = [n.choice(nn.BatchNorm1d, nn.BatchNorm2d)(results)] if False else []
-    if n.choice(True, False):
-        after.append((nn.BatchNorm1d, nn.BatchNorm2d)[rank - 1](results))
+    after = [(nn.BatchNorm1d, nn.BatchNorm2d)[rank - 1](results)] if n.choice(True, False) else []
     return nn.Sequential(layer, *after, *n.choice([], [nn.ReLU()], [nn.ReLU6()], [nn.Hardtanh()], [nn.Hardswish()]))
 
 
