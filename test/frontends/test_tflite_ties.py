@@ -84,6 +84,15 @@ def test_ends_of_two_floats(kind: str) -> None:
     check_both(b.finish(inputs, [output]), [ENDS, np.ascontiguousarray(ENDS[::-1])], "")
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_casts_saturate(dtype: type[np.generic]) -> None:
+    numbers = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -2.7]
+    b, data = ModelWriter("cast"), np.array(numbers, np.float32)
+    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape, dtype)
+    b.operator(tflite.BuiltinOperator.CAST, [x], y, *named_options("CastOptions"))
+    check_both(b.finish([x], [y]), [data], "")
+
+
 @pytest.mark.parametrize(
     ("kind", "weight", "option"),
     [
