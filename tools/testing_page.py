@@ -31,17 +31,20 @@ in a fault is kept in `build/campaigns`.
 - **graphs**: ONNX networks of convolutions, products, pools, normalizations and movements, in f32 or with quantized
   values between the nodes, of two to four dimensions, with open and with empty batches; compiled for two kinds of CPU
   and one to three threads, and compared with ONNX Runtime with and without its optimizer.
-- **models**: drawn networks that the frameworks' own tools quantize: ONNX Runtime's static and dynamic quantizers, and
-  torchao's.
+- **tflite**: TFLite networks of one type, beside the reference kernels of LiteRT or its XNNPACK delegate.
+- **torch**: PyTorch networks that PT2E quantizes by torchao's quantizers, before or during training, or `quantize_`;
+  most with scales that are powers of two, so that many numbers lie between two quantized values.
+- **models**: such graphs as ONNX Runtime's static and dynamic quantizers make of them.
 - **files**: files of every format with bits flipped, parts removed or repeated: each ends in an error of the project,
   or runs.
 
-`make fuzz-graphs N=20000` runs the next 20,000 seeds, `fuzz-models` and `fuzz-files` likewise. What was run so far:
+`make fuzz-graphs N=20000` runs the next 20,000 seeds, `fuzz-models` and the others likewise. What was run so far:
 
 """
 END = """
-The wrong one is seed 299 of `models`. torchao quantizes rows at run time by steps of 1/127.5 of their largest number.
-One that is negative lies between two steps, and the last bit of the layer normalization before it decides.
+The wrong one of `models` was a network of torchao, which that campaign drew too. torchao quantizes rows at run time by
+steps of 1/127.5 of their largest number. One that is negative lies between two steps, and the last bit of the layer
+normalization before it decides.
 
 ## A smaller model
 

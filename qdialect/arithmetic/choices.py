@@ -300,7 +300,7 @@ class Ratio(StrEnum):
     MULTIPLY = "multiply"
     """Times float32(in / out), with corners float32((in - 1) / (out - 1)): TFLite."""
     DIVIDE = "divide"
-    """Divided by float32(out / in), with corners as the formula stands: ONNX Runtime."""
+    """Divided by float32(out / in), with corners as the formula stands; 1e-6 around a half are ties: ONNX Runtime."""
 
 
 class Nearest(StrEnum):

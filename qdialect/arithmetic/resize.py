@@ -16,6 +16,7 @@ from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Rat
 Array = NDArray[Any]
 _F32 = np.float32
 _HALF = _F32(0.5)
+_NEXT_TO_HALF = _F32(1e-6)
 _ONE_FIXED = 1 << 10
 _ONE_XNNPACK = 1 << 11
 
@@ -52,15 +53,19 @@ def source_coordinates(
     return found - _HALF if coordinates in (Coordinates.HALF_PIXEL, Coordinates.PYTORCH_HALF_PIXEL) else found
 
 
-def nearest_indices(found: Array, nearest: Nearest, extent: int) -> NDArray[np.int64]:
-    """The index nearest to each coordinate in `found`, ties as `nearest` says."""
+def nearest_indices(found: Array, nearest: Nearest, extent: int, ratio: Ratio) -> NDArray[np.int64]:
+    """The index nearest to each coordinate in `found`, ties as `nearest` says.
+
+    ONNX Runtime, whose ratio is a quotient, takes what is next to a half for a tie (GetNearestPixelFromOriginal).
+    """
     below = np.floor(found)
     rest = found - below
+    is_tie = np.abs(rest - _HALF) < (_NEXT_TO_HALF if ratio is Ratio.DIVIDE else _F32(0))
     is_above = {
         Nearest.FLOOR: np.zeros(rest.shape, dtype=np.bool_),
         Nearest.CEIL: rest > 0,
-        Nearest.ROUND_PREFER_FLOOR: rest > _HALF,
-        Nearest.ROUND_PREFER_CEIL: rest >= _HALF,
+        Nearest.ROUND_PREFER_FLOOR: (rest > _HALF) & ~is_tie,
+        Nearest.ROUND_PREFER_CEIL: (rest >= _HALF) | is_tie,
     }[nearest]
     return np.clip(below.astype(np.int64) + is_above, 0, extent - 1)
 

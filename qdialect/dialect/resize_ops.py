@@ -60,7 +60,9 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
     def nearest_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows and the columns of the input that the result is made of."""
         rows, columns = (
-            nearest_indices(source_coordinates(self.coordinates, self.ratio, extent, size), self.nearest, extent)
+            nearest_indices(
+                source_coordinates(self.coordinates, self.ratio, extent, size), self.nearest, extent, self.ratio
+            )
             for extent, size in zip(shape_of(self.input.type)[1:3], self.size, strict=True)
         )
         return rows, columns

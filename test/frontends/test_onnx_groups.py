@@ -117,6 +117,20 @@ def test_means_and_sums_that_no_order_rounds(scales: tuple[float, float], kind: 
     agreed(b.finish(b.quantize(reduced, (scales[1], 129)), version=18), drawn((512, 7), np.uint8))
 
 
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm", "Conv", "ConvTranspose"])
+def test_sums_beyond_32_bits_are_floats(kind: str) -> None:
+    """ONNX Runtime adds int8 by uint8 in float32, where accumulators would wrap around."""
+    b, depth = ModelBuilder(), 70_000
+    weight = np.full((1, depth) if kind == "Conv" else (depth, 1), 255, np.uint8)
+    image = (1, 1) if kind.startswith("Conv") else ()
+    data = b.dequantize(b.input("x", (2, depth, *image), np.int8), (1.0, -128), np.int8)
+    product = b.node(kind, data, b.dequantize(b.constant(weight.reshape(*weight.shape, *image)), (2.0**-10, 0)))
+    content = b.finish(b.quantize(product, (2.0**15, -128), np.int8), dtype=np.int8)
+    values = np.full((2, depth, *image), 127, np.int8)
+    (wanted,) = ORT.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, {"x": values})
+    np.testing.assert_array_equal(interpreter.run(import_onnx(content), [values])[0], wanted, strict=True)
+
+
 def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:
     """What follows the sum before it is quantized, by which parameters, and more outputs."""
     scale = 0.0457973

@@ -64,6 +64,60 @@ def test_ties_of_one_input(
     check_both(b.finish([data], [output]), [x], refused, knows_reference=kind != "ELU")
 
 
+NAN, INFINITE = float("nan"), float("inf")
+ENDS = np.array([[NAN, 1, 2e37, INFINITE], [2, NAN, 2e37, 1], [-INFINITE, 2, 1, 0], [1, 2e37, -2, 3]], np.float32)
+WINDOW = {"Padding": 1, "StrideH": 1, "StrideW": 1}
+
+
+@pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"])
+def test_ends_of_two_floats(kind: str) -> None:
+    """The reference kernels bound infinities, and extremes are the right operand where either is NaN."""
+    b = ModelWriter("ends")
+    inputs = [b.tensor(name, ENDS.shape, np.float32) for name in "xy"]
+    output = b.tensor("z", ENDS.shape, np.float32)
+    b.operator(
+        getattr(tflite.BuiltinOperator, kind),
+        inputs,
+        output,
+        *(() if kind[1] in "AI" else named_options(f"{kind.capitalize()}Options")),
+    )
+    check_both(b.finish(inputs, [output]), [ENDS, np.ascontiguousarray(ENDS[::-1])], "")
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_casts_saturate(dtype: type[np.generic]) -> None:
+    numbers = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -2.7]
+    b, data = ModelWriter("cast"), np.array(numbers, np.float32)
+    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape, dtype)
+    b.operator(tflite.BuiltinOperator.CAST, [x], y, *named_options("CastOptions"))
+    check_both(b.finish([x], [y]), [data], "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "option"),
+    [
+        ("FULLY_CONNECTED", (1, 4), named_options("FullyConnectedOptions")),
+        ("CONV_2D", (1, 1, 1, 4), named_options("Conv2DOptions", DilationHFactor=1, DilationWFactor=1, **WINDOW)),
+        ("MAX_POOL_2D", (), named_options("Pool2DOptions", FilterHeight=1, FilterWidth=2, **WINDOW)),
+        ("AVERAGE_POOL_2D", (), named_options("Pool2DOptions", FilterHeight=1, FilterWidth=2, **WINDOW)),
+    ],
+)
+def test_ends_of_sums_of_floats(kind: str, weight: Sequence[int], option: Any) -> None:
+    """Of the reference kernels: XNNPACK makes of NaN what its lanes make of it."""
+    b, data = ModelWriter("ends"), ENDS if kind[0] == "F" else ENDS.reshape(1, 1, 4, 4)
+    x = b.tensor("x", data.shape, np.float32)
+    shape = (*data.shape[:-1], 1) if weight else (1, 1, 3, 4)
+    output = b.tensor("y", shape, np.float32)
+    constants = (
+        [b.constant("w", np.ones(weight, np.float32)), b.constant("b", np.zeros(1, np.float32))] if weight else []
+    )
+    b.operator(getattr(tflite.BuiltinOperator, kind), [x, *constants], output, *option)
+    content = b.finish([x], [output])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([data])
+    found = qdialect.compile(content, profile="tflite", fallback="none", cache=False)(data)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
 @pytest.mark.parametrize(
     ("kind", "dtype", "scales", "points", "activation", "refused"),
     [

@@ -75,6 +75,19 @@ LAYERS: dict[str, tuple[Call, tuple[int, ...], tuple[int, ...], int]] = {
 }
 
 
+def test_sums_beyond_32_bits_are_floats() -> None:
+    """PyTorch adds in float32, where accumulators would wrap around."""
+    weight = torch.full((1, 70_000), 127, dtype=torch.int8)
+
+    def product(x: Tensor) -> Tensor:
+        total = nnf.linear(dequantized(x, 1.0, 0, torch.uint8), dequantized(weight, 2.0**-10, 0, torch.int8))
+        return quantized(total, 2.0**14, 0, torch.uint8)
+
+    values = torch.full((2, 70_000), 255, dtype=torch.uint8)
+    (found,) = run(import_torch(torch.export.export(Function(product), (values,))), [values.numpy()])
+    np.testing.assert_array_equal(found, product(values).numpy(), strict=True)
+
+
 @variants_together
 @pytest.mark.parametrize(("per_channel", "bias"), [(False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("name", LAYERS)

@@ -288,6 +288,8 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "avg_pool_of_one": lambda x: nnf.avg_pool2d(x[0], 3, 2),
     "max_pool_of_one": lambda x: nnf.max_pool2d(x[0], 3, 2),
     "bicubic": lambda x: nnf.interpolate(x, size=(5, 13), mode="bicubic"),
+    "nearest_of_kept_and_doubled": lambda x: nnf.interpolate(x, scale_factor=(1.1, 2.1)),
+    "bilinear_of_kept": lambda x: nnf.interpolate(x, scale_factor=(1.1, 1.5), mode="bilinear"),
     "unfold": lambda x: nnf.unfold(x, 3, padding=1),
     "index_apart": lambda x: x[[1, 0], :, [2, 3]],
     "to_integers": lambda x: (x * 9).to(torch.int64),

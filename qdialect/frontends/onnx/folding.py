@@ -159,7 +159,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
         shapes = " and ".join(str(list(operand.shape)) for operand in present)
         raise UnsupportedError(f"constant inputs must broadcast, but have the shapes {shapes}") from error
     budget.spend_constant(shape, _LARGEST_ITEM)
-    evaluate = {"GatherElements": _elements, "OneHot": _hot}.get(node.kind, _evaluated)
+    evaluate = {"GatherElements": _elements, "OneHot": _hot, "Slice": _sliced}.get(node.kind, _evaluated)
     return evaluate(node, present)
 
 
@@ -216,6 +216,39 @@ def _hot(node: Node, operands: Operands) -> Array:
     return values.take(is_hot.astype(np.int64))
 
 
+_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
+
+
+def taken_by_slice(extent: int, start: int, end: int, step: int) -> range:
+    """The elements that a Slice takes; an end that is the largest integer of 32 or 64 bits is that of either direction.
+
+    Backwards, a start before the first element is the first one.
+    """
+    # An end before the first element cannot be written as an index.
+    is_open = end in _NO_END or (step < 0 and end < -extent)
+    return range(extent)[slice(max(start, -extent), None if is_open else end, step)]
+
+
+def _sliced(node: Node, operands: Operands) -> Array:
+    """Slice, whose ends the package's implementation takes for indices."""
+    if len(operands) == 1:
+        return _evaluated(node, operands)
+    data, *given = operands
+    starts, ends, *others = (_listed(node, [entries]) for entries in given)
+    axes = axes_in(others[0] if others else range(len(starts)), data.ndim)
+    steps = others[1] if len(others) > 1 else [1] * len(starts)
+    fits = len(starts) == len(ends) == len(axes) == len(steps) and len(set(axes)) == len(axes) and 0 not in steps
+    require(fits, "constant starts, ends, axes and steps must have an entry each for a dimension, and steps not be 0")
+    for axis, *entry in zip(axes, starts, ends, steps, strict=True):
+        data = data.take(np.array(taken_by_slice(data.shape[axis], *entry), np.int64), axis)
+    return data
+
+
+_IN_FLOAT64 = ("Mod", "Pow", "ReduceProd", "ReduceSum")
+"""What ONNX Runtime computes in float64 where integers are given; the package computes in the integers."""
+_LARGEST_WHOLE = 2.0**53
+
+
 def _evaluated(node: Node, operands: Operands) -> Array:
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
@@ -234,13 +267,30 @@ def _evaluated(node: Node, operands: Operands) -> Array:
         evaluator: Any = ReferenceEvaluator(graph, opsets={"": node.version})
         with np.errstate(all="ignore"):
             (result,) = evaluator.run(None, dict(zip(names, operands, strict=True)))
+            floats = result
+            if _is_in_float64(node, operands):
+                (floats,) = evaluator.run(None, dict(zip(names, _widened(node, operands), strict=True)))
     # The package says in many ways that inputs do not fit, assertions and bare exceptions among them.
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UnsupportedError(f"constant inputs must fit the operator: {reason}") from error
     array = np.asarray(result)
+    is_exact = floats is result or (np.array_equal(floats, array) and bool(np.all(np.abs(floats) <= _LARGEST_WHOLE)))
+    require(is_exact, f"constant result of {array.dtype} must be exact in float64, in which ONNX Runtime computes")
     require(array.dtype.kind in _NUMBERS, f"constant result must hold numbers, but got {array.dtype}")
     return array
+
+
+def _is_in_float64(node: Node, operands: Operands) -> bool:
+    """Squares and cubes are products of integers in ONNX Runtime, too."""
+    is_product = node.kind == "Pow" and operands[1].size == 1 and operands[1].item() in (2, 3)
+    return node.kind in _IN_FLOAT64 and operands[0].dtype.kind in "iu" and not is_product
+
+
+def _widened(node: Node, operands: Operands) -> Operands:
+    """The numbers among the operands as float64; axes stay integers."""
+    numbers = 1 if node.kind.startswith("Reduce") else len(operands)
+    return [*(one.astype(np.float64) for one in operands[:numbers]), *operands[numbers:]]
 
 
 def _constant(node: Node, budget: Budget) -> Array:

@@ -55,7 +55,7 @@ _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32", "f16", "bf16
 
 _CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 says which branch is taken"
 _SMALL = tuple(NUMPY_DTYPES[name] for name in SMALL_FLOATS)
-_TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Slice", "Tile", "TopK", "Upsample")
+_TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Tile", "TopK", "Upsample")
 """Operators that may give no elements of a tensor that has some."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,28 @@ from qdialect.ir._mlir import ir
 
 LARGEST_BIAS = 2**31 - 1
 """In units of the accumulator."""
+
+
+def sums_fit(right: Quantized, axes: Sequence[int]) -> bool:
+    """Whether 32 bits hold the sums over `axes` of all products of 8-bit data with `right`, beside a bias.
+
+    Beyond them integers wrap around, where a framework computes in float32.
+    """
+    largest, most = 255, LARGEST_BIAS // 2
+    if math.prod(right.shape[axis] for axis in axes) * largest * largest <= most:
+        return True
+    values = right.values.data
+    if values is None:
+        return False
+    points = np.array(right.zero_points, np.int64)
+    if len(points) > 1:
+        points = points.reshape([-1 if axis == right.axis else 1 for axis in range(values.ndim)])
+    return int(np.abs(values.astype(np.int64) - points).sum(axis=tuple(axes)).max()) * largest <= most
+
+
+def check_sums(right: Quantized, axes: Sequence[int]) -> None:
+    """Raise `UnsupportedError` unless `sums_fit`."""
+    require(sums_fit(right, axes), "sums of products must fit into 32 bits: the framework adds in float32")
 
 
 @dataclass(frozen=True)

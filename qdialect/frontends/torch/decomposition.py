@@ -222,7 +222,7 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     schema = schema_of(node.kind)
     if schema is None or not node.kind.startswith(("aten.", "torchao.")) or is_in_place(node.kind):
         raise UnsupportedError("operator is not supported")
-    names = node.refs()
+    names, node = node.refs(), _with_whole_scales(node, tensors)
     module = _traced(node, names, tensors, _ROUNDING.get(node.kind) if is_rounding else None)
     try:
         graph, placeholders = read_traced(module, names)
@@ -241,6 +241,24 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
         tuple(map(name_of, graph.outputs)),
         [str(result.type) for result in schema.returns] == ["Tensor"],
     )
+
+
+_RESIZING = tuple(f"aten.upsample_{how}.vec" for how in ("nearest1d", "nearest2d", "nearest3d"))
+_INTERPOLATING = tuple(f"aten.upsample_{how}.vec" for how in ("linear1d", "bilinear2d", "trilinear3d"))
+
+
+def _with_whole_scales(node: Node, tensors: Mapping[str, Output]) -> Node:
+    """PyTorch's kernels copy a dimension that keeps its extent, and twice for nearest elements of one that doubles.
+
+    Its decompositions scale coordinates by 1.1 where 6 elements become 6.
+    """
+    factors = node.arguments.get("scale_factors")
+    if node.kind not in _RESIZING + _INTERPOLATING or not factors:
+        return node
+    whole, extents = (1.0, 2.0) if node.kind in _RESIZING else (1.0,), tensors[node.refs()[0]].shape[2:]
+    pairs = list(zip(extents, factors, strict=True))
+    exact = tuple(next((one for one in whole if math.floor(n * factor) == n * one), factor) for n, factor in pairs)
+    return replace(node, arguments={**node.arguments, "scale_factors": exact})
 
 
 def _part(part: Node, node: Node, name: str) -> Node:

@@ -121,6 +121,7 @@ def _gelu(call: Call) -> Tensor:
 # Activations and other functions of one number: clamps, and tables with entries as ONNX Runtime rounds them.
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
+_LARGEST = float(np.finfo(np.float32).max)
 _OPS: dict[str, type[UnaryOp]] = {
     "HardSwish": HardswishOp,
     "LeakyRelu": LeakyReluOp,
@@ -186,23 +187,26 @@ def _relu(call: Call) -> Tensor:
 
 @imports("Clip")
 def _clip(call: Call) -> Tensor:
-    """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
+    """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins.
+
+    Without them the largest float32 numbers bound infinities.
+    """
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
     if any(tensor is not None and known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
         return _between(call)
-    minimum, maximum = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
+    minimum, maximum = _bound(call, 1, "min", -_LARGEST), _bound(call, 2, "max", _LARGEST)
     return _clamped(call, min(minimum, maximum), maximum)
 
 
 def _between(call: Call) -> Tensor:
     """Input 0 between bounds that are known at run time alone."""
     found: Tensor = call.f32(0)
-    for kind, index in (("Max", 1), ("Min", 2)):
-        bound = call.optional(index)
-        if bound is not None:
-            require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
-            found = part_of(call, kind, [found, bound])
+    for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
+        bound = call.optional(index) or Constant(np.array(largest, np.float32))
+        require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
+        # A bound that is NaN bounds nothing.
+        found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
     return found
 
 
@@ -228,8 +232,7 @@ def _bound(call: Call, index: int, name: str, default: float) -> float:
     if tensor is None:
         return call.attribute(name, default)
     bound = number_of(tensor, name)
-    require(not math.isnan(bound), f"{name} must be a number, but got nan")
-    return bound
+    return math.copysign(math.inf, default) if math.isnan(bound) else bound
 
 
 # Gelu with a bias that is added before: BiasGelu and FastGelu of com.microsoft.

@@ -23,7 +23,14 @@ from qdialect.frontends.onnx.operators.window import (
     steps_of,
     window_of,
 )
-from qdialect.frontends.planning.contraction import Contraction, RunTimeWeight, Weight, ordered_weight, run_time_weight
+from qdialect.frontends.planning.contraction import (
+    Contraction,
+    RunTimeWeight,
+    Weight,
+    check_sums,
+    ordered_weight,
+    run_time_weight,
+)
 from qdialect.frontends.planning.convolution import (
     RANK,
     Layer,
@@ -43,6 +50,7 @@ from qdialect.ir._mlir import ir
 
 @imports("Conv")
 def _conv(call: Call) -> Tensor:
+    check_sums(call.quantized(1), range(1, len(call.quantized(1).shape)))
     return _convolution(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), bias=2)
 
 
@@ -114,6 +122,7 @@ def _conv_transpose(call: Call) -> Contraction:
     rank = len(call.tensor(0).shape)
     require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     data, weights = data_of(call.quantized(0)), call.quantized(1)
+    check_sums(weights, [axis for axis in range(len(weights.shape)) if axis != 1])
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
     size = data.shape[2:]

@@ -11,6 +11,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Budget, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, check_indices
+from qdialect.frontends.onnx.folding import taken_by_slice
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
@@ -180,16 +181,19 @@ def _slice(call: Call) -> Tensor:
     slices = [Slice(0, 1, extent) for extent in shape]
     for axis, *entry in zip(axes, starts, ends, steps, strict=True):
         slices[axis] = _slice_of(shape[axis], entry, call.plan.budget)
-    return moved(call, Slicing.of(slices))
+    kept = tuple(one.count for one in slices)
+    # The package's inference of shapes takes ends for indices.
+    return (
+        Constant(np.empty(kept, NUMPY_DTYPES[element_type(call.tensor(0))]))
+        if 0 in kept
+        else moved(call, Slicing.of(slices))
+    )
 
 
 def _slice_of(extent: int, entry: Sequence[int], budget: Budget) -> Slice:
     start, end, step = entry
     require(step != 0, "step must not be 0")
-    # Backwards, an end before the first element cannot be written as an index.
-    last = None if step < 0 and end < -extent else end
-    taken = range(extent)[slice(max(start, -extent), last, step)]
-    require(len(taken) >= 1, f"result must not be empty, but takes [{start}, {end}) of {extent}")
+    taken = taken_by_slice(extent, start, end, step)
     check_indices(len(taken) if step < 0 else 0, budget)
     return Slice(taken.start, step, len(taken))
 

@@ -286,7 +286,10 @@ def clipped_integers(call: Call) -> Tensor:
 @imports_integers("Mod")
 def _integer_mod(call: Call) -> Tensor:
     """The remainder has the sign of the divisor, with fmod that of the dividend."""
-    return _pair_of_integers(call, "fmod" if call.flag("fmod", 0) else "remainder")
+    is_of_dividend = call.flag("fmod", 0)
+    is_wide = value_of(call, 0).element == "i64"
+    require(not (is_of_dividend and is_wide), "fmod of i64 must be 0: ONNX Runtime computes it in float64")
+    return _pair_of_integers(call, "fmod" if is_of_dividend else "remainder")
 
 
 # Pow where a base or an exponent is integers; the exponent of integers must be known.
@@ -294,12 +297,10 @@ def _integer_mod(call: Call) -> Tensor:
 
 @imports_integers("Pow")
 def _integer_power(call: Call) -> Tensor:
-    """The type is that of the base; products wrap around."""
+    """The type is that of the base; ONNX Runtime multiplies, and wraps around, for squares and cubes alone."""
     value, exponent = value_of(call, 0), call.number(1)
-    common_element([value], ("i32", "i64"))
-    is_whole = exponent.is_integer() and 0 <= exponent < np.iinfo(np.int32).max
-    require(is_whole, f"exponent of integers must be a whole number of at least 0, but got {exponent}")
-
+    exact = {"i32": (0, 1, 2, 3), "i64": (0, 2, 3)}[common_element([value], ("i32", "i64"))]
+    require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
     return tensor_of(unary(call, value, value.element, lambda s, x: whole_power(s, x, int(exponent))))
 
 

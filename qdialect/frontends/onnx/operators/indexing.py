@@ -38,7 +38,7 @@ from qdialect.frontends.planning.movement import (
     move,
     move_value,
 )
-from qdialect.frontends.planning.tensors import Constant, Tensor, known
+from qdialect.frontends.planning.tensors import Constant, Tensor, known, known_array
 from qdialect.ir._mlir import ir
 
 # Elements at positions that other tensors give when the network runs: GatherElements, GatherND and the scatters.
@@ -252,6 +252,9 @@ def _fill_of(call: Call) -> float:
     tensor = call.optional(2)
     if isinstance(tensor, Quantized) and tensor.values.data is not None and tensor.values.data.size == 1:
         return float(np.asarray(tensor.f32_values()).ravel()[0])
+    array = known_array(tensor)
+    if array is not None and array.size == 1 and array.dtype.kind in "iu":
+        return int(array.item())
     if tensor is not None:
         return call.number(2)
     return call.attribute("value", 0.0)

@@ -27,6 +27,7 @@ from qdialect.frontends.planning.contraction import (
     Weight,
     WordContraction,
     accumulator_attributes,
+    check_sums,
     check_terms_of_words,
     signed_words,
     word_sums,
@@ -40,7 +41,9 @@ from qdialect.ir._mlir import ir
 
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
-    return _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
+    found = _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
+    check_sums(call.quantized(1), [int(call.flag("transB", 0))])
+    return found
 
 
 @imports("com.microsoft.QGemm")
@@ -55,7 +58,10 @@ def _qgemm(call: Call) -> Tensor:
 
 @imports("MatMul")
 def _matmul(call: Call) -> Tensor:
-    return _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1)).product(None)
+    right = call.quantized(1)
+    found = _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), right).product(None)
+    check_sums(right, [max(len(right.shape) - 2, 0)])
+    return found
 
 
 @imports("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")

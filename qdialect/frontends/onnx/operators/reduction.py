@@ -116,29 +116,27 @@ def axes_of(call: Call, rank: int) -> tuple[int, ...]:
 
 # CumSum, and reductions of integers that stand for themselves.
 
-_KINDS = {"ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod"}
-"""Of reductions that are no sums."""
+_KINDS = {"ReduceMax": "max", "ReduceMin": "min"}
+"""Of reductions that are no sums; ONNX Runtime multiplies, and adds squares and magnitudes, in float64."""
 
 
-@imports_integers(*_KINDS, "ReduceL1", "ReduceSum", "ReduceSumSquare")
+@imports_integers(*_KINDS, "ReduceSum")
 def _reduction(call: Call) -> Tensor:
-    value, keep_dims = _terms(call), call.flag("keepdims", 1)
-    common_element([value], ("i32", "i64"))
+    """Sums of i32 saturate; those of i64 wrap around, where ONNX Runtime adds in float64."""
+    value, keep_dims = value_of(call, 0), call.flag("keepdims", 1)
+    element = common_element([value], ("i32", "i64"))
     axes, kind = axes_of(call, len(value.shape)), _KINDS.get(call.node.kind, "sum")
-    return reduced_value(call, value, kind, axes, keep_dims) if axes else value
-
-
-def _terms(call: Call) -> Value:
-    """What is reduced: the integers, their magnitudes or their squares."""
-    value = value_of(call, 0)
-    function = _TERMS.get(call.node.kind)
-    if function is None:
+    if not axes:
         return value
-    name, count = function
-    return unary(call, value, value.element, lambda s, x: s.op(name, *[x] * count))
+    if element == "i64" or kind != "sum":
+        return reduced_value(call, value, kind, axes, keep_dims)
+    wide = unary(call, value, "i64", lambda s, x: s.resize(x, "i64"))
+    total, ends = reduced_value(call, wide, kind, axes, keep_dims), np.iinfo(np.int32)
 
+    def saturated(s: Arithmetic, x: ir.Value) -> ir.Value:
+        return s.resize(s.op("arith.minsi", s.op("arith.maxsi", x, int(ends.min)), int(ends.max)), "i32")
 
-_TERMS = {"ReduceL1": ("math.absi", 1), "ReduceSumSquare": ("arith.muli", 2)}
+    return unary(call, total, "i32", saturated)
 
 
 @imports("CumSum")

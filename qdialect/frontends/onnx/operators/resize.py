@@ -80,7 +80,7 @@ class NearestResizing(Movement):
     def array(self, array: Array) -> Array:
         for axis, extent in zip((_ROWS, _COLUMNS), self.extents, strict=True):
             found = source_coordinates(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
-            array = np.take(array, nearest_indices(found, self.nearest, extent), axis=axis)
+            array = np.take(array, nearest_indices(found, self.nearest, extent, Ratio.DIVIDE), axis=axis)
         return array
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
@@ -141,11 +141,20 @@ def _resize(call: Call) -> Tensor:
     coordinates = _COORDINATES[name]
     dimensions = _dimensions(call, shape, is_old)
     # The result is centered on the input, which makes a difference where extents are rounded down alone.
+    if all(dimension.size == dimension.extent for dimension in dimensions):
+        # Whatever the scales are.
+        call.ignore("antialias", "cubic_coeff_a", "exclude_outside", "nearest_mode")
+        return source
     is_sound = name != "half_pixel_symmetric" or all(dimension.is_ratio for dimension in dimensions)
     require(is_sound, "scales of half_pixel_symmetric must be the ratios of the extents")
-    if mode == "cubic" or (mode != "nearest" and call.flag("antialias", 0)):
-        return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
+    has_filter = mode != "nearest" and call.flag("antialias", 0)
+    if mode == "cubic" or has_filter:
+        # A filter against aliasing leaves dimensions alone that keep their extent.
+        scales = [1.0 if has_filter and one.size == one.extent else one.scale for one in dimensions]
+        pairs = zip(dimensions, scales, strict=True)
+        return filtered(call, [(one.extent, one.size, scale) for one, scale in pairs], coordinates)
     if mode == "nearest":
+        require(name != "half_pixel_symmetric", "coordinates of half_pixel_symmetric, in float64, must be interpolated")
         return _nearest(call, source, dimensions, coordinates, is_old)
     return _linear(call, source, dimensions, coordinates)
 
@@ -182,9 +191,7 @@ def _nearest(
 ) -> Tensor:
     kinds = [_nearest_of(call, dimension, is_old) for dimension in dimensions]
     shape = tuple(dimension.size for dimension in dimensions)
-    if shape == source.shape:
-        return source
-    moving = [i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent]
+    moving = [i for i, one in enumerate(dimensions) if one.size != one.extent or not one.is_ratio]
     is_image = len(shape) == 4 and set(moving) <= {_ROWS, _COLUMNS}
     pair = (dimensions[_ROWS], dimensions[_COLUMNS]) if is_image else ()
     if pair and all(one.is_ratio for one in pair) and kinds[_ROWS] == kinds[_COLUMNS] and len(moving) == 2:
@@ -194,7 +201,7 @@ def _nearest(
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)
         found = source_coordinates(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
-        indices = tuple(int(index) for index in nearest_indices(found, kinds[axis], one.extent))
+        indices = tuple(map(int, nearest_indices(found, kinds[axis], one.extent, Ratio.DIVIDE)))
         source = move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices))
     return source
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tflite
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
@@ -43,6 +44,7 @@ from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
+_LARGEST = float(np.finfo(np.float32).max)
 # arith.cmpf's number of "ordered and greater than or equal".
 _AT_LEAST = 3
 
@@ -50,14 +52,20 @@ _AT_LEAST = 3
 class F32Builder(op_builder.F32Builder):
     """With what TFLite's kernels have beside arithmetic."""
 
+    def __init__(self, emitter: Emitter, shape: Shape) -> None:
+        super().__init__(emitter, shape)
+        self._is_delegated = emitter.is_delegated
+
     def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
         """`value` where x >= 0, `other` elsewhere and where x is NaN."""
         zero = self.emitter.number(0, self.shape)
         return self.emitter.select(self.emitter.compare(_AT_LEAST, x, zero), value, other)
 
-    def clamp(self, value: ir.Value, activation: int) -> ir.Value:
-        """`value` after a fused activation."""
+    def clamp(self, value: ir.Value, activation: int, *, is_bounded: bool = False) -> ir.Value:
+        """`value` after a fused activation; where `is_bounded`, reference kernels bound infinities without one, too."""
         minimum, maximum = f32_bounds(activation)
+        if is_bounded and not self._is_delegated:
+            minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
         value = value if minimum is None else self("maximumf", value, minimum)
         return value if maximum is None else self("minimumf", value, maximum)
 
@@ -121,8 +129,9 @@ _PAIRS: dict[str, Expression] = {
     "DIV": _LEFT / _RIGHT,
     "FLOOR_DIV": torch_activations.floor_of_quotient,
     "FLOOR_MOD": torch_activations.remainder,
-    "MAXIMUM": _LEFT.at_least(_RIGHT),
-    "MINIMUM": _LEFT.at_most(_RIGHT),
+    # The right one where either is NaN.
+    "MAXIMUM": _LEFT.apply("arith.cmpf", _RIGHT).apply("arith.select", _LEFT, _RIGHT),
+    "MINIMUM": _RIGHT.apply("arith.cmpf", _LEFT).apply("arith.select", _LEFT, _RIGHT),
     "MUL": _LEFT * _RIGHT,
     "POW": _LEFT.apply("math.powf", _RIGHT),
     "SUB": _LEFT - _RIGHT,
@@ -134,8 +143,12 @@ def _pair(operator: Operator) -> Building:
     """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
     activation = activation_of(operator)
     f32_bounds(activation)
-    function = _PAIRS[operator.kind]
-    return pairwise(operator, lambda s, lhs, rhs: s.clamp(s.emitter.expression(function, lhs, rhs), activation))
+    function, is_bounded = _PAIRS[operator.kind], operator.kind in ("ADD", "DIV", "MUL", "SUB")
+
+    def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return s.clamp(s.emitter.expression(function, lhs, rhs), activation, is_bounded=is_bounded)
+
+    return pairwise(operator, combine)
 
 
 @imports_f32("SQUARED_DIFFERENCE")
@@ -205,7 +218,9 @@ def _fully_connected(operator: Operator) -> Building:
         total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
     else:
         total = block_product(emitter, rows, packed, rounded_products=True)
-    return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
+    return emitter.reshape(
+        finished(emitter, total, bias, activation, shape, is_bounded=True), operator.outputs[0].shape
+    )
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
@@ -226,12 +241,14 @@ def check_bias(bias: list[Tensor], channels: int) -> None:
         require(math.prod(found) == channels, f"bias must have {channels} entries, but got {math.prod(found)}")
 
 
-def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
-    """Sums of products after their bias, if there is one, and a fused activation."""
+def finished(
+    emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape, *, is_bounded: bool = False
+) -> ir.Value:
+    """Sums of products after their bias, if there is one, and a fused activation, as in `F32Builder.clamp`."""
     s = F32Builder(emitter, shape)
     for tensor in bias:
         total = s("addf", total, emitter.reshape(emitter.value(tensor), shape[-1:]))
-    return s.clamp(total, activation)
+    return s.clamp(total, activation, is_bounded=is_bounded)
 
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
@@ -251,7 +268,7 @@ def _convolution(operator: Operator) -> Building:
     image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
     how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
     total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
-    return finished(emitter, total, bias, options.activation, shape)
+    return finished(emitter, total, bias, options.activation, shape, is_bounded=True)
 
 
 def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:

@@ -8,6 +8,7 @@ import numpy as np
 
 from qdialect.dialect import F32Conv2DOp
 from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, framed, spaced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.convolution import rows_of_windows
@@ -46,7 +47,12 @@ def _pool(operator: Operator) -> Building:
         windows = Pool.of(window, size, operator.budget)
         windows.check()
         emitter = yield
-        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, emitter.value(data)), options.activation)
+        image = emitter.value(data)
+        if not emitter.is_delegated:
+            # The reference kernel passes over NaN.
+            s = Arithmetic(emitter)
+            image = s.select(s.compare("eq", image, image), image, -np.inf)
+        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, image), options.activation, is_bounded=True)
     counts = window.counts(size).astype(np.float32)[..., None]
     require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
     operator.budget.spend_constant((shape[3], *window.kernel), 4)
@@ -54,7 +60,7 @@ def _pool(operator: Operator) -> Building:
     image, s = emitter.value(data), F32Builder(emitter, shape)
     image = F32Builder(emitter, data.shape)("mulf", image, image) if is_root else image
     mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
-    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation)
+    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
 
 
 @imports_f32("TRANSPOSE_CONV")
@@ -85,7 +91,7 @@ def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, b
     cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
     apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
     total = _convolved(emitter, apart, backwards, (1,) * len(axes), how.dilation, shape)
-    return finished(emitter, total, bias, how.activation, shape)
+    return finished(emitter, total, bias, how.activation, shape, is_bounded=True)
 
 
 # CONV_3D and CONV_3D_TRANSPOSE of float32 volumes NDHWC, with the sums of TFLite's reference kernels in their order.
@@ -109,7 +115,7 @@ def _conv_3d(operator: Operator) -> Building:
     emitter = yield
     volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
     total = _convolved(emitter, volumes, taps, how.strides, how.dilation, shape)
-    return finished(emitter, total, bias, how.activation, shape)
+    return finished(emitter, total, bias, how.activation, shape, is_bounded=True)
 
 
 @imports_f32("CONV_3D_TRANSPOSE")

@@ -329,7 +329,7 @@ _CONVERSIONS = {
 
 @imports("CAST")
 def _cast(operator: Operator) -> Building:
-    """Integers are f32 values as they are; an f32 value loses its fraction."""
+    """Integers are f32 values as they are; an f32 value loses its fraction, and saturates."""
     (data,) = operands(operator, 1)
     source, target = data.element, operator.outputs[0].element
     is_quantized = source in _QUANTIZED_TYPES and target == "f32"
@@ -341,4 +341,15 @@ def _cast(operator: Operator) -> Building:
     value = emitter.value(data)
     if is_quantized:
         return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
+    if source == "f32" and target != source:
+        return _saturated(Arithmetic(emitter), value, target)
     return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
+
+
+def _saturated(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
+    """The integer below the magnitude; what is larger than all integers, and NaN, is the largest one."""
+    limit = 2.0 ** (int(target[1:]) - 1)
+    is_inside = s.op("arith.andi", s.compare("ge", x, -limit), s.compare("lt", x, limit))
+    whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), target)
+    low, high = (s.select(is_inside, whole, end) for end in (-int(limit), int(limit) - 1))
+    return s.select(s.compare("lt", x, 0.0), low, high)

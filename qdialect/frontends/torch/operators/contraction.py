@@ -19,7 +19,13 @@ from qdialect.frontends.planning.block_weights import (
     packed_matrix,
     takes_quantized_rows,
 )
-from qdialect.frontends.planning.contraction import Contraction, Weight, accumulator_attributes, ordered_weight
+from qdialect.frontends.planning.contraction import (
+    Contraction,
+    Weight,
+    accumulator_attributes,
+    ordered_weight,
+    sums_fit,
+)
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -89,12 +95,16 @@ class F32Contraction(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def is_integer(call: Call, data: str, weight: str) -> bool:
-    """Whether both operands are quantized values of 8 bits, those of the weight constant."""
+def is_integer(call: Call, data: str, weight: str, channels: int) -> bool:
+    """Whether both operands are quantized values of 8 bits, those of the weight constant, and sums are integers.
+
+    Results lie along the axis `channels` of the weight.
+    """
     left, right = call.tensor(data), call.tensor(weight)
     if not isinstance(left, Quantized) or not isinstance(right, Quantized):
         return False
-    return left.is_eight_bit and right.values.data is not None and right.values.element in EIGHT_BIT
+    holds = left.is_eight_bit and right.values.data is not None and right.values.element in EIGHT_BIT
+    return holds and sums_fit(right, [axis for axis in range(len(right.shape)) if axis != channels])
 
 
 def f32_weight(call: Call, name: str) -> Array | None:
@@ -133,10 +143,10 @@ def _matmul(call: Call) -> Result:
 
 def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool = False) -> Result:
     """`left` times `right`, which has a row for each output channel where it `is_transposed`."""
-    at_run_time = is_dynamic(call, left, right)
-    if not (at_run_time or is_integer(call, left, right)) or len(call.tensor(right).shape) != 2:
-        return _f32_product(call, left, right, bias, is_transposed=is_transposed)
     order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
+    at_run_time = is_dynamic(call, left, right, axis)
+    if len(call.tensor(right).shape) != 2 or not (at_run_time or is_integer(call, left, right, axis)):
+        return _f32_product(call, left, right, bias, is_transposed=is_transposed)
     weight = weight_of(call, right, order, axis)
     channels, depth = weight.values.shape
     values, extents = None if bias is None else bias_of(call, bias, channels), call.tensor(left).shape

@@ -56,9 +56,9 @@ def _convolution(call: Call) -> Result:
 def convolution(call: Call, rank: int) -> Result:
     """A convolution of data of `rank` dimensions."""
     require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
-    if is_dynamic(call, "input", "weight"):
+    if is_dynamic(call, "input", "weight", 0):
         return _dynamic_convolution(call, rank)
-    if not is_integer(call, "input", "weight"):
+    if not is_integer(call, "input", "weight", 0):
         return _f32_convolution(call, rank)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, rank)
@@ -138,7 +138,7 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
 @imports("conv3d.default", "conv3d.padding")
 def convolution_of_volumes(call: Call) -> Result:
     """Of integers where data and weights are quantized, else of float32."""
-    if not is_integer(call, "input", "weight"):
+    if not is_integer(call, "input", "weight", 0):
         return _f32_convolution(call, RANK)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, RANK)
@@ -261,7 +261,7 @@ def _transposed_convolution(call: Call) -> Result:
     """Of integers where scales, if there are several, lie along the output channels; else of float32."""
     weight = call.tensor("weight")
     of_outputs = isinstance(weight, Quantized) and (len(weight.scales) == 1 or weight.axis == 1)
-    if of_outputs and is_integer(call, "input", "weight"):
+    if of_outputs and is_integer(call, "input", "weight", 1):
         return _of_integers(call, weight_of(call, "weight", tuple(range(len(weight.shape))), 1))
     values = f32_weight(call, "weight")
     require(values is not None, "argument 'weight' must be constant")

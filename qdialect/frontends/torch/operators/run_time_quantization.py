@@ -14,7 +14,7 @@ from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import F32Builder
-from qdialect.frontends.planning.contraction import Weight
+from qdialect.frontends.planning.contraction import Weight, sums_fit
 from qdialect.frontends.planning.elementwise import unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -258,12 +258,16 @@ class DynamicContraction(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def is_dynamic(call: Call, data: str, weight: str) -> bool:
-    """Whether data are quantized when the network runs, and the weights are constant quantized values of 8 bits."""
+def is_dynamic(call: Call, data: str, weight: str, channels: int) -> bool:
+    """Whether data are quantized when the network runs, weights are constant ones of 8 bits, and sums are integers.
+
+    Results lie along the axis `channels` of the weight.
+    """
     right = call.tensor(weight)
     if not isinstance(call.tensor(data), RunTimeQuantized) or not isinstance(right, Quantized):
         return False
-    return right.values.data is not None and right.values.element in EIGHT_BIT
+    holds = right.values.data is not None and right.values.element in EIGHT_BIT
+    return holds and sums_fit(right, [axis for axis in range(len(right.shape)) if axis != channels])
 
 
 def dynamic_data_of(call: Call, name: str) -> RunTimeQuantized:
