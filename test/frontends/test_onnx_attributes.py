@@ -30,7 +30,7 @@ ORT: Any = import_module("onnxruntime")
 _FIRST = 7
 """The first operator set of which ONNX Runtime has kernels."""
 _UNNAMED = {
-    "Attention": {"left_window_size", "qk_matmul_output_mode", "right_window_size"},
+    "Attention": {"left_window_size", "right_window_size"},
     "BatchNormalization": {"spatial"},
     "BlackmanWindow": {"output_datatype", "periodic"},
     "ConstantOfShape": {"value"},

@@ -36,6 +36,7 @@ def check(
 ) -> None:
     """A node of these inputs, None where one is omitted or among `constants`."""
     dtype: type[np.generic] | list[type[np.generic]] = attributes.pop("dtype", np.float32)
+    shapes: dict[str, Sequence[int | str]] = attributes.pop("shapes", {})
     held, builder = constants or {}, ModelBuilder()
     names = [
         builder.input(f"x{index}", one.shape, one.dtype.type)
@@ -48,7 +49,7 @@ def check(
     builder.node_of_many(kind, names, outputs, **attributes)
     given = [one for one in inputs if one is not None]
     found = [name for name in outputs if name]
-    content = builder.finish(*found, dtype=dtype, version=21)
+    content = builder.finish(*found, dtype=dtype, version=21, shapes=shapes)
     module = import_onnx(content)
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
@@ -266,6 +267,67 @@ def test_caches_of_eight_bits(kind: str, earlier: int, total: int, steps: int, l
     constants |= {6: np.array(total, np.int32), 12: scales[0], 13: scales[1]}
     dtype = [np.float32, np.int8, np.int8]
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], dtype=dtype, **how)
+
+
+def total_at_run_time(past: int, present: int | str, steps: int, **attributes: Any) -> tuple[bytes, list[Array]]:
+    """GroupQueryAttention that reads `total_sequence_length`, its caches `past` and `present` long; inputs but that."""
+    builder, given = ModelBuilder(), list[Array]()
+    inputs, constants = query_attention(1, past, np.array([0], np.int32), steps, **attributes)
+    names = list[str]()
+    for index, one in enumerate(inputs):
+        array = np.array([0], np.int32) if index == 6 else one
+        names.append(
+            builder.input(f"x{index}", array.shape, array.dtype.type)
+            if array is not None
+            else builder.constant(constants[index])
+            if index in constants
+            else ""
+        )
+        given += [] if array is None else [array]
+    results, how = ["y", "keys", "values"], {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **attributes}
+    builder.node_of_many(f"{CONTRIB}.GroupQueryAttention", names, results, **how)
+    cache = (1, KEY_HEADS, present, WIDTH)
+    shapes = {"keys": cache, "values": cache}
+    return builder.finish(*results, dtype=np.float32, version=21, shapes=shapes), given
+
+
+@pytest.mark.parametrize("how", [{"do_rotary": 1}, {"local_window_size": 2, "softcap": 2.5}])
+@pytest.mark.parametrize(
+    ("past", "present", "steps", "totals"), [(9, 9, 3, (3, 5, 9)), (9, 9, 1, (1, 7)), (5, 8, 3, (8,)), (0, 3, 3, (3,))]
+)
+def test_totals_that_are_known_at_run_time(
+    past: int, present: int, steps: int, totals: tuple[int, ...], how: dict[str, Any]
+) -> None:
+    """One network for the first prompt, later ones and tokens; another total than caches are for is seen in results."""
+    content, given = total_at_run_time(past, present, steps, **how)
+    module, session = import_onnx(content), ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_inputs()]
+    for total in totals:
+        given[names.index("x5")][:], given[names.index("x6")][:] = total - 1, total
+        results = interpreter.run(module, given)
+        check_compiled(module, "host", [given], [results])
+        for one, other in zip(results, session.run(None, dict(zip(names, given, strict=True))), strict=True):
+            assert_floats_within(one, other, "layer")
+    given[names.index("x6")][:] = max(past, present) + 1
+    assert np.isnan(interpreter.run(module, given)[0]).all()
+
+
+def test_a_total_at_run_time_says_nothing_of_caches_that_may_grow() -> None:
+    content, _ = total_at_run_time(9, "grown", 3)
+    with pytest.raises(ImportModelError, match="must be constant where output 1 is not declared to be 9 long"):
+        import_onnx(content)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_bias_has_no_columns_for_the_rest_of_a_shared_buffer(is_known: bool) -> None:
+    lengths = np.array([4], np.int32)
+    inputs, constants = query_attention(1, 9, lengths)
+    inputs += [None, None, None, numbers(1, HEADS, STEPS, 5, seed=3)]
+    if not is_known:
+        inputs[6] = np.array(5, np.int32)
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "shapes": {"keys": (1, KEY_HEADS, 9, WIDTH)}}
+    constants[6] = np.array(5, np.int32)
+    check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
 
 
 def test_a_window_of_no_token_is_refused() -> None:

@@ -201,9 +201,7 @@ def test_heads_are_read_and_written_among_all_columns(rows: int, heads: int, dep
 @variants_together
 @pytest.mark.parametrize(("depth", "width"), [(4, 6), (12, 12), (16, 20), (36, 36), (8, 3)])
 @pytest.mark.parametrize("is_returned", [False, True])
-def test_arrays_of_users_have_no_room_behind_heads_that_fill_no_vectors(
-    depth: int, width: int, is_returned: bool
-) -> None:
+def test_arrays_of_users_end_with_heads_that_fill_no_vectors(depth: int, width: int, is_returned: bool) -> None:
     text = Attention(5, 3, depth, width)
     joined = text.joined(text.attend(*text.operands(computed=not is_returned)))
     whole = text.finish(joined if is_returned else text.float_op("arith.negf", joined))

@@ -74,7 +74,7 @@ class Attention:
         sink: ir.Value | None = None,
         stage: Stage = Stage.WEIGHTS,
     ) -> ir.Value:
-        """[B, N, S, L] at a stage; masked ones are at least `LOWEST`."""
+        """[B, N, S, L] at a stage, where those of keys behind a causal query are `LOWEST`."""
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
         shape = shape_of(product.type)
@@ -94,11 +94,10 @@ class Attention:
         holds = None if counted is None else self._allowed(emitter, counted, shape)
         if holds is not None:
             scores = emitter.select(holds, scores, emitter.number(LOWEST, shape))
-        if stage is Stage.MASKED or (self.is_guarded and biases):
-            scores = s("maximumf", scores, LOWEST)
         if stage is Stage.MASKED:
-            return scores
+            return emitter.select(self._reached(emitter, shape), scores, emitter.number(LOWEST, shape))
         if self.is_guarded and biases:
+            scores = s("maximumf", scores, LOWEST)
             holds = Arithmetic(emitter).compare("ne", scores, LOWEST)
         weights = softmax(emitter, scores, (3,), sink=sink)
         return weights if holds is None else emitter.select(holds, weights, emitter.number(0.0, shape))
@@ -108,8 +107,11 @@ class Attention:
         holds = emitter.broadcast(counted, shape)
         if not self.is_causal:
             return holds
-        reached = np.tri(*shape[2:], k=self.earlier, dtype=np.bool_)
-        return emitter.float_op("arith.andi", holds, emitter.broadcast(emitter.constant(reached), shape))
+        return emitter.float_op("arith.andi", holds, self._reached(emitter, shape))
+
+    def _reached(self, emitter: Emitter, shape: Shape) -> ir.Value:
+        keys = self.earlier if self.is_causal else shape[3]
+        return emitter.broadcast(emitter.constant(np.tri(*shape[2:], k=keys, dtype=np.bool_)), shape)
 
 
 def softmax(

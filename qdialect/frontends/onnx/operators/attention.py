@@ -370,8 +370,8 @@ def _attended(
         return [query, *spread], [one(emitter) for one in biases], None if counted is None else counted(emitter)
 
     def emit(emitter: Emitter) -> Emitted:
-        parts, added, mask = operands(emitter)
-        result = how.emit(emitter, *parts, added, mask)
+        (query, key, value), added, mask = operands(emitter)
+        result = how.emit(emitter, query, key, value, added, mask)
         return joined_heads(emitter, result) if is_joined else result, False
 
     def emit_scores(emitter: Emitter) -> Emitted:

@@ -284,10 +284,12 @@ class GraphLowering:
     def _is_written_as_array(self, value: ir.Value) -> bool:
         """Whether the kernel that writes `value` takes users' arrays directly; that of an epilogue is a product."""
         owner = value.owner
-        return isinstance(owner, ir.Block) or (owner.operation not in self._in_epilogues and self._is_array_kernel(owner))
+        return isinstance(owner, ir.Block) or (
+            owner.operation not in self._in_epilogues and self._is_array_kernel(owner)
+        )
 
     def _is_array_kernel(self, op: ir.Operation | ir.OpView) -> bool:
-        """Whether what computes `op` takes users' arrays directly: products read and write through some transpositions."""
+        """Whether what computes `op` takes users' arrays directly; products compute some transpositions."""
         return op.operation not in self._row_fusion.viewed and _takes_arrays(op)
 
     def is_stored(self, value: ir.Value) -> bool:
