@@ -16,7 +16,6 @@ from tools.zoo.networks.network import Array, Built, Network
 from tools.zoo.networks.settle import settle
 from tools.zoo.tensors import seed
 
-
 _TIME, _TEXT = 128, 64
 """Widths of what a diffusion network knows beside the image."""
 
