@@ -99,7 +99,7 @@ class _DiffusionUNet(nn.Module):
     def forward(self, image: Tensor, time: Tensor, text: Tensor) -> Tensor:
         half = self.first.out_channels // 2
         angles = time[:, None] * torch.exp(torch.arange(half) * (-math.log(10000) / half))
-        at = self.time(torch.cat([angles.cos(), angles.sin()], 1))
+        at = self.time(torch.cat([angles.cos(), angles.sin()], 1).to(image.dtype))
         x, skipped = self.first(image), list[Tensor]()
         for index, block in enumerate(self.down):
             x = block(self.shrink[index - 1](x) if index else x, at, text)
