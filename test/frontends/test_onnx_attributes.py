@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], int]] = {
     "output must be f32, but got double": ("DequantizeLinear", {"output_dtype": 11}, 23),
     "precision must be f32, but got double": ("QuantizeLinear", {"precision": 11}, 23),
     "attribute 'sorted' is not supported, but is 0": ("TopK", {"sorted": 0}, 17),
-    "attribute 'stash_type' is not supported, but is 11": ("LayerNormalization", {"stash_type": 11}, 17),
+    "stash_type must be 1, that of f32, but got 11": ("LayerNormalization", {"stash_type": 11}, 17),
     "attribute 'keepdims' must be 0 or 1, but is 2": ("ArgMax", {"keepdims": 2}, 17),
     "attribute 'broadcast' is not supported, but is 1": ("Add", {"broadcast": 1}, 6),
     "attribute 'unheard_of' is not supported, but is 'yes'": ("Relu", {"unheard_of": "yes"}, 17),
