@@ -37,8 +37,6 @@ _UNNAMED = {
     "GroupNormalization": {"stash_type"},
     "HammingWindow": {"output_datatype", "periodic"},
     "HannWindow": {"output_datatype", "periodic"},
-    "LayerNormalization": {"stash_type"},
-    "RMSNormalization": {"stash_type"},
     "Range": {"stash_type"},
     "TopK": {"sorted"},
 }

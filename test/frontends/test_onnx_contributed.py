@@ -35,6 +35,28 @@ def check(
     **attributes: Any,
 ) -> None:
     """A node of these inputs, None where one is omitted or among `constants`."""
+    content, given = model_of(kind, inputs, constants, outputs, **attributes)
+    module = import_onnx(content)
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
+    results = interpreter.run(module, given)
+    check_compiled(module, "host", [given], [results])
+    for one, other in zip(results, wanted, strict=True):
+        assert one.dtype == other.dtype
+        if one.dtype != np.float32:
+            np.testing.assert_array_equal(one, other)
+        else:
+            assert_floats_within(one, other, "layer")
+
+
+def model_of(
+    kind: str,
+    inputs: Sequence[Array | None],
+    constants: dict[int, Array] | None = None,
+    outputs: Sequence[str] = ("y",),
+    **attributes: Any,
+) -> tuple[bytes, list[Array]]:
+    """The model that `check` runs, and what it is given."""
     dtype: type[np.generic] | list[type[np.generic]] = attributes.pop("dtype", np.float32)
     shapes: dict[str, Sequence[int | str]] = attributes.pop("shapes", {})
     held, builder = constants or {}, ModelBuilder()
@@ -49,18 +71,7 @@ def check(
     builder.node_of_many(kind, names, outputs, **attributes)
     given = [one for one in inputs if one is not None]
     found = [name for name in outputs if name]
-    content = builder.finish(*found, dtype=dtype, version=21, shapes=shapes)
-    module = import_onnx(content)
-    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
-    results = interpreter.run(module, given)
-    check_compiled(module, "host", [given], [results])
-    for one, other in zip(results, wanted, strict=True):
-        assert one.dtype == other.dtype
-        if one.dtype != np.float32:
-            np.testing.assert_array_equal(one, other)
-        else:
-            assert_floats_within(one, other, "layer")
+    return builder.finish(*found, dtype=dtype, version=21, shapes=shapes), given
 
 
 @variants_together
@@ -68,6 +79,18 @@ def check(
 def test_remainders_of_floats(constants: bool) -> None:
     x, y = numbers(3, 40) * 8, np.abs(numbers(40, seed=1)) + 0.25
     check("Mod", [x, None if constants else y], {1: y}, fmod=1)
+
+
+@variants_together
+@pytest.mark.parametrize("how", [{}, {"activation": "silu", "dilation": 2}])
+@pytest.mark.parametrize("has_state", [False, True])
+@pytest.mark.parametrize("steps", [1, 5])
+def test_convolutions_that_keep_a_state(how: dict[str, Any], has_state: bool, steps: int) -> None:
+    """Of four taps, in calls that are shorter too."""
+    state = numbers(2, 6, 3 * how.get("dilation", 1), seed=2) if has_state else None
+    inputs = [numbers(2, 6, steps), None, None, state]
+    constants = {1: numbers(6, 1, 4, seed=1), 2: numbers(6, seed=3)}
+    check(f"{CONTRIB}.CausalConvWithState", inputs, constants, ["y", "state"], **how)
 
 
 def test_a_mean_of_several() -> None:
@@ -270,25 +293,13 @@ def test_caches_of_eight_bits(kind: str, earlier: int, total: int, steps: int, l
 
 
 def total_at_run_time(past: int, present: int | str, steps: int, **attributes: Any) -> tuple[bytes, list[Array]]:
-    """GroupQueryAttention that reads `total_sequence_length`, its caches `past` and `present` long; inputs but that."""
-    builder, given = ModelBuilder(), list[Array]()
+    """GroupQueryAttention that reads `total_sequence_length`, its caches `past` and `present` long."""
     inputs, constants = query_attention(1, past, np.array([0], np.int32), steps, **attributes)
-    names = list[str]()
-    for index, one in enumerate(inputs):
-        array = np.array([0], np.int32) if index == 6 else one
-        names.append(
-            builder.input(f"x{index}", array.shape, array.dtype.type)
-            if array is not None
-            else builder.constant(constants[index])
-            if index in constants
-            else ""
-        )
-        given += [] if array is None else [array]
-    results, how = ["y", "keys", "values"], {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **attributes}
-    builder.node_of_many(f"{CONTRIB}.GroupQueryAttention", names, results, **how)
+    inputs[6] = np.array([0], np.int32)
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **attributes}
     cache = (1, KEY_HEADS, present, WIDTH)
-    shapes = {"keys": cache, "values": cache}
-    return builder.finish(*results, dtype=np.float32, version=21, shapes=shapes), given
+    names, shapes = ["y", "keys", "values"], {"keys": cache, "values": cache}
+    return model_of(f"{CONTRIB}.GroupQueryAttention", inputs, constants, names, shapes=shapes, **how)
 
 
 @pytest.mark.parametrize("how", [{"do_rotary": 1}, {"local_window_size": 2, "softcap": 2.5}])
@@ -328,6 +339,35 @@ def test_a_bias_has_no_columns_for_the_rest_of_a_shared_buffer(is_known: bool) -
     how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "shapes": {"keys": (1, KEY_HEADS, 9, WIDTH)}}
     constants[6] = np.array(5, np.int32)
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
+
+
+@pytest.mark.parametrize(
+    ("window", "length", "steps"), [(3, 3, (2, 1, 1, 5, 1)), (2, 5, (7, 1, 1, 1)), (4, 6, (1,) * 9)]
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_caches_of_a_window(window: int, length: int, steps: tuple[int, ...], batch: int) -> None:
+    """One call after the other, whatever stands behind the tokens that a cache holds."""
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "do_rotary": 1}
+    how |= {"local_window_size": window, "sliding_window_cache": 1}
+    caches = [np.full((batch, KEY_HEADS, length, WIDTH), 7, np.float32) for _ in range(2)]
+    total, names = 0, ["y", "keys", "values"]
+    for count in steps if batch == 1 else [one for one in steps if one == 1 or one is steps[0]]:
+        total += count
+        lengths = np.full(batch, total - 1, np.int32)
+        inputs, constants = query_attention(batch, length, lengths, count, do_rotary=1)
+        inputs[3:5], constants[6] = caches, np.array(total, np.int32)
+        content, given = model_of(f"{CONTRIB}.GroupQueryAttention", inputs, constants, names, **how)
+        session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+        wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
+        module = import_onnx(content)
+        results = interpreter.run(module, given)
+        check_compiled(module, "host", [given], [results])
+        more = -(-max(total - length, 0) // (length - window + 1))
+        held = total - more * (length - window + 1)
+        assert_floats_within(results[0], wanted[0], "layer")
+        for one, other in zip(results[1:], wanted[1:], strict=True):
+            assert_floats_within(one[:, :, :held], other[:, :, :held], "layer")
+        caches = results[1:]
 
 
 def test_a_window_of_no_token_is_refused() -> None:

@@ -358,7 +358,7 @@ def _windowed(call: Call, batch: int, steps: int, length: int, size: int) -> _Wi
     require(holds, f"caches of a window must be causal and hold its {size} tokens, but got {length}")
     require(call.optional(10) is None, "input 10, attention_bias, must be omitted where caches are those of a window")
     found = _Lengths.of(call, batch, steps, length, None)
-    assert found is not None and found.earlier is not None, "the total is not known"
+    assert found is not None, "the total is not known"
     return _Window(found.total, found.earlier, length)
 
 
