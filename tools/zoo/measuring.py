@@ -37,7 +37,15 @@ def measured(start: Result, path: Path, samples: Sequence[Sample]) -> Result:
         return _refused(start, path, error)
     found = _described(replace(start, compile_seconds=time.process_time() - begin), executable)
     inputs = [fitting(sample, executable.inputs) for sample in samples]
-    outputs = [as_list(executable(*one)) for one in inputs]
+    try:
+        outputs = [as_list(executable(*one)) for one in inputs]
+    # What a part raises that the framework runs is a fault of the file, if the framework raises it for the whole.
+    except Exception:
+        framework = frameworks.OWN[path.suffix]
+        theirs, notes = _outputs_of(framework, lambda: frameworks.load(framework, str(path)), inputs)
+        if theirs:
+            raise
+        return replace(found, status="not made", reasons=(*notes, *found.reasons))
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
     return _explained(found, path, inputs, outputs)
 
