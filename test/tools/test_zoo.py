@@ -245,7 +245,7 @@ def test_a_model_that_its_framework_loads_and_does_not_run_was_not_made(tmp_path
     path.write_bytes(b.finish(b.node("DequantizeLinear", x, scales, points, axis=1), dtype=np.float32))
     found = measured(START, path, SAMPLES)
     assert found.status == "not made"
-    assert "scale must be 1D tensor with size 16" in found.reasons[0]
+    assert "running DequantizeLinear node" in found.reasons[0]
 
 
 # tools/zoo/table.py: the table names networks and flows that exist, and leaves none out.
