@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -71,10 +72,15 @@ class ModelBuilder:
         return self.node("DequantizeLinear", *names, **({"axis": axis} if scale.ndim else {}))
 
     def finish(
-        self, *outputs: str, dtype: type[np.generic] | Sequence[type[np.generic]] = np.uint8, version: int = 17
+        self,
+        *outputs: str,
+        dtype: type[np.generic] | Sequence[type[np.generic]] = np.uint8,
+        version: int = 17,
+        shapes: Mapping[str, Sequence[int | str]] = MappingProxyType({}),
     ) -> bytes:
+        """`shapes` are those that outputs declare."""
         dtypes = dtype if isinstance(dtype, Sequence) else [dtype] * len(outputs)
-        infos = [_info(name, None, np.dtype(own)) for name, own in zip(outputs, dtypes, strict=True)]
+        infos = [_info(name, shapes.get(name), np.dtype(own)) for name, own in zip(outputs, dtypes, strict=True)]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
         opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()

@@ -3,6 +3,7 @@
     python examples/generate/generate.py                     # tiny decoders with random weights
     python examples/generate/generate.py --model model.onnx  # a decoder that onnxruntime-genai's builder wrote
     python examples/generate/generate.py --temperature 0.8   # sampled
+    python examples/generate/generate.py --inductor          # torch.compile too, which needs a C++ compiler
 
 A decoder in ONNX has caches that grow with every token.  The ranges of its lengths are given to `qdialect.compile`, so
 that nothing is compiled between two tokens.  A program of PyTorch has caches of one size, into which it copies the rows
@@ -180,7 +181,9 @@ def run_onnx(path: Path, prompt: Sequence[int], count: int, choose: Callable[[],
     return [timed(name, lambda run=run: generate(run, prompt, count, choose(), caches)) for name, run in runs.items()]
 
 
-def run_torch(folder: Path, prompt: Sequence[int], count: int, choose: Callable[[], Choose]) -> list[list[int]]:
+def run_torch(
+    folder: Path, prompt: Sequence[int], count: int, choose: Callable[[], Choose], has_inductor: bool
+) -> list[list[int]]:
     torch.manual_seed(0)
     example = torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
     caches = torch.zeros(2 * LAYERS, HEADS, LONGEST, WIDTH)
@@ -188,11 +191,16 @@ def run_torch(folder: Path, prompt: Sequence[int], count: int, choose: Callable[
     torch.export.save(program, folder / "decoder.pt2")
     executable, module = qdialect.compile(folder / "decoder.pt2"), program.module()
 
-    def eager(arrays: Sequence[Array]) -> Sequence[Array]:
-        with torch.inference_mode():
-            return [one.numpy() for one in module(*map(torch.from_numpy, arrays))]
+    def run_by(function: Callable[..., Any]) -> Run:
+        def run(arrays: Sequence[Array]) -> Sequence[Array]:
+            with torch.inference_mode():
+                return [one.numpy() for one in function(*map(torch.from_numpy, arrays))]
 
-    runs: dict[str, Run] = {"qdialect": lambda arrays: executable(*arrays), "PyTorch": eager}
+        return run
+
+    runs: dict[str, Run] = {"qdialect": lambda arrays: executable(*arrays), "PyTorch": run_by(module)}
+    if has_inductor:
+        runs["torch.compile"] = run_by(torch.compile(module))
     return [timed(name, lambda run=run: generate_static(run, prompt, count, choose())) for name, run in runs.items()]
 
 
@@ -203,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> list[list[int]]:
     parser.add_argument("--prompt", type=int, nargs="+", default=[1, 17, 42, 5], help="tokens")
     parser.add_argument("--tokens", type=int, default=32, help="how many are generated")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the most likely token")
+    parser.add_argument("--inductor", action="store_true", help="torch.compile too, which needs a C++ compiler")
     options = parser.parse_args(arguments)
 
     def choose() -> Choose:
@@ -216,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> list[list[int]]:
         print("a decoder in ONNX, its caches grow")
         found = run_onnx(path, options.prompt, options.tokens, choose)
         print("a program of PyTorch, its caches have one size")
-        return found + run_torch(Path(folder), options.prompt, options.tokens, choose)
+        return found + run_torch(Path(folder), options.prompt, options.tokens, choose, options.inductor)
 
 
 if __name__ == "__main__":

@@ -358,6 +358,32 @@ def test_the_standard_operator(is_causal: int, key_heads: int) -> None:
     _check("Attention", [SPLIT, keys, keys, None, cache, cache], 3, {}, is_causal=is_causal)
 
 
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("is_truth", [False, True])
+def test_scores_at_every_stage(mode: int, is_truth: bool) -> None:
+    """Of a query, no key counts."""
+    counts = np.random.default_rng(3).random((NEW, EARLIER + NEW)) < 0.6
+    counts[1] = False
+    mask = counts if is_truth else np.where(counts, np.float32(0.5), np.float32(-np.inf))
+    how = {"is_causal": 1, "softcap": 1.5, "qk_matmul_output_mode": mode}
+    _check("Attention", [SPLIT, SPLIT, SPLIT, None, CACHE, CACHE], 4, {3: mask}, **how)
+
+
+def test_scores_of_one_head_of_several_examples() -> None:
+    row = (BATCH, 1, KEPT_WIDTH)
+    mask = np.array([[1], [0]], np.int32)
+    _check(f"{CONTRIB}.MultiHeadAttention", [row, row, row], 4, {4: mask}, num_heads=1)
+
+
+@pytest.mark.parametrize("lowest", [-np.inf, np.finfo(np.float32).min])
+def test_a_query_of_which_no_key_counts(lowest: float) -> None:
+    """As in a batch that is padded on the left."""
+    mask = np.zeros((BATCH, 1, NEW, NEW), np.float32)
+    mask[0, :, :, :2] = lowest
+    _check("Attention", [SPLIT, SPLIT, SPLIT, mask.shape], 1, {}, is_causal=1)
+    _check("Attention", [SPLIT, SPLIT, SPLIT, None], 1, {3: mask}, is_causal=1)
+
+
 @variants_together
 @pytest.mark.parametrize(
     ("steps", "begins", "how"),

@@ -30,15 +30,13 @@ ORT: Any = import_module("onnxruntime")
 _FIRST = 7
 """The first operator set of which ONNX Runtime has kernels."""
 _UNNAMED = {
-    "Attention": {"left_window_size", "qk_matmul_output_mode", "right_window_size"},
+    "Attention": {"left_window_size", "right_window_size"},
     "BatchNormalization": {"spatial"},
     "BlackmanWindow": {"output_datatype", "periodic"},
     "ConstantOfShape": {"value"},
     "GroupNormalization": {"stash_type"},
     "HammingWindow": {"output_datatype", "periodic"},
     "HannWindow": {"output_datatype", "periodic"},
-    "LayerNormalization": {"stash_type"},
-    "RMSNormalization": {"stash_type"},
     "Range": {"stash_type"},
     "TopK": {"sorted"},
 }
@@ -123,7 +121,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], int]] = {
     "output must be f32, but got double": ("DequantizeLinear", {"output_dtype": 11}, 23),
     "precision must be f32, but got double": ("QuantizeLinear", {"precision": 11}, 23),
     "attribute 'sorted' is not supported, but is 0": ("TopK", {"sorted": 0}, 17),
-    "attribute 'stash_type' is not supported, but is 11": ("LayerNormalization", {"stash_type": 11}, 17),
+    "stash_type must be 1, that of f32, but got 11": ("LayerNormalization", {"stash_type": 11}, 17),
     "attribute 'keepdims' must be 0 or 1, but is 2": ("ArgMax", {"keepdims": 2}, 17),
     "attribute 'broadcast' is not supported, but is 1": ("Add", {"broadcast": 1}, 6),
     "attribute 'unheard_of' is not supported, but is 'yes'": ("Relu", {"unheard_of": "yes"}, 17),

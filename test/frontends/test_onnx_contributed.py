@@ -35,20 +35,7 @@ def check(
     **attributes: Any,
 ) -> None:
     """A node of these inputs, None where one is omitted or among `constants`."""
-    dtype: type[np.generic] | list[type[np.generic]] = attributes.pop("dtype", np.float32)
-    held, builder = constants or {}, ModelBuilder()
-    names = [
-        builder.input(f"x{index}", one.shape, one.dtype.type)
-        if one is not None
-        else builder.constant(held[index])
-        if index in held
-        else ""
-        for index, one in enumerate(inputs)
-    ]
-    builder.node_of_many(kind, names, outputs, **attributes)
-    given = [one for one in inputs if one is not None]
-    found = [name for name in outputs if name]
-    content = builder.finish(*found, dtype=dtype, version=21)
+    content, given = model_of(kind, inputs, constants, outputs, **attributes)
     module = import_onnx(content)
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
@@ -62,11 +49,48 @@ def check(
             assert_floats_within(one, other, "layer")
 
 
+def model_of(
+    kind: str,
+    inputs: Sequence[Array | None],
+    constants: dict[int, Array] | None = None,
+    outputs: Sequence[str] = ("y",),
+    **attributes: Any,
+) -> tuple[bytes, list[Array]]:
+    """The model that `check` runs, and what it is given."""
+    dtype: type[np.generic] | list[type[np.generic]] = attributes.pop("dtype", np.float32)
+    shapes: dict[str, Sequence[int | str]] = attributes.pop("shapes", {})
+    held, builder = constants or {}, ModelBuilder()
+    names = [
+        builder.input(f"x{index}", one.shape, one.dtype.type)
+        if one is not None
+        else builder.constant(held[index])
+        if index in held
+        else ""
+        for index, one in enumerate(inputs)
+    ]
+    builder.node_of_many(kind, names, outputs, **attributes)
+    given = [one for one in inputs if one is not None]
+    found = [name for name in outputs if name]
+    return builder.finish(*found, dtype=dtype, version=21, shapes=shapes), given
+
+
 @variants_together
 @pytest.mark.parametrize("constants", [False, True])
 def test_remainders_of_floats(constants: bool) -> None:
     x, y = numbers(3, 40) * 8, np.abs(numbers(40, seed=1)) + 0.25
     check("Mod", [x, None if constants else y], {1: y}, fmod=1)
+
+
+@variants_together
+@pytest.mark.parametrize("how", [{}, {"activation": "silu", "dilation": 2}])
+@pytest.mark.parametrize("has_state", [False, True])
+@pytest.mark.parametrize("steps", [1, 5])
+def test_convolutions_that_keep_a_state(how: dict[str, Any], has_state: bool, steps: int) -> None:
+    """Of four taps, in calls that are shorter too."""
+    state = numbers(2, 6, 3 * how.get("dilation", 1), seed=2) if has_state else None
+    inputs = [numbers(2, 6, steps), None, None, state]
+    constants = {1: numbers(6, 1, 4, seed=1), 2: numbers(6, seed=3)}
+    check(f"{CONTRIB}.CausalConvWithState", inputs, constants, ["y", "state"], **how)
 
 
 def test_a_mean_of_several() -> None:
@@ -266,6 +290,84 @@ def test_caches_of_eight_bits(kind: str, earlier: int, total: int, steps: int, l
     constants |= {6: np.array(total, np.int32), 12: scales[0], 13: scales[1]}
     dtype = [np.float32, np.int8, np.int8]
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], dtype=dtype, **how)
+
+
+def total_at_run_time(past: int, present: int | str, steps: int, **attributes: Any) -> tuple[bytes, list[Array]]:
+    """GroupQueryAttention that reads `total_sequence_length`, its caches `past` and `present` long."""
+    inputs, constants = query_attention(1, past, np.array([0], np.int32), steps, **attributes)
+    inputs[6] = np.array([0], np.int32)
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **attributes}
+    cache = (1, KEY_HEADS, present, WIDTH)
+    names, shapes = ["y", "keys", "values"], {"keys": cache, "values": cache}
+    return model_of(f"{CONTRIB}.GroupQueryAttention", inputs, constants, names, shapes=shapes, **how)
+
+
+@pytest.mark.parametrize("how", [{"do_rotary": 1}, {"local_window_size": 2, "softcap": 2.5}])
+@pytest.mark.parametrize(
+    ("past", "present", "steps", "totals"), [(9, 9, 3, (3, 5, 9)), (9, 9, 1, (1, 7)), (5, 8, 3, (8,)), (0, 3, 3, (3,))]
+)
+def test_totals_that_are_known_at_run_time(
+    past: int, present: int, steps: int, totals: tuple[int, ...], how: dict[str, Any]
+) -> None:
+    """One network for the first prompt, later ones and tokens; another total than caches are for is seen in results."""
+    content, given = total_at_run_time(past, present, steps, **how)
+    module, session = import_onnx(content), ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_inputs()]
+    for total in totals:
+        given[names.index("x5")][:], given[names.index("x6")][:] = total - 1, total
+        results = interpreter.run(module, given)
+        check_compiled(module, "host", [given], [results])
+        for one, other in zip(results, session.run(None, dict(zip(names, given, strict=True))), strict=True):
+            assert_floats_within(one, other, "layer")
+    given[names.index("x6")][:] = max(past, present) + 1
+    assert np.isnan(interpreter.run(module, given)[0]).all()
+
+
+def test_a_total_at_run_time_says_nothing_of_caches_that_may_grow() -> None:
+    content, _ = total_at_run_time(9, "grown", 3)
+    with pytest.raises(ImportModelError, match="must be constant where output 1 is not declared to be 9 long"):
+        import_onnx(content)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_bias_has_no_columns_for_the_rest_of_a_shared_buffer(is_known: bool) -> None:
+    lengths = np.array([4], np.int32)
+    inputs, constants = query_attention(1, 9, lengths)
+    inputs += [None, None, None, numbers(1, HEADS, STEPS, 5, seed=3)]
+    if not is_known:
+        inputs[6] = np.array(5, np.int32)
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "shapes": {"keys": (1, KEY_HEADS, 9, WIDTH)}}
+    constants[6] = np.array(5, np.int32)
+    check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
+
+
+@pytest.mark.parametrize(
+    ("window", "length", "steps"), [(3, 3, (2, 1, 1, 5, 1)), (2, 5, (7, 1, 1, 1)), (4, 6, (1,) * 9)]
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_caches_of_a_window(window: int, length: int, steps: tuple[int, ...], batch: int) -> None:
+    """One call after the other, whatever stands behind the tokens that a cache holds."""
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "do_rotary": 1}
+    how |= {"local_window_size": window, "sliding_window_cache": 1}
+    caches = [np.full((batch, KEY_HEADS, length, WIDTH), 7, np.float32) for _ in range(2)]
+    total, names = 0, ["y", "keys", "values"]
+    for count in steps if batch == 1 else [one for one in steps if one == 1 or one is steps[0]]:
+        total += count
+        lengths = np.full(batch, total - 1, np.int32)
+        inputs, constants = query_attention(batch, length, lengths, count, do_rotary=1)
+        inputs[3:5], constants[6] = caches, np.array(total, np.int32)
+        content, given = model_of(f"{CONTRIB}.GroupQueryAttention", inputs, constants, names, **how)
+        session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+        wanted = session.run(None, dict(zip([one.name for one in session.get_inputs()], given, strict=True)))
+        module = import_onnx(content)
+        results = interpreter.run(module, given)
+        check_compiled(module, "host", [given], [results])
+        more = -(-max(total - length, 0) // (length - window + 1))
+        held = total - more * (length - window + 1)
+        assert_floats_within(results[0], wanted[0], "layer")
+        for one, other in zip(results[1:], wanted[1:], strict=True):
+            assert_floats_within(one[:, :, :held], other[:, :, :held], "layer")
+        caches = results[1:]
 
 
 def test_a_window_of_no_token_is_refused() -> None:

@@ -198,6 +198,16 @@ def test_heads_are_read_and_written_among_all_columns(rows: int, heads: int, dep
     check_views(text, whole, [HOST, "generic"])
 
 
+@variants_together
+@pytest.mark.parametrize(("depth", "width"), [(4, 6), (12, 12), (16, 20), (36, 36), (8, 3)])
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_arrays_of_users_end_with_heads_that_fill_no_vectors(depth: int, width: int, is_returned: bool) -> None:
+    text = Attention(5, 3, depth, width)
+    joined = text.joined(text.attend(*text.operands(computed=not is_returned)))
+    whole = text.finish(joined if is_returned else text.float_op("arith.negf", joined))
+    check_views(text, whole, KINDS)
+
+
 def test_views_have_the_same_bits_on_every_kind_of_target() -> None:
     text = Attention(19, 3, 21, 24)
     whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))

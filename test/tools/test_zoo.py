@@ -237,6 +237,17 @@ def test_a_model_that_its_framework_refuses_too_was_not_made(tmp_path: Path) -> 
     assert found.reasons[1].startswith("error: 'qgemm.onnx' has 1 unsupported operation")
 
 
+def test_a_model_that_its_framework_loads_and_does_not_run_was_not_made(tmp_path: Path) -> None:
+    """Scales of channels that are not as many as those."""
+    b, path = ModelBuilder(), tmp_path / "scales.onnx"
+    x = b.quantize(b.input("x", (2, 16)), (0.02, 128))
+    scales, points = b.constant(np.ones(5, np.float32)), b.constant(np.zeros(5, np.uint8))
+    path.write_bytes(b.finish(b.node("DequantizeLinear", x, scales, points, axis=1), dtype=np.float32))
+    found = measured(START, path, SAMPLES)
+    assert found.status == "not made"
+    assert "running DequantizeLinear node" in found.reasons[0]
+
+
 # tools/zoo/table.py: the table names networks and flows that exist, and leaves none out.
 
 NETWORKS = {"torch": TORCH_NETWORKS, "keras": {**KERAS_NETWORKS, **LEGACY_KERAS_NETWORKS}}

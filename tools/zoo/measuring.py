@@ -39,12 +39,13 @@ def measured(start: Result, path: Path, samples: Sequence[Sample]) -> Result:
     inputs = [fitting(sample, executable.inputs) for sample in samples]
     try:
         outputs = [as_list(executable(*one)) for one in inputs]
-    # The framework may take a file and refuse its nodes when they run, in a part of the network that is left to it.
-    except Exception as error:
-        _, reasons = _outputs_of(frameworks.OWN[path.suffix], lambda: _own(path), inputs)
-        if found.status != "fallback" or not reasons:
+    # What a part raises that the framework runs is a fault of the file, if the framework raises it for the whole.
+    except Exception:
+        framework = frameworks.OWN[path.suffix]
+        theirs, notes = _outputs_of(framework, lambda: frameworks.load(framework, str(path)), inputs)
+        if theirs:
             raise
-        return replace(found, status="not made", reasons=(*reasons, failure("fallback", error)))
+        return replace(found, status="not made", reasons=(*notes, *found.reasons))
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
     return _explained(found, path, inputs, outputs)
 
@@ -91,12 +92,9 @@ def as_list(found: Array | tuple[Array, ...]) -> list[Array]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def _own(path: Path) -> Runner:
-    return frameworks.load(frameworks.OWN[path.suffix], str(path))
-
-
 def _compared(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outputs) -> Result:
-    theirs, notes = _outputs_of(frameworks.OWN[path.suffix], lambda: _own(path), inputs)
+    framework = frameworks.OWN[path.suffix]
+    theirs, notes = _outputs_of(framework, lambda: frameworks.load(framework, str(path)), inputs)
     exact, more = _outputs_of("truth", lambda: truth.load(str(path), path.suffix), inputs)
     plain, others = _outputs_of("without optimizations", lambda: frameworks.load_plain(str(path), path.suffix), inputs)
     return replace(

@@ -26,15 +26,18 @@ _STATIC = (
     *("convnext_tiny", "vit_tiny", "swin_t", "mobilevit_s", "levit_128s", "fastvit_t8"),
     *("yolo_decoded", "ssdlite320_head", "unet_bilinear", "unet_transpose", "deeplab_v3", "autoencoder"),
     *("keywords_1d", "lstm", "gru_bidirectional", "mlp", "bert", "bert_body", "distilbert", "gpt2", "encoder"),
-    *("modernbert", "mamba", "t5", "whisper", "rt_detr"),
+    *("modernbert", "mamba", "t5", "whisper", "rt_detr", "minilm", "yolo11", "diffusion_unet"),
 )
 _DYNAMIC = (
     *("bert", "distilbert", "gpt2", "encoder", "lstm", "mlp", "mobilenet_v2"),
-    *("modernbert", "mamba", "t5", "whisper", "rt_detr"),
+    *("modernbert", "mamba", "t5", "whisper", "rt_detr", "minilm", "diffusion_unet"),
 )
-_PT2E = (*("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vit_tiny", "bert", "unet_bilinear"),)
+_PT2E = (
+    *("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vit_tiny", "bert", "unet_bilinear"),
+    *("modernbert", "t5", "whisper", "rt_detr", "minilm", "yolo11", "diffusion_unet"),
+)
 # X86InductorQuantizer's dynamic form quantizes dense layers only.
-_PT2E_DYNAMIC = ("bert", "vit_tiny", "mlp")
+_PT2E_DYNAMIC = ("bert", "vit_tiny", "mlp", "modernbert", "t5", "whisper", "minilm")
 _TFLITE = (
     *("keras_mobilenet_v2", "keras_mobilenet_v3_small", "keras_efficientnet_b0", "keras_nasnet_mobile"),
     *("keras_convnext_tiny", "keras_transformer", "keras_unet", "keras_conv1d", "keras_keywords"),
@@ -45,7 +48,10 @@ _TFLITE_DYNAMIC = (
     *("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_lstm", "keras_gru", "keras2_lstm"),
 )
 # Weights of 4 bits that a Gather reads become a product in NNCF, so that they are networks without a table of tokens.
-_NNCF = ("resnet18", "mobilenet_v2", "vit_tiny", "mlp", "bert", "encoder")
+_NNCF = (
+    *("resnet18", "mobilenet_v2", "vit_tiny", "mlp", "bert", "encoder"),
+    *("phi", "mixtral", "modernbert", "mamba", "t5", "whisper", "rt_detr", "minilm", "yolo11", "diffusion_unet"),
+)
 _EDGE = ("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_unet", "keras_keywords")
 
 _DECODERS = (
@@ -60,8 +66,8 @@ _DECODERS = (
     "mixtral",
     "mixtral_step",
 )
-_BLOCKS = (*_DECODERS, "modernbert", "t5", "whisper")
-_BFLOAT16 = (*_BLOCKS, "bert", "encoder", "vit_tiny")
+_BLOCKS = (*_DECODERS, "modernbert", "mamba", "t5", "whisper", "minilm", "diffusion_unet")
+_BFLOAT16 = (*_BLOCKS, "bert", "encoder", "vit_tiny", "rt_detr", "yolo11")
 
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
 _INTEGER, _DYNAMIC_RANGE = TFLITE

@@ -289,7 +289,8 @@ class OnnxPlanner(Planner[Node]):
         array = folded(node, self._known_arrays(node, inputs), self.plan.budget)
         if array is not None:
             return Constant(array)
-        call = Call(self.plan, node, tuple(inputs), self._kernels.get(node.index, GroupKernel.OF_TYPE))
+        kernel = self._kernels.get(node.index, GroupKernel.OF_TYPE)
+        call = Call(self.plan, node, tuple(inputs), kernel, self._graph.results)
         if is_branching(node):
             raise UnsupportedError(_CHOICE.format(node.inputs[0]))
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from qdialect.frontends.building.checks import Array, Interface
+from qdialect.frontends.building.checks import Array, Interface, Shape
 
 if TYPE_CHECKING:
     import onnx
@@ -89,6 +89,8 @@ class Graph:
     """Why the constants of these names cannot be read; a model may hold them as long as no node needs them."""
     declared: Mapping[str, Interface] = field(default_factory=dict[str, Interface])
     """The declared types and shapes of values between nodes."""
+    results: Mapping[str, Shape] = field(default_factory=dict[str, Shape])
+    """The declared shapes of outputs, those whose extents are known or named as those of inputs."""
 
     def declaring(self, infos: Iterable[onnx.ValueInfoProto]) -> Graph:
         """The same with more of that; infos that leave something open are left out."""

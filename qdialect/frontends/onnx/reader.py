@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdialect.frontends.building.checks import Array, Interface
+from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents, OpenShape
 from qdialect.frontends.onnx.inlining import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, in_order, known_tensor
@@ -101,7 +101,23 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = in_order([_node(index, node, folder, versions) for index, node in enumerate(graph.node)])
     declared = {value.name: tensor for value in graph.value_info if (tensor := known_tensor(value.name, value.type))}
-    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported, declared)
+    outputs = _texts([value.name for value in graph.output])
+    results = _result_shapes(graph.output, [_open_shape(value) for value in given], inputs)
+    return Graph(nodes, inputs, outputs, constants, unsupported, declared, results)
+
+
+def _result_shapes(
+    outputs: Sequence[onnx.ValueInfoProto], shapes: Sequence[OpenShape], inputs: Sequence[Interface]
+) -> dict[str, Shape]:
+    """The shapes of outputs of which all extents are known; `shapes` are those of `inputs` in the file."""
+    pairs = [pair for shape, found in zip(shapes, inputs, strict=True) for pair in zip(shape, found.shape, strict=True)]
+    known: dict[int | str, int] = {name: extent for name, extent in pairs if name}
+    declared = {value.name: _open_shape(value) for value in outputs if value.type.tensor_type.HasField("shape")}
+    return {
+        name: tuple(extent if isinstance(extent, int) else known[extent] for extent in shape)
+        for name, shape in declared.items()
+        if all(isinstance(extent, int) or extent in known for extent in shape)
+    }
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

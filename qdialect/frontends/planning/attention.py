@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, OpBuilder, blocked_sum, ordered_sum, reduced
+from qdialect.frontends.building.op_builder import Arithmetic, F32Builder, OpBuilder, blocked_sum, ordered_sum, reduced
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.ir._mlir import ir
 
 LOWEST = float(np.finfo(np.float32).min)
 """The addend of a score that must not count; its exponential is 0."""
+
+
+class Stage(IntEnum):
+    """What scores are, in the order in which they are computed."""
+
+    PRODUCTS = 0
+    BOUNDED = 1
+    """By a softcap."""
+    MASKED = 2
+    WEIGHTS = 3
+    """After the softmax."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,8 @@ class Attention:
     is_causal: bool = False
     softcap: float = 0.0
     earlier: int = 0
+    is_guarded: bool = False
+    """Whether scores that biases make `LOWEST` or less do not count, as those that `counted` leaves out."""
 
     def emit(
         self,
@@ -47,32 +61,57 @@ class Attention:
         The result of a query of which no score counts is 0.  A `sink` is a score of each head, [1, N, 1, 1], of a key
         whose value is 0.
         """
+        weights = self.scores(emitter, query, key, biases, counted, sink)
+        return emitter.build(F32MatmulOp, weights, value, element="f32")
+
+    def scores(
+        self,
+        emitter: Emitter,
+        query: ir.Value,
+        key: ir.Value,
+        biases: Sequence[ir.Value],
+        counted: ir.Value | None = None,
+        sink: ir.Value | None = None,
+        stage: Stage = Stage.WEIGHTS,
+    ) -> ir.Value:
+        """[B, N, S, L] at a stage, where those of keys behind a causal query are `LOWEST`."""
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
         shape = shape_of(product.type)
         s = F32Builder(emitter, shape)
         scores = s("mulf", product, self.scale)
+        if stage is Stage.PRODUCTS:
+            return scores
         if self.softcap:
             scores = s("mulf", s("tanh", s("divf", scores, self.softcap)), self.softcap)
+        if stage is Stage.BOUNDED:
+            return scores
         if self.is_causal:
             later = np.triu(np.full(shape[2:], LOWEST, np.float32), 1 + self.earlier)
             scores = s("addf", scores, emitter.constant(later))
         for bias in biases:
             scores = s("addf", scores, bias)
-        if counted is None:
-            return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,), sink=sink), value, element="f32")
-        holds = self._allowed(emitter, counted, shape)
-        scores = emitter.select(holds, scores, emitter.number(LOWEST, shape))
-        weights = emitter.select(holds, softmax(emitter, scores, (3,), sink=sink), emitter.number(0.0, shape))
-        return emitter.build(F32MatmulOp, weights, value, element="f32")
+        holds = None if counted is None else self._allowed(emitter, counted, shape)
+        if holds is not None:
+            scores = emitter.select(holds, scores, emitter.number(LOWEST, shape))
+        if stage is Stage.MASKED:
+            return emitter.select(self._reached(emitter, shape), scores, emitter.number(LOWEST, shape))
+        if self.is_guarded and biases:
+            scores = s("maximumf", scores, LOWEST)
+            holds = Arithmetic(emitter).compare("ne", scores, LOWEST)
+        weights = softmax(emitter, scores, (3,), sink=sink)
+        return weights if holds is None else emitter.select(holds, weights, emitter.number(0.0, shape))
 
     def _allowed(self, emitter: Emitter, counted: ir.Value, shape: Shape) -> ir.Value:
         """Which scores count, of all that a causal query reaches."""
         holds = emitter.broadcast(counted, shape)
         if not self.is_causal:
             return holds
-        reached = np.tri(*shape[2:], k=self.earlier, dtype=np.bool_)
-        return emitter.float_op("arith.andi", holds, emitter.broadcast(emitter.constant(reached), shape))
+        return emitter.float_op("arith.andi", holds, self._reached(emitter, shape))
+
+    def _reached(self, emitter: Emitter, shape: Shape) -> ir.Value:
+        keys = self.earlier if self.is_causal else shape[3]
+        return emitter.broadcast(emitter.constant(np.tri(*shape[2:], k=keys, dtype=np.bool_)), shape)
 
 
 def softmax(

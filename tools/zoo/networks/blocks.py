@@ -10,9 +10,9 @@ from torch.nn import functional
 class ConvNormSilu(nn.Module):
     """Convolution without bias, batch norm, SiLU; the padding keeps the size at stride 1."""
 
-    def __init__(self, channels: int, filters: int, window: int = 1, stride: int = 1) -> None:
+    def __init__(self, channels: int, filters: int, window: int = 1, stride: int = 1, groups: int = 1) -> None:
         super().__init__()
-        self.convolution = nn.Conv2d(channels, filters, window, stride, window // 2, bias=False)
+        self.convolution = nn.Conv2d(channels, filters, window, stride, window // 2, groups=groups, bias=False)
         self.norm = nn.BatchNorm2d(filters, eps=1e-3)
 
     def forward(self, image: Tensor) -> Tensor:
@@ -62,3 +62,28 @@ class PyramidPooling(nn.Module):
         for _ in range(3):
             parts.append(functional.max_pool2d(parts[-1], 5, 1, 2))
         return self.last(torch.cat(parts, 1))
+
+
+class AttendedHalf(nn.Module):
+    """Half of the channels goes through an attention over all pixels, with a depthwise convolution of its values."""
+
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        half = channels // 2
+        self.heads = heads
+        self.first, self.last = ConvNormSilu(channels, channels), ConvNormSilu(channels, channels)
+        self.joined = nn.Conv2d(half, 2 * half, 1)
+        self.places = nn.Conv2d(half, half, 3, padding=1, groups=half)
+        self.after = nn.Conv2d(half, half, 1)
+        self.layer = nn.Sequential(ConvNormSilu(half, 2 * half), nn.Conv2d(2 * half, half, 1))
+
+    def forward(self, image: Tensor) -> Tensor:
+        kept, x = self.first(image).chunk(2, 1)
+        batch, channels, height, width = x.shape
+        width_of_value = channels // self.heads
+        rows = self.joined(x).view(batch, self.heads, 2 * width_of_value, height * width)
+        query, key, value = rows.split([width_of_value // 2, width_of_value // 2, width_of_value], 2)
+        weights = (query.transpose(2, 3) @ key * (width_of_value // 2) ** -0.5).softmax(-1)
+        attended = (value @ weights.transpose(2, 3)).reshape(x.shape)
+        x = x + self.after(attended + self.places(value.reshape(x.shape)))
+        return self.last(torch.cat([kept, x + self.layer(x)], 1))

@@ -1,12 +1,14 @@
-"""A detector of the YOLO kind with decoupled heads, and its decoding inside the network."""
+"""Detectors of the YOLO kind with decoupled heads and their decoding inside the network, and a transformer."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tools.zoo.networks.blocks import ConvNormSilu, PyramidPooling, SplitBottlenecks
+from tools.zoo.networks.blocks import AttendedHalf, ConvNormSilu, PyramidPooling, SplitBottlenecks
 from tools.zoo.networks.inputs import images
 from tools.zoo.networks.language import eager, spread
 from tools.zoo.networks.network import Built, Network
@@ -19,9 +21,12 @@ _STRIDES = (8, 16, 32)
 
 
 class _Detector(nn.Module):
-    """Boxes (x, y, width, height) and class scores of shape (batch, 4 + classes, anchors)."""
+    """Boxes (x, y, width, height) and class scores of shape (batch, 4 + classes, anchors).
 
-    def __init__(self, width: int = 16, classes: int = 20) -> None:
+    With `is_attended` the smallest level has an attention, and heads of scores are depthwise, as in YOLO11.
+    """
+
+    def __init__(self, width: int = 16, classes: int = 20, *, is_attended: bool = False) -> None:
         super().__init__()
         first, second, third, fourth, fifth = (width << level for level in range(5))
         self.stem = nn.Sequential(
@@ -32,13 +37,15 @@ class _Detector(nn.Module):
         self.to_fifth = nn.Sequential(
             ConvNormSilu(fourth, fifth, 3, 2), SplitBottlenecks(fifth, fifth, 1), PyramidPooling(fifth)
         )
+        self.attention = AttendedHalf(fifth, 2) if is_attended else nn.Identity()
         self.up_fourth = SplitBottlenecks(fifth + fourth, fourth, 1, is_residual=False)
         self.up_third = SplitBottlenecks(fourth + third, third, 1, is_residual=False)
         self.shrink_third, self.shrink_fourth = ConvNormSilu(third, third, 3, 2), ConvNormSilu(fourth, fourth, 3, 2)
         self.down_fourth = SplitBottlenecks(third + fourth, fourth, 1, is_residual=False)
         self.down_fifth = SplitBottlenecks(fourth + fifth, fifth, 1, is_residual=False)
         self.boxes = nn.ModuleList(_head(channels, 4 * _BINS) for channels in (third, fourth, fifth))
-        self.scores = nn.ModuleList(_head(channels, classes) for channels in (third, fourth, fifth))
+        head = _depthwise_head if is_attended else _head
+        self.scores = nn.ModuleList(head(channels, classes) for channels in (third, fourth, fifth))
 
     def forward(self, image: Tensor) -> Tensor:
         levels = self._levels(image)
@@ -49,7 +56,7 @@ class _Detector(nn.Module):
     def _levels(self, image: Tensor) -> list[Tensor]:
         third: Tensor = self.to_third(self.stem(image))
         fourth: Tensor = self.to_fourth(third)
-        fifth: Tensor = self.to_fifth(fourth)
+        fifth: Tensor = self.attention(self.to_fifth(fourth))
         up_fourth: Tensor = self.up_fourth(torch.cat([_doubled(fifth), fourth], 1))
         up_third: Tensor = self.up_third(torch.cat([_doubled(up_fourth), third], 1))
         down_fourth: Tensor = self.down_fourth(torch.cat([self.shrink_third(up_third), up_fourth], 1))
@@ -59,6 +66,12 @@ class _Detector(nn.Module):
 
 def _head(channels: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(ConvNormSilu(channels, 64, 3), ConvNormSilu(64, 64, 3), nn.Conv2d(64, outputs, 1))
+
+
+def _depthwise_head(channels: int, outputs: int) -> nn.Sequential:
+    layers = [ConvNormSilu(channels, channels, 3, groups=channels), ConvNormSilu(channels, 64)]
+    layers += [ConvNormSilu(64, 64, 3, groups=64), ConvNormSilu(64, 64)]
+    return nn.Sequential(*layers, nn.Conv2d(64, outputs, 1))
 
 
 def _doubled(image: Tensor) -> Tensor:
@@ -87,9 +100,9 @@ def _anchors(levels: list[Tensor]) -> tuple[Tensor, Tensor]:
     return torch.cat(centers, 1)[None], torch.cat(strides, 1)[None]
 
 
-def _build(is_small: bool) -> Built:
+def _build(is_attended: bool, is_small: bool) -> Built:
     seed()
-    return settle(_Detector(), images(128 if is_small else 256))
+    return settle(_Detector(is_attended=is_attended), images(128 if is_small else 256))
 
 
 class _Boxes(nn.Module):
@@ -132,4 +145,8 @@ def _rt_detr(is_small: bool) -> Built:
     return Built(_Boxes(model).eval(), images(size))
 
 
-NETWORKS = (Network("yolo_decoded", _build), Network("rt_detr", _rt_detr))
+NETWORKS = (
+    Network("yolo_decoded", partial(_build, False)),
+    Network("yolo11", partial(_build, True)),
+    Network("rt_detr", _rt_detr),
+)

@@ -143,6 +143,29 @@ def _encoder(is_small: bool) -> Built:
     return Built(_Encoder(vocabulary, length).eval(), tokens(vocabulary, length, masked=False))
 
 
+def _minilm(is_small: bool) -> Built:
+    """A sentence as a vector of length 1: the mean over the tokens that a mask shows."""
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = (96, _SMALL_VOCABULARY, _SMALL_LENGTH) if is_small else (384, _VOCABULARY, _LENGTH)
+    configuration = package.BertConfig(
+        hidden_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=12,
+        intermediate_size=4 * width,
+        vocab_size=vocabulary,
+        max_position_embeddings=_POSITIONS,
+    )
+    model = spread(package.BertModel(eager(configuration), add_pooling_layer=False))
+
+    def call(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
+        shown = mask.unsqueeze(-1).float()
+        total = (model(input_ids=ids, attention_mask=mask).last_hidden_state * shown).sum(1)
+        return nn.functional.normalize(total / shown.sum(1).clamp(min=1e-9), dim=1)
+
+    return Built(_Called(model, call).eval(), tokens(vocabulary, length, masked=True))
+
+
 class _Called(nn.Module):
     """A part of a model by a function of it and the inputs."""
 
@@ -252,6 +275,7 @@ NETWORKS = tuple(
         ("bert", _bert),
         ("bert_body", _bert_body),
         ("distilbert", _distilbert),
+        ("minilm", _minilm),
         ("gpt2", _gpt2),
         ("encoder", _encoder),
         ("modernbert", _modernbert),

@@ -19,7 +19,7 @@ from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
-from qdialect.frontends.planning.attention import Attention, joined_heads, repeated_heads, split_heads
+from qdialect.frontends.planning.attention import Attention, Stage, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import (
     binary,
     broadcast_shape,
@@ -220,7 +220,7 @@ def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
     # Keys and values that are split into heads have their biases by then.
     parts = [part if len(shape) == 3 else _kept for part, shape in zip(parts, shapes, strict=True)]
-    return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache)
+    return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache, stage=Stage.MASKED)
 
 
 def _kept(_: Emitter, value: ir.Value) -> ir.Value:
@@ -283,14 +283,16 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     is_causal, softcap = call.flag("is_causal", 0), softcap_of(call)
     holds = not is_causal or not cache.length or query[2] == key[2]
     require(holds, f"is_causal must be 0 where {query[2]} queries have {key[2]} keys behind those of a cache")
-    how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
+    how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length, is_guarded=True)
     scores = (*query[:3], cache.length + key[2])
     biases, counted = _masks(call, scores)
     if call.optional(6) is not None:
         require(not cache.length, "input 6, nonpad_kv_seqlen, must be omitted where inputs 4 and 5 are caches")
         counted, how = _counted(call, scores, counted, is_causal=is_causal), replace(how, is_causal=False)
     emit = None if counted is None else _taken(counted)
-    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, emit)
+    mode: int = call.attribute("qk_matmul_output_mode", 0)
+    require(mode in tuple(Stage), f"qk_matmul_output_mode must be from 0 to 3, but got {mode}")
+    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, emit, Stage(mode))
 
 
 def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) -> Value:
@@ -347,32 +349,40 @@ def _attended(
     biases: Sequence[Emit],
     cache: Cache,
     counted: Emit | None = None,
+    stage: Stage = Stage.PRODUCTS,
 ) -> tuple[Tensor, ...]:
     """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries.
 
-    All keys and values, those of the cache before those of the inputs, are what else is given.
+    All keys and values, those of the cache before those of the inputs, are what else is given, and the scores at a
+    `stage` where they are asked for.
     """
     sources = [call.f32(index).f32(call.plan, call.name) for index in range(3)]
-    own = [heads_of(call, *one) for one in zip(sources[1:], counts[1:], prepared[1:], strict=True)]
-    kept = [appended(call, *pair) for pair in zip((cache.keys, cache.values), own, strict=True)]
+    heads = [heads_of(call, *one) for one in zip(sources, counts, prepared, strict=True)]
+    kept = [appended(call, *pair) for pair in zip((cache.keys, cache.values), heads[1:], strict=True)]
     shape = call.f32(0).shape
-    value_width = _width(call.f32(2).shape, counts[2], 2) // counts[2]
+    value_width = kept[1].shape[3]
     is_joined = len(shape) == 3
     after = (*shape[:2], counts[0] * value_width) if is_joined else (*shape[:3], value_width)
 
+    def operands(emitter: Emitter) -> tuple[list[ir.Value], list[ir.Value], ir.Value | None]:
+        query, key, value = map(emitter.to_channels_first, (heads[0], *kept))
+        spread = [repeated_heads(emitter, one, counts[0] // n) for one, n in zip((key, value), counts[1:], strict=True)]
+        return [query, *spread], [one(emitter) for one in biases], None if counted is None else counted(emitter)
+
     def emit(emitter: Emitter) -> Emitted:
-        query = prepared[0](emitter, emitter.to_channels_first(sources[0]))
-        query = split_heads(emitter, query, counts[0]) if is_joined else query
-        key, value = (
-            repeated_heads(emitter, emitter.to_channels_first(one), counts[0] // count)
-            for one, count in zip(kept, counts[1:], strict=True)
-        )
-        mask = None if counted is None else counted(emitter)
-        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases], mask)
+        (query, key, value), added, mask = operands(emitter)
+        result = how.emit(emitter, query, key, value, added, mask)
         return joined_heads(emitter, result) if is_joined else result, False
 
-    result = Computed(after, call.plan.compute(call.name, after, "f32", emit))
-    return result, *(Computed(one.shape, one) for one in kept)
+    def emit_scores(emitter: Emitter) -> Emitted:
+        (query, key, _), added, mask = operands(emitter)
+        return how.scores(emitter, query, key, added, mask, stage=stage), False
+
+    found = [call.plan.compute(call.name, after, "f32", emit), *kept]
+    if call.node.outputs[3:]:
+        scores = (*heads[0].shape[:3], kept[0].shape[2])
+        found.append(call.plan.compute(call.name, scores, "f32", emit_scores))
+    return tuple(Computed(one.shape, one) for one in found)
 
 
 # Caches of attention: keys and values of earlier tokens stand before those of a call, and both are given to the next.

@@ -13,7 +13,7 @@ from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, r
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, part_of
 from qdialect.frontends.onnx.operators.window import (
     NOTSET,
     SAME_UPPER,
@@ -42,7 +42,7 @@ from qdialect.frontends.planning.convolution import (
     from_image,
 )
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, Tensor
 from qdialect.ir._mlir import ir
 
 # Conv, QLinearConv and ConvInteger: data NCL, NCHW or NCDHW, weights OIL, OIHW or OIDHW.
@@ -251,3 +251,32 @@ def _biased(call: Call, sums: Callable[[Emitter, Value], ir.Value], after: Shape
         return from_image(after)(emitter, total)
 
     return Computed(after, call.plan.compute(call.name, after, "f32", emit))
+
+
+# Convolutions of sequences whose first windows begin in what a call before left.
+
+
+@imports("com.microsoft.CausalConvWithState")
+def _causal_convolution(call: Call) -> tuple[Tensor, Tensor]:
+    """A depthwise convolution of [B, C, L] behind its state, and the end of both, which is the next call's state."""
+    call.count(2, 4)
+    for name, wanted in (("ndim", 1), ("state_window", 0), ("channels_last", 0)):
+        found: int = call.attribute(name, wanted)
+        require(found == wanted, f"{name} must be {wanted}, but got {found}")
+    activation, dilation = call.attribute("activation", "none"), int(call.attribute("dilation", 1))
+    require(activation in ("none", *_SILU), f"activation must be none, {' or '.join(_SILU)}, but is {activation}")
+    (batch, channels, _), taps = call.f32(0).shape, call.tensor(1).shape
+    require(taps[:2] == (channels, 1) and dilation >= 1, f"weights must be [{channels}, 1, k], but got {list(taps)}")
+    held = (batch, channels, (taps[2] - 1) * dilation)
+    before: Tensor = Constant(np.zeros(held, np.float32)) if call.optional(3) is None else call.f32(3)
+    require(before.shape == held, f"input 3, past_state, must have the shape {list(held)}, but got {before.shape}")
+    both = part_of(call, "Concat", [before, call.f32(0)], axis=2) if held[2] else call.f32(0)
+    bias = [] if call.optional(2) is None else [call.tensor(2)]
+    result = part_of(call, "Conv", [both, call.tensor(1), *bias], group=channels, dilations=[dilation])
+    if activation in _SILU:
+        result = part_of(call, "Mul", [result, part_of(call, "Sigmoid", [result])])
+    ends = [Constant(np.array([one])) for one in (both.shape[2] - held[2], both.shape[2], 2)]
+    return result, part_of(call, "Slice", [both, *ends])
+
+
+_SILU = ("silu", "swish")

@@ -12,7 +12,15 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.building.slices import Slice, gather, take_slices
-from qdialect.frontends.onnx.operators.attention import appended, cache_of, float_bias, heads_of, rows_at, softcap_of
+from qdialect.frontends.onnx.operators.attention import (
+    Emit,
+    appended,
+    cache_of,
+    float_bias,
+    heads_of,
+    rows_at,
+    softcap_of,
+)
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import (
@@ -38,7 +46,6 @@ from qdialect.ir._mlir import ir
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 _OMITTED = {14: "q_norm_weight", 15: "k_norm_weight"}
-_DEFAULTS = ("sliding_window_cache", "qk_output")
 
 
 @imports("com.microsoft.GroupQueryAttention")
@@ -52,9 +59,14 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
     scales = [_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
     cache = cache_of(call, 3, 4, "f32" if scales[0] is None else "i8")
-    earlier, total = cache.length, max(cache.length, _total(call, cache.length, steps))
+    earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
+    total = None if is_windowed else _total(call, earlier, steps)
+    length = earlier + steps if is_windowed else max(earlier, total or earlier)
     is_causal, window_size = call.flag("causal", 1), int(call.attribute("local_window_size", -1))
-    lengths = _Lengths.of(call, batch, steps, earlier)
+    if is_windowed:
+        lengths = _windowed(call, batch, steps, earlier, window_size)
+    else:
+        lengths = _Lengths.of(call, batch, steps, earlier, total)
     rotation = _rotation(call, (batch, steps, width), earlier, lengths)
     queries = heads_of(call, query, heads, _kept)
     keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
@@ -67,8 +79,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     keys, values = (
         one if scale is None else _dequantized(call, one, scale) for one, scale in zip(whole, scales, strict=True)
     )
-    scores = (batch, heads, steps, total)
-    biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
+    if isinstance(lengths, _Window):
+        whole = [lengths.kept(call, one) for one in whole]
+    scores = (batch, heads, steps, length)
+    biases = [*_bias(call, scores, total), *([] if is_windowed else _checks(call, length, total))]
     window = _window(window_size, steps, earlier) if lengths is None else None
     scale = call.attribute("scale", 0.0) or 1 / math.sqrt(width)
     how = Attention(scale, is_causal, softcap_of(call), earlier)
@@ -99,9 +113,8 @@ def _refuse(call: Call) -> None:
     require(holds, f"k_quant_type and v_quant_type must both be NONE or none of them, but got {' and '.join(kinds)}")
     bits: int = call.attribute("kv_cache_bit_width", 0)
     require(kinds[0] == "NONE" or bits == 8, f"kv_cache_bit_width must be 8, but got {bits}")
-    for name in _DEFAULTS:
-        value = call.attribute(name, 0)
-        require(value in (0, -1), f"{name} must be 0, but got {value}")
+    output: int = call.attribute("qk_output", 0)
+    require(output in (0, -1), f"qk_output must be 0, but got {output}")
 
 
 # Caches of i8: ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.
@@ -186,13 +199,58 @@ def _columns(call: Call, source: Value, start: int, count: int) -> Value:
     )
 
 
-def _total(call: Call, earlier: int, steps: int) -> int:
-    """The tokens of the longest sequence; a cache that is longer holds the call's own as well."""
+def _total(call: Call, earlier: int, steps: int) -> int | None:
+    """The tokens of the longest sequence; a cache that is longer holds the call's own as well.
+
+    None where they are known at run time only, of caches that the model declares to be as long as those it gives.
+    """
+    if known_array(call.tensor(6)) is None:
+        grown = call.declared.get(next(iter(call.node.outputs[1:]), ""), ())[2:3]
+        if not earlier or grown == (earlier + steps,):
+            return earlier + steps
+        wanted = f"input 6, total_sequence_length, must be constant where output 1 is not declared to be {earlier} long"
+        require(grown == (earlier,), wanted)
+        # A bias has a column for each token.
+        return None if call.optional(10) is None else call.f32(10).shape[-1]
     total = int(call.number(6))
     holds = total == earlier + steps or steps <= total <= earlier
     wanted = f"{earlier + steps} or, for caches that hold the call's tokens too, at most {earlier}"
     require(holds, f"input 6, total_sequence_length, must be {wanted}, but got {total}")
     return total
+
+
+def _checks(call: Call, length: int, total: int | None) -> list[Emit]:
+    """What is added to scores: NaN where a total of run time is none that caches of `length` are for, else 0.
+
+    ONNX Runtime refuses most of them, and gives longer caches for others.
+    """
+    if known_array(call.tensor(6)) is not None:
+        return []
+
+    def number(s: Arithmetic, found: ir.Value) -> ir.Value:
+        holds = s.compare("le", found, length) if total is None else s.compare("eq", found, total)
+        return s.select(holds, converted(s, s.op("arith.subi", found, found), "i32", "f32"), math.nan)
+
+    totals = value_of(call, 6)
+    require(totals.element == "i32", f"input 6, total_sequence_length, must be i32, but got {totals.element}")
+    require(math.prod(totals.shape) == 1, f"input 6, total_sequence_length, must have 1 entry, but got {totals.shape}")
+    found = unary(call, move_value(call.plan, call.name, totals, Reshaping((1,) * 4), None), "f32", number)
+    return [lambda emitter: emitter.to_channels_first(found)]
+
+
+def _bias(call: Call, scores: Shape, total: int | None) -> list[Emit]:
+    """Input 10, which has a column for each token, with zeros for what else caches hold."""
+    if call.optional(10) is None:
+        return []
+    bias, length = call.f32(10), scores[3]
+    require(bias.shape[-1:] == (total,), f"input 10 must have {total} columns, but got the shape {list(bias.shape)}")
+    if total != length:
+        rest = constant_of(call, np.zeros((*bias.shape[:-1], length - bias.shape[-1]), np.float32))
+        held = [bias.f32(call.plan, call.name), rest]
+        shape = (*bias.shape[:-1], length)
+        joined = call.plan.ordered(call.name, shape, "f32", held, lambda emitter, own: emitter.concatenate(own, 3))
+        bias = Computed(shape, joined)
+    return [float_bias(call, bias, 10, scores)]
 
 
 @dataclass(frozen=True)
@@ -208,9 +266,9 @@ class _Lengths:
     """Of caches that are given to the next call."""
 
     @classmethod
-    def of(cls, call: Call, batch: int, steps: int, earlier: int) -> _Lengths | None:
+    def of(cls, call: Call, batch: int, steps: int, earlier: int, total: int | None) -> _Lengths | None:
         """From `seqlens_k`; None where all tokens of caches and call are known to count."""
-        total, whole = _total(call, earlier, steps), earlier + steps
+        whole = earlier + steps
         known_lengths = known_array(call.tensor(5))
         if total == whole and known_lengths is not None and bool((known_lengths == whole - 1).all()):
             return None
@@ -218,10 +276,15 @@ class _Lengths:
         holds = last.element == "i32" and math.prod(last.shape) == batch
         require(holds, f"input 5, seqlens_k, must be {batch} entries of i32, but got {list(last.shape)}")
         column = move_value(call.plan, call.name, last, Reshaping((batch, 1)), None)
-        counted, length = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1)), max(earlier, total)
+        counted, length = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1)), max(earlier, total or 0)
         if total == steps:
             return cls(counted, None, length)
-        return cls(counted, unary(call, column, "i32", lambda s, x: s.op("arith.subi", x, steps - 1)), length)
+
+        def before(s: Arithmetic, x: ir.Value) -> ir.Value:
+            # Sequences of a first prompt may be shorter than it.
+            return s.op("arith.maxsi", s.op("arith.subi", x, steps - 1), 0)
+
+        return cls(counted, unary(call, column, "i32", before), length)
 
     def positions(self, call: Call, steps: int) -> Array | Value:
         """Of the call's own tokens, [B, S]."""
@@ -263,7 +326,7 @@ class _Lengths:
     def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
         """Which keys a query sees, [B, 1, S, L].
 
-        A query of the padding stands where the last token does for ONNX Runtime's kernel of scores with a bound.
+        A query of the padding stands where the last token does for ONNX Runtime's kernel of scores with bound or bias.
         """
         batch, _, steps, length = scores
         before = self.earlier or constant_of(call, np.zeros((batch, 1), np.int32))
@@ -276,7 +339,7 @@ class _Lengths:
         def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
             total, earlier, key, query = operands
             position = s.op("arith.addi", earlier, query)
-            if how.softcap:
+            if how.softcap or call.optional(10) is not None:
                 position = s.op("arith.minsi", position, s.op("arith.subi", total, 1))
             distance = s.op("arith.subi", position, key)
             seen = s.compare("lt", key, total)
@@ -287,6 +350,79 @@ class _Lengths:
             return seen
 
         return elementwise(call, [*spread, keys, queries], "i1", is_seen)
+
+
+def _windowed(call: Call, batch: int, steps: int, length: int, size: int) -> _Window:
+    """The lengths of calls whose caches hold `length` tokens, those of a window of `size` among them."""
+    holds = 0 < size <= length and call.flag("causal", 1)
+    require(holds, f"caches of a window must be causal and hold its {size} tokens, but got {length}")
+    require(call.optional(10) is None, "input 10, attention_bias, must be omitted where caches are those of a window")
+    found = _Lengths.of(call, batch, steps, length, None)
+    assert found is not None, "the total is not known"
+    return _Window(found.total, found.earlier, length)
+
+
+@dataclass(frozen=True)
+class _Window(_Lengths):
+    """Caches hold the last tokens that count, as many as `_resident` says, which stand first.
+
+    Queries read them before the call's own tokens, all of which follow; the latest of both are given to the next call.
+    """
+
+    def appended(self, call: Call, cached: Value | None, own: Value) -> Value:
+        return appended(call, cached, own)
+
+    def kept(self, call: Call, rows: Value) -> Value:
+        """The rows of `appended` that are given to the next call."""
+        batch, length = rows.shape[0], self.length
+        places = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, -1, 1))
+
+        def row(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+            place, total, held, earlier, held_before = operands
+            position = s.op("arith.addi", s.op("arith.subi", total, held), place)
+            beyond = s.op("arith.subi", position, earlier)
+            in_cache = s.op("arith.addi", beyond, held_before)
+            return s.select(s.compare("lt", beyond, 0), in_cache, s.op("arith.addi", beyond, length))
+
+        return rows_at(call, rows, elementwise(call, [places, *self._spread(call, batch)], "i32", row))
+
+    def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
+        batch, _, steps, length = scores
+        columns = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
+        queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
+
+        def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+            column, query, total, _, earlier, held = operands
+            # Of a token in the cache, and of one of the call.
+            before = s.op("arith.addi", s.op("arith.subi", earlier, held), column)
+            own = s.op("arith.addi", earlier, s.op("arith.subi", column, self.length))
+            is_own = s.compare("ge", column, self.length)
+            key = s.select(is_own, own, before)
+            position = s.op("arith.addi", earlier, query)
+            if how.softcap:
+                position = s.op("arith.minsi", position, s.op("arith.subi", total, 1))
+            distance = s.op("arith.subi", position, key)
+            counts = s.op("arith.ori", is_own, s.compare("lt", column, held))
+            near = s.op("arith.andi", s.compare("ge", distance, 0), s.compare("lt", distance, window))
+            return s.op("arith.andi", s.op("arith.andi", counts, near), s.compare("lt", key, total))
+
+        return elementwise(call, [columns, queries, *self._spread(call, batch)], "i1", is_seen)
+
+    def _spread(self, call: Call, batch: int) -> list[Value]:
+        """[B, 1, 1, 1]: all tokens, how many of them caches hold, and the same of the earlier ones."""
+        assert self.earlier is not None
+        counts = [self.total, self._resident(call, self.total), self.earlier, self._resident(call, self.earlier)]
+        return [move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in counts]
+
+    def _resident(self, call: Call, tokens: Value) -> Value:
+        """How many of the last `tokens` a cache holds: so many leave it at once that those of the window stay."""
+        evicted = self.length - int(call.attribute("local_window_size", -1)) + 1
+
+        def count(s: Arithmetic, found: ir.Value) -> ir.Value:
+            more = s.op("arith.maxsi", s.op("arith.subi", found, self.length - evicted + 1), 0)
+            return s.op("arith.subi", found, s.op("arith.muli", s.op("arith.divsi", more, evicted), evicted))
+
+        return unary(call, tokens, "i32", count)
 
 
 def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) -> Change:

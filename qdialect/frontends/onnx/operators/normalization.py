@@ -14,6 +14,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.windows import Pool, Window
+from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
 from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.indexing import indices_of
@@ -96,6 +97,8 @@ def _layer_normalization(call: Call) -> Computed:
     """Over the dimensions from the axis on."""
     is_centred = call.node.kind == "LayerNormalization"
     call.count(2, 3 if is_centred else 2)
+    stash: int = call.attribute("stash_type", F32)
+    require(stash == F32, f"stash_type must be {F32}, that of f32, but got {stash}")
     shape = call.f32(0).shape
     axes = tuple(range(axis_of(call, -1, len(shape)), len(shape)))
     return _scaled_rows(call, shape, axes, (0, *_present(call, 1, 2)), _EPSILON, is_centred)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.onnx.schema import check_type, type_name
@@ -42,6 +42,8 @@ class Call:
     inputs: tuple[Tensor | None, ...]
     kernel: GroupKernel = GroupKernel.OF_TYPE
     """Of its QDQ group, if it is in one."""
+    declared: Mapping[str, Shape] = field(default_factory=dict[str, Shape])
+    """The shapes that the model declares for its outputs, where all extents are known or those of inputs."""
 
     @property
     def name(self) -> str:

@@ -391,6 +391,9 @@ class _BlockLowering(GraphLowering):
         self.define(value, slot)
         return slot
 
+    def _reshaped_result(self, value: ir.Value) -> ir.Value | None:
+        """None: what a block gives is no array of a user."""
+
     def _shared(self, value: ir.Value) -> BufferSlot | None:
         """The slot of an in-place result, or of the value that `value` overwrites, if it has the same layout."""
         later, storage = value, self._storage(value)

@@ -259,7 +259,7 @@ class GraphLowering:
 
     def can_be_array(self, value: ir.Value) -> bool:
         """Whether a user's array can be the slot of `value`: every kernel that accesses it takes it unchanged."""
-        if self._is_written_as_array(value) and all(_takes_arrays(use.owner) for use in value.uses):
+        if self._is_written_as_array(value) and all(self._is_array_kernel(use.owner) for use in value.uses):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
         return is_same and not any(reads_past_end(use.owner) or reads_words(use.owner) for use in value.uses)
@@ -267,7 +267,13 @@ class GraphLowering:
     def _is_written_as_array(self, value: ir.Value) -> bool:
         """Whether the kernel that writes `value` takes users' arrays directly; that of an epilogue is a product."""
         owner = value.owner
-        return isinstance(owner, ir.Block) or (owner.operation not in self._in_epilogues and _takes_arrays(owner))
+        return isinstance(owner, ir.Block) or (
+            owner.operation not in self._in_epilogues and self._is_array_kernel(owner)
+        )
+
+    def _is_array_kernel(self, op: ir.Operation | ir.OpView) -> bool:
+        """Whether what computes `op` takes users' arrays directly; products compute some transpositions."""
+        return op.operation not in self._row_fusion.viewed and _takes_arrays(op)
 
     def is_stored(self, value: ir.Value) -> bool:
         """Whether `value` has a slot already."""

@@ -95,6 +95,8 @@ class RowFusion:
         self._first: dict[ir.Operation, FusedRows] = {}
         self._places: dict[ir.Operation, ir.Operation] = {}
         """By the ops that only fused kernels compute: the op in whose place that is."""
+        self.viewed: set[ir.Operation] = set()
+        """The transpositions that products read and write through."""
         self.read: set[ir.Value] = set()
         """The stored values that fused kernels read."""
         if scope is Scope.ROWS:
@@ -125,7 +127,9 @@ class RowFusion:
             return
         members = set(group.members)
         computed = {op for op in members if not self._is_repeated(op, members)}
-        computed |= {view.operation for view in group.views.values()}
+        viewed = {view.operation for view in group.views.values()}
+        computed |= viewed
+        self.viewed |= viewed
         self._places |= dict.fromkeys(computed, group.first)
         self.read |= set(group.inputs)
         self._first[group.first] = group
