@@ -88,7 +88,6 @@ from qdialect.dialect.reduction_ops import ReduceMinOp as ReduceMinOp
 from qdialect.dialect.reduction_ops import SumOp as SumOp
 from qdialect.dialect.reduction_ops import TopKOp as TopKOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp as ResizeBilinearOp
-from qdialect.dialect.resize_ops import ResizeNearestOp as ResizeNearestOp
 from qdialect.dialect.unary_ops import AbsOp as AbsOp
 from qdialect.dialect.unary_ops import EluOp as EluOp
 from qdialect.dialect.unary_ops import ErfOp as ErfOp

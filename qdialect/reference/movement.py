@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction
 from qdialect.arithmetic.resize import Taps
-from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 
 # Evaluators of gathers and scatters by indices that are known at run time alone.
@@ -90,5 +90,4 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
 # Evaluators of the ops that resize images.
 
 
-evaluates(ResizeNearestOp)(lambda op, x: resize_nearest(x[0], *op.nearest_indices))
 evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

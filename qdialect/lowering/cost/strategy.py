@@ -120,6 +120,8 @@ class Strategy:
     """Products: whether the target multiplies pairs of bf16 numbers."""
     gathers_bytes: bool = False
     """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
+    permuted: tuple[str, ...] = ()
+    """Copies: the types of elements that permutes pick from two of the widest vectors."""
     adds_in_f32: bool = False
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
     requantizer_forms: RequantizerForms = NO_FORMS
@@ -325,6 +327,7 @@ def strategy_of(target: Target) -> Strategy:
             if has
         ),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
+        permuted=instructions.permuted,
         multiplies_signed=bool(instructions.signed_dots),
         multiplies_pairs=bool(instructions.bf16_dots),
         adds_in_f32=instructions.rounds_to_integers,

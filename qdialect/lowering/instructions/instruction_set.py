@@ -74,6 +74,11 @@ class InstructionSet:
         return self.lanes == _ZMM
 
     @property
+    def permuted(self) -> tuple[str, ...]:
+        """The types of elements that permutes pick from two of the widest registers."""
+        return ("i8",) * self.has_byte_permutes + ("i32", "f32") * bool(self.permuted_lanes)
+
+    @property
     def adds_words(self) -> bool:
         """Whether packed words are added with saturation, and shifted each by a number of its own."""
         return self.lanes in ADD_WORDS

@@ -18,7 +18,6 @@ from qdialect.dialect import (
     GatherOp,
     PadOp,
     ReshapeOp,
-    ResizeNearestOp,
     SliceOp,
     TransposeOp,
 )
@@ -104,14 +103,6 @@ def gathered_rows(value: ir.Value, axis: int, indices: ir.Value) -> ir.Value:
     found = create("gather", [rows, indices], (1, count, depth), element_of(value.type))
     back = builder.reshape(found, [count, *(shape[i] for i in order[1:])])
     return builder.transpose(back, np.argsort(order).tolist())
-
-
-@exports(ResizeNearestOp)
-def _resize(export: Export, op: ResizeNearestOp) -> ir.Value:
-    value = export.value(op.input)
-    for axis, indices in enumerate(op.nearest_indices, start=1):
-        value = gathered(value, axis, [int(index) for index in indices])
-    return value
 
 
 exports(ConcatOp)(lambda export, op: builder.concatenate(rescaled_parts(export, op), op.axis))
