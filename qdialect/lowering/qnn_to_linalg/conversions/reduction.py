@@ -91,6 +91,7 @@ class OverAxes:
         width: int,
         label: str,
         beside: Sequence[MapOperand] = (),
+        rows: int = ROWS,
     ) -> None:
         """Append the call of `kernel`; the operands of `beside` move only along the reduced axes."""
         shape = shape_of(self.input.type)
@@ -116,7 +117,7 @@ class OverAxes:
             fold,
             finish,
             width,
-            ROWS,
+            rows,
         )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, label)
@@ -336,8 +337,8 @@ def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
 
 # Reductions of f32 values: sums that run along vectors of results, in the order of the terms.
 
-_CHAINS = 4
-"""Vectors of results that hide each other's latency."""
+_CHAINS = 8
+"""Vectors of results that hide each other's latency; side by side they read whole stretches of memory."""
 _FEW_LANES, _MANY_LANES = 32, 64
 _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
@@ -392,7 +393,8 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
         _reduce_windows(lowering, op, *windows, fold, finish)
         return
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))
-    over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
+    width, rows = _tile(lowering, op)
+    over.emit(lowering, Kernel(lowering.program), fold, finish, width, op.operation.name, rows=rows)
 
 
 def _reduce_windows(
@@ -415,13 +417,13 @@ def _reduce_windows(
     lowering.program.call(kernel, op.operation.name)
 
 
-def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
-    """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
+def _tile(lowering: GraphLowering, op: F32ReduceOp) -> tuple[int, int]:
+    """Lanes of a tile, and rows of it where these are few."""
     shape = shape_of(op.input.type)
     if len(shape) - 1 in op.axes:
-        return TILE_LANES
-    rows = prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
-    return max(TILE_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
+        return TILE_LANES, ROWS
+    width = lowering.program.strategy.lanes * _CHAINS
+    return width, min(max(width // shape[-1], 1), ROWS)
 
 
 def _accumulators(lowering: GraphLowering, op: F32ReduceOp) -> int:
