@@ -9,6 +9,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from qdialect.runtime import memory
 from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
@@ -90,6 +91,10 @@ class NativeExecutable(Executable):
         return Binding(*arrays, bound.call, is_atomic=bound.is_atomic)
 
 
+# What is in a slot is called by the interpreter itself, without a frame of Python's.
+_BOUND = "__call__", "inputs", "outputs"
+
+
 class Binding:
     """A network and the arrays of its calls: ``binding()`` reads the inputs and writes the outputs.
 
@@ -97,8 +102,12 @@ class Binding:
     the first: it writes the same arrays.
     """
 
-    # As a slot it is called by the interpreter itself, without a frame of Python's.
-    __slots__ = ("__call__", "inputs", "outputs")
+    __slots__ = _BOUND
+
+    if TYPE_CHECKING:
+
+        def __call__(self) -> None:
+            """Compute."""
 
     def __init__(
         self,
@@ -113,8 +122,7 @@ class Binding:
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
-        self.__call__: Callable[[], object] = call if is_atomic else _one_at_a_time(call)
-        """Compute."""
+        object.__setattr__(self, "__call__", call if is_atomic else _one_at_a_time(call))
 
     def __reduce__(self) -> str:
         raise TypeError("a bound call is of arrays of this process: copy or pickle its executable, and bind that")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import gc
+import operator
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -251,7 +252,7 @@ def test_threads_share_bindings(layer: CompiledExecutable) -> None:
     images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
     calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda call: call(), calls * 50))
+        list(pool.map(operator.call, calls * 50))
     for one, call in zip(images, calls, strict=True):
         np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
 

@@ -75,8 +75,10 @@ class RegisterTable(InstructionPattern[Lookup]):
 
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         type_ = op.operands[0].type
-        lanes = self._lanes_of(type_) if isinstance(type_, ir.MemRefType) and type_.rank == 1 else 0
-        if not lanes or not 0 < type_.shape[0] <= 2 * lanes:
+        if not isinstance(type_, ir.MemRefType) or type_.rank != 1:
+            return None
+        lanes = self._lanes_of(type_)
+        if not 0 < type_.shape[0] <= 2 * lanes:
             return None
         is_wrapping = has_numbers(type_) and type_.shape[0] <= ENTRIES
         found = lookup_of(op, _unwrapped if is_wrapping else whole_indices, "a vector of 8 or 32-bit integers")

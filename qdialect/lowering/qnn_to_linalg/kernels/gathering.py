@@ -46,7 +46,8 @@ def emit_gather(
     """
     last = indices.get(len(shape) - 1, ())
     windows = _windows_of(program, source, last) if source.strides[-1] == target.strides[-1] == 1 else None
-    for parts in product(*([[]] if windows and own is last else _parts(own) for own in indices.values())):
+    picked: list[list[_Progression]] = [[]]
+    for parts in product(*(picked if windows and own is last else _parts(own) for own in indices.values())):
         kernel = Kernel(program)
         _emit_part(kernel, shape, source, target, dict(zip(indices, parts, strict=True)), windows)
         program.call(kernel, label)
