@@ -22,7 +22,7 @@ from qdialect.arithmetic import (
     Scaling,
     SubArithmetic,
 )
-from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
+from qdialect.arithmetic.choices import Coordinates, Interpolation, SoftmaxArithmetic
 from qdialect.dialect import (
     AddOp,
     ArgMaxOp,
@@ -50,7 +50,6 @@ from qdialect.dialect import (
     RequantizeOp,
     ReshapeOp,
     ResizeBilinearOp,
-    ResizeNearestOp,
     SliceOp,
     SoftmaxOp,
     SquaredDifferenceOp,
@@ -440,14 +439,6 @@ def _broadcast(d: Draw) -> Drawn:
     return [tensor(before, element)], lambda v: build(BroadcastOp, v[0], element=element, shape=shape).output
 
 
-def _resize_nearest(d: Draw) -> Drawn:
-    shape, element = _image(d), d.one_of(tuple(NUMPY_DTYPES))
-    choices = {"nearest": d.one_of(tuple(Nearest)), "ratio": d.one_of(tuple(Ratio))}
-    attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), **choices}
-    attributes["coordinates"] = d.one_of(tuple(Coordinates))
-    return [tensor(shape, element)], lambda v: build(ResizeNearestOp, v[0], element=element, **attributes).output
-
-
 def _resize_bilinear(d: Draw) -> Drawn:
     shape, arithmetic = _image(d), d.one_of(tuple(Interpolation))
     is_fixed = arithmetic in (Interpolation.TFLITE_FIXED, Interpolation.XNNPACK_FIXED)
@@ -489,7 +480,6 @@ OTHERS = {
     "quantize": drawn_module(_quantize),
     "dequantize": drawn_module(_dequantize),
     "broadcast": drawn_module(_broadcast),
-    "resize_nearest": drawn_module(_resize_nearest),
     "resize_bilinear": drawn_module(_resize_bilinear),
     "movement": drawn_module(_movement),
 }

@@ -140,10 +140,11 @@ def fold(
     number: Callable[[float], T],
     apply: Callable[[str, Sequence[T]], T],
 ) -> T:
-    """What `apply` makes of the nodes of a tree, from its leaves upwards.
+    """What `apply` makes of the nodes of a tree, from its leaves upwards; once for a part that stands in it twice.
 
     `number` makes a constant; `alpha` may be None where the tree is without a parameter.
     """
+    found: dict[int, T] = {}
 
     def folded(one: Expression) -> T:
         if isinstance(one, Input):
@@ -151,7 +152,9 @@ def fold(
         if isinstance(one, Number):
             return number(one.value)
         if isinstance(one, Node):
-            return apply(one.op, [folded(operand) for operand in one.operands])
+            if id(one) not in found:
+                found[id(one)] = apply(one.op, [folded(operand) for operand in one.operands])
+            return found[id(one)]
         assert alpha is not None, "the function has a parameter"
         return alpha
 

@@ -79,7 +79,8 @@ class _Code(NetworkCode):
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
         blocks = self._constants.block, workspace
         values = [*starts, *(block.ctypes.data for block in blocks), *self._limits]
-        return packed_call(self._address, values, (self._code, self._constants, *blocks, *keep))
+        kept = self._code, self._constants, *blocks, *keep
+        return packed_call(self._address, values, kept, is_short=self.is_short)
 
 
 # Machine code of an entry in this process.

@@ -63,6 +63,7 @@ from qdialect.dialect.op_base import build as build
 from qdialect.dialect.pool_ops import AvgPool2DOp as AvgPool2DOp
 from qdialect.dialect.pool_ops import MaxPool2DOp as MaxPool2DOp
 from qdialect.dialect.pool_ops import MeanOp as MeanOp
+from qdialect.dialect.pool_ops import ResizeBilinearOp as ResizeBilinearOp
 from qdialect.dialect.pool_ops import SoftmaxOp as SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp as DequantizeOp
 from qdialect.dialect.quantize_ops import QuantizeOp as QuantizeOp
@@ -87,8 +88,6 @@ from qdialect.dialect.reduction_ops import ReduceMaxOp as ReduceMaxOp
 from qdialect.dialect.reduction_ops import ReduceMinOp as ReduceMinOp
 from qdialect.dialect.reduction_ops import SumOp as SumOp
 from qdialect.dialect.reduction_ops import TopKOp as TopKOp
-from qdialect.dialect.resize_ops import ResizeBilinearOp as ResizeBilinearOp
-from qdialect.dialect.resize_ops import ResizeNearestOp as ResizeNearestOp
 from qdialect.dialect.unary_ops import AbsOp as AbsOp
 from qdialect.dialect.unary_ops import EluOp as EluOp
 from qdialect.dialect.unary_ops import ErfOp as ErfOp

@@ -42,7 +42,7 @@ from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.arithmetic.ranges import range_scale, range_zero_point
 from qdialect.arithmetic.resize import Taps
 from qdialect.arithmetic.softmax_tables import SoftmaxTables, float_share, ort_share, reciprocal, share_shift
-from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, ResizeBilinearOp
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.op_base import for_each_op
@@ -419,5 +419,4 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
 # Evaluators of the ops that resize images.
 
 
-evaluates(ResizeNearestOp)(lambda op, x: resize_nearest(x[0], *op.nearest_indices))
 evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

@@ -225,9 +225,9 @@ class CompiledCode(NetworkCode):
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
             values.append(addressof(THREAD_LIMIT))
-        bound = self._machine_code.bind(
-            _ENTRY, values, (*blocks, self._constants, self._externals, self._kernels, *keep)
-        )
+        kept = *blocks, self._constants, self._externals, self._kernels, *keep
+        is_short = self.is_short and not self._externals.count
+        bound = self._machine_code.bind(_ENTRY, values, kept, is_short=is_short)
         return self._externals.checked(bound, workspace.ctypes.data)
 
 

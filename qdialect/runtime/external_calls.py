@@ -32,6 +32,7 @@ class ExternalCalls:
     def __init__(self, calls: Sequence[ExternalCall]) -> None:
         """`calls` are those that the network makes, in their order."""
         self._calls = tuple(calls)
+        self.count = len(self._calls)
         self._raised: dict[int, BaseException] = {}
         self._running: set[int] = set()
 

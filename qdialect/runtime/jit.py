@@ -43,7 +43,9 @@ class MachineCode:
         for name, address in symbols.items():
             self._engine.raw_register_runtime(name, ctypes.c_void_p(address))
 
-    def bind(self, name: str, values: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
+    def bind(
+        self, name: str, values: Sequence[int], keep: Sequence[object] = (), *, is_short: bool = False
+    ) -> BoundCall:
         """A call of the function `name`, which returns nothing, with these values for its arguments, 64 bits each.
 
         It keeps this object and what is in `keep` alive. Raises `CompileError` where the module has no such function,
@@ -57,7 +59,7 @@ class MachineCode:
         if PERF_MAP in os.environ and not self._is_mapped:
             self._is_mapped = True
             _write_perf_map(self._engine, WRAPPER + name, address)
-        return packed_call(address, values, (self, *keep))
+        return packed_call(address, values, (self, *keep), is_short=is_short)
 
 
 def _write_perf_map(engine: ExecutionEngine, known: str, address: int) -> None:

@@ -121,7 +121,9 @@ class _Code(NetworkCode):
 
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
         lists = starts[: self._inputs], starts[self._inputs :]
-        bound = run_call(self._address, *lists, workspace.ctypes.data, self._limits, (self._library, workspace, *keep))
+        kept = self._library, workspace, *keep
+        is_short = self.is_short and not self._externals.count
+        bound = run_call(self._address, *lists, workspace.ctypes.data, self._limits, kept, is_short=is_short)
         return self._externals.checked(bound, workspace.ctypes.data)
 
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import struct
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from qdialect.runtime import memory
 from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.call_arrays import CallArrays, address_of
 from qdialect.runtime.memory import CallLock, WorkspacePool
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import KernelCall
 from qdialect.support.limits import exceeded_limit, memory_limit
 
 
 class NetworkCode(ABC):
     """The machine code of a network, below the level of arrays; many threads may call it at the same time."""
+
+    is_short = False
+    """Whether its calls keep the interpreter's lock, as `is_short` tells."""
 
     @abstractmethod
     def workspace(self) -> memory.Block:
@@ -38,6 +44,7 @@ class NativeExecutable(Executable):
 
     def _prepare(self, code: NetworkCode, workspaces: int) -> None:
         """Prepare for up to `workspaces` calls of `code` at the same time; `inputs` and `outputs` are set."""
+        code.is_short = is_short(self.calls, self.threads)
         self._code = code
         self._arrays = CallArrays(self.inputs, self.outputs)
         # A reference cycle would keep the executable's memory until the cyclic garbage collector runs.
@@ -80,7 +87,12 @@ class NativeExecutable(Executable):
         starts = self._arrays.starts(inputs, outputs, kept)
         arrays = self._arrays.views(inputs), self._arrays.views(outputs, len(inputs))
         self._arrays.check_bindable(arrays[0])
-        return Binding(*arrays, self._code.bind(starts, workspace, keep=arrays).call)
+        bound = self._code.bind(starts, workspace, keep=arrays)
+        return Binding(*arrays, bound.call, is_atomic=bound.is_atomic)
+
+
+# What is in a slot is called by the interpreter itself, without a frame of Python's.
+_BOUND = "__call__", "inputs", "outputs"
 
 
 class Binding:
@@ -90,23 +102,40 @@ class Binding:
     the first: it writes the same arrays.
     """
 
-    __slots__ = ("_call", "_call_lock", "inputs", "outputs")
+    __slots__ = _BOUND
 
-    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], call: Callable[[], object]) -> None:
+    if TYPE_CHECKING:
+
+        def __call__(self) -> None:
+            """Compute."""
+
+    def __init__(
+        self,
+        inputs: tuple[Array, ...],
+        outputs: tuple[Array, ...],
+        call: Callable[[], object],
+        *,
+        is_atomic: bool = False,
+    ) -> None:
+        """No other call can begin during one that `is_atomic`."""
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
-        self._call = call
-        self._call_lock = CallLock()
-
-    def __call__(self) -> None:
-        """Compute."""
-        with self._call_lock.lock:
-            self._call()
+        object.__setattr__(self, "__call__", call if is_atomic else _one_at_a_time(call))
 
     def __reduce__(self) -> str:
         raise TypeError("a bound call is of arrays of this process: copy or pickle its executable, and bind that")
+
+
+def _one_at_a_time(call: Callable[[], object]) -> Callable[[], object]:
+    waiting = CallLock()
+
+    def locked_call() -> None:
+        with waiting.lock:
+            call()
+
+    return locked_call
 
 
 class _Caller:
@@ -148,9 +177,22 @@ def _whole(size: int) -> int:
 
 
 # Calls of machine code with known arguments, which need no conversion: that would cost as much as the call.
+#
+# A call of a few microseconds keeps the interpreter's lock, as NumPy's small operations do: no other thread, no signal
+# handler and no fork comes in between, so that nothing else must be locked.  Python switches threads at intervals of
+# milliseconds.
 
-_PACKED = ctypes.CFUNCTYPE(None)
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int)
+_PACKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.PYFUNCTYPE(ctypes.c_int)
+_SHORT = 1 << 20
+"""Products and bytes moved of a short call at most."""
+# Python without the lock has this function.
+_HAS_LOCK: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def is_short(calls: Sequence[KernelCall], threads: int) -> bool:
+    """Whether a network of these kernel calls takes so short that it keeps the interpreter's lock."""
+    return _HAS_LOCK and threads == 1 and sum(call.macs + call.bytes_moved for call in calls) <= _SHORT
 
 
 class BoundCall:
@@ -162,24 +204,28 @@ class BoundCall:
         arguments: Sequence[object],
         values: ctypes.Array[ctypes.c_int64],
         keep: Sequence[object],
+        *,
+        is_atomic: bool,
     ) -> None:
         self._values = values
+        self.is_atomic = is_atomic
+        """Whether no other thread runs Python code during a call."""
         call = partial(function, *arguments)
         # It may outlive this object, so it keeps everything that it needs alive.
         call.__dict__["keep"] = (values, *keep)
         self.call: Callable[[], object] = call
-        """Call the function, without the interpreter's lock; as an attribute, with no frame of Python's in between."""
+        """Call the function; as an attribute, with no frame of Python's in between."""
 
     def writer(self, count: int) -> Callable[..., None]:
         """A function that replaces the first `count` values by its arguments."""
         return partial(struct.Struct(f"={count}q").pack_into, self._values, 0)
 
 
-def packed_call(address: int, values: Sequence[int], keep: Sequence[object]) -> BoundCall:
+def packed_call(address: int, values: Sequence[int], keep: Sequence[object], *, is_short: bool = False) -> BoundCall:
     """A call of the function at `address`, which takes an array of pointers to its arguments, 64 bits each."""
     block = (ctypes.c_int64 * len(values))(*values)
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(block) + 8 * i for i in range(len(values))))
-    return BoundCall(_PACKED(address), [ctypes.byref(pointers)], block, keep)
+    return BoundCall(_PACKED[is_short](address), [ctypes.byref(pointers)], block, keep, is_atomic=is_short)
 
 
 def run_call(
@@ -189,6 +235,8 @@ def run_call(
     workspace: int,
     limits: Sequence[object],
     keep: Sequence[object],
+    *,
+    is_short: bool = False,
 ) -> BoundCall:
     """A call of the function at `address`, which takes lists of pointers, a workspace and `limits`, and returns an int.
 
@@ -197,4 +245,5 @@ def run_call(
     block = (ctypes.c_int64 * max(len(inputs) + len(outputs), 1))(*inputs, *outputs)
     start = ctypes.addressof(block)
     lists = ctypes.c_void_p(start), ctypes.c_void_p(start + ctypes.sizeof(ctypes.c_int64) * len(inputs))
-    return BoundCall(_RUN(address), [*lists, ctypes.c_void_p(workspace), *limits], block, keep)
+    arguments = [*lists, ctypes.c_void_p(workspace), *limits]
+    return BoundCall(_RUN[is_short](address), arguments, block, keep, is_atomic=is_short)

@@ -93,13 +93,7 @@ HUGE = (1, 20000, 20000, 4)
         (CODE.BROADCAST_TO, [i32([9, 20000, 20000, 4])], 0, (), "qnn.broadcast"),
         (CODE.PAD, [i32([[0, 0], [0, 20000], [0, 20000], [0, 0]])], 0, (), "qnn.pad"),
         (CODE.RESIZE_BILINEAR, [i32([40000, 40000])], KIND.ResizeBilinearOptions, (0, 0), "qnn.resize_bilinear"),
-        (
-            CODE.RESIZE_NEAREST_NEIGHBOR,
-            [i32([40000, 40000])],
-            KIND.ResizeNearestNeighborOptions,
-            (),
-            "qnn.resize_nearest",
-        ),
+        (CODE.RESIZE_NEAREST_NEIGHBOR, [i32([40000, 40000])], KIND.ResizeNearestNeighborOptions, (), "qnn.gather"),
     ],
 )
 def test_results_of_too_many_elements_name_the_node(

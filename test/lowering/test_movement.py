@@ -292,6 +292,14 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
     # Rows and columns mirrored at both ends.
     ((2, 5, 19), 2, (4, 3, 2, 1, *range(19), 17, 16, 15)),
     ((2, 11, 7), 1, (4, 3, 2, 1, *range(11), 9, 8, 7)),
+    # Rows whose elements lie near those beside them: one register has them, or two, or too few are there for one.
+    ((3, 70), 1, tuple(i // 2 for i in range(140))),
+    ((2, 3, 7), 2, tuple(i // 3 for i in range(21))),
+    ((2, 20), 1, tuple(reversed(range(20)))),
+    ((2, 150), 1, tuple(i * 2 % 149 for i in range(149))),
+    ((2, 333), 1, tuple(i * 3 // 2 for i in range(222))),
+    ((2, 333), 1, tuple(min(i + i % 7, 332) for i in range(333))),
+    ((2, 333), 1, tuple(i * 7 for i in range(40, 0, -1))),
 ]
 
 

@@ -11,7 +11,7 @@ from drawn_graphs import graph
 from numpy.typing import NDArray
 from tolerances import assert_floats_within
 
-from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.arithmetic.choices import Coordinates, Interpolation
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
@@ -22,7 +22,6 @@ from qdialect.dialect import (
     F32RecurrentOp,
     F32RnnOp,
     ResizeBilinearOp,
-    ResizeNearestOp,
     build,
 )
 from qdialect.dialect.constants import constant
@@ -219,16 +218,6 @@ SHAPES = [
     # Half pixels of eighths: 8 fraction bits in all.
     ((1, 2, 3, 21), (16, 24)),
 ]
-
-
-@variants_together
-@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "i32", "i64", "f32"])
-@pytest.mark.parametrize(("shape", "size"), SHAPES)
-def test_nearest(shape: tuple[int, ...], size: tuple[int, int], element: str) -> None:
-    number = len(element) + shape[3]
-    choices: Attributes = {"coordinates": tuple(Coordinates)[number % 5], "nearest": tuple(Nearest)[number % 4]}
-    variants: list[Attributes] = [{"size": size, "ratio": ratio, **choices} for ratio in Ratio]
-    check_variants(ResizeNearestOp, [tensor(shape, element)], element, variants)
 
 
 TAKEN = [

@@ -77,7 +77,7 @@ ROUND_TRIPS = {
 # Their texts have i64, or rows that are written twice; their own tests are below.
 ELSEWHERE = {
     *("arg_max", "arg_min", "block_dense", "block_gather", "dynamic_gather", "dynamic_scatter", "int_max", "int_min"),
-    *("int_sum", "resize_nearest"),
+    "int_sum",
 }
 
 

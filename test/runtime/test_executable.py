@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import gc
+import operator
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +24,6 @@ from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, memory
 from qdialect.runtime.compiler import CompiledExecutable
-from qdialect.runtime.native import Binding
 from qdialect.support.diagnostics import CompileError, InputError, VerificationError
 
 IMAGE = "tensor<1x5x6x3xui8>"
@@ -252,7 +252,7 @@ def test_threads_share_bindings(layer: CompiledExecutable) -> None:
     images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
     calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(Binding.__call__, calls * 50))
+        list(pool.map(operator.call, calls * 50))
     for one, call in zip(images, calls, strict=True):
         np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
 

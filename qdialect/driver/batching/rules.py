@@ -158,7 +158,6 @@ def of_last_channels(site: Site) -> int:
 # Convolutions, matrix products, and what else reads windows of images.
 
 _IMAGES = ("conv2d", "conv_transpose2d", "dynamic_conv2d", "f32_conv2d", "i16_conv2d", "max_pool2d", "avg_pool2d")
-_RESIZES = ("resize_bilinear", "resize_nearest")
 _FUSED_IMAGES = ("fused_conv2d", "fused_conv_transpose2d")
 _PRODUCTS = ("matmul", "f32_matmul", "i16_matmul", "fused_matmul")
 
@@ -167,7 +166,7 @@ def _qnn(*names: str) -> list[str]:
     return [f"qnn.{name}" for name in names]
 
 
-@RULES.register(*_qnn(*_IMAGES, *_RESIZES))
+@RULES.register(*_qnn(*_IMAGES, "resize_bilinear"))
 def of_images(site: Site) -> int:
     """Windows are of one image, the first dimension counts images."""
     return _image(site, site.first())

@@ -124,10 +124,10 @@ def softmax(
     in_order: bool = False,
     sink: ir.Value | None = None,
 ) -> ir.Value:
-    """``e^(beta * d) / sum`` over `axes`, with the distance d from the largest number, or the logarithm of that.
+    """``e^(beta * d) * (1 / sum)`` over `axes`, with the distance d from the largest number, or the logarithm of that.
 
-    With `in_order` terms are added one after another, and functions are rounded from float64.  A `sink` is one number
-    more, of which there is no result.
+    ONNX Runtime multiplies by the reciprocal.  With `in_order` terms are added one after another, functions are rounded
+    from float64, and the sum divides.  A `sink` is one number more, of which there is no result.
     """
     s, largest = F32Builder(emitter, shape_of(value.type)), reduced(emitter, F32MaxOp, value, axes)
     of_rows = F32Builder(emitter, shape_of(largest.type))
@@ -139,9 +139,9 @@ def softmax(
     total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
     if sink is not None:
         total = of_rows("addf", total, emitter.float_op("math.exp", of_rows("subf", sink, largest)))
-    if not is_logarithm:
-        return s("divf", raised, total)
-    return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
+    if is_logarithm:
+        return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
+    return s("divf", raised, total) if in_order else s("mulf", raised, of_rows("divf", 1.0, total))
 
 
 def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:

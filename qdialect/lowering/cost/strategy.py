@@ -148,6 +148,8 @@ class Strategy:
     """Whether the target multiplies pairs of bf16 numbers."""
     gathers_bytes: bool = False
     """Whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
+    permuted: tuple[str, ...] = ()
+    """The types of elements that permutes pick from two of the widest vectors, for copies."""
     converts_halves: bool = False
     """Whether one instruction converts float16 numbers to float32."""
     matrix_machine: Machine | None = None
@@ -346,6 +348,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_signed=bool(instructions.signed_dots),
         multiplies_pairs=bool(instructions.bf16_dots),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
+        permuted=instructions.permuted,
         converts_halves="f16c" in target.code_features,
         matrix_machine=target.machine if instructions.has_tiles else None,
         model=model,

@@ -74,6 +74,11 @@ class InstructionSet:
         return self.lanes == _ZMM
 
     @property
+    def permuted(self) -> tuple[str, ...]:
+        """The types of elements that permutes pick from two of the widest registers."""
+        return ("i8",) * self.has_byte_permutes + ("i32", "f32") * bool(self.permuted_lanes)
+
+    @property
     def rounds_to_integers(self) -> bool:
         """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
         return self.lanes == _ZMM

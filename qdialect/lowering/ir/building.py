@@ -108,6 +108,12 @@ def shuffle(first: ir.Value, second: ir.Value, mask: Sequence[int]) -> ir.Value:
     return emit("vector.shuffle", result, first, second, attributes=attributes)
 
 
+def widened(row: ir.Value, lanes: int) -> ir.Value:
+    """The first `lanes` numbers of a row; those beyond its end are any."""
+    known = lanes_of(row)
+    return row if known == lanes else shuffle(row, row, [lane if lane < known else -1 for lane in range(lanes)])
+
+
 def wrapped(indices: ir.Value, count: int) -> ir.Value:
     """Integers modulo `count`, a power of two."""
     return arith.andi(indices, splat(ir.VectorType(indices.type), count - 1))

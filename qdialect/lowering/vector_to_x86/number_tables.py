@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from qdialect.arithmetic.float32.machine import ENTRIES
 from qdialect.ir._mlir import arith, ir, vector
-from qdialect.lowering.instructions.lanes import VPERMD, VPERMI2D
+from qdialect.lowering.instructions.lanes import VPERMD, VPERMI2B, VPERMI2D
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import constant
 from qdialect.lowering.ir.views import static_strides
@@ -55,71 +56,98 @@ def lookup_of(
     return Lookup(table, found) if found is not None else MatchFailure(f"indices must be cast from {wanted}")
 
 
-# `vector.gather` from a table of 16 numbers of 32 bits -> `vpermd`, with the table in one or two registers.
+# `vector.gather` from as many elements as one or two registers hold -> a permute of them.
 
-_BITS = 32
+_BITS, _BYTE = 32, 8
+_LANES, _REGISTER = 16, 64
+"""Of the widest register: numbers, and bytes."""
 
 
 class RegisterTable(InstructionPattern[Lookup]):
-    """A gather from 16 floats in every lane, by integers modulo 16."""
+    """A gather in every lane from at most two registers of 32-bit numbers, or of bytes where `vpermi2b` picks them."""
 
     name: ClassVar[str] = "register-table"
     roots = ("vector.gather",)
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, has_bytes: bool) -> None:
         """`lanes` are the 32-bit lanes of the widest vector that has a permute."""
-        self._lanes = lanes
+        self._lanes, self._has_bytes = lanes, has_bytes
 
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
-        type_ = table_type(op, ENTRIES)
-        if type_ is None or not isinstance(type_.element_type, ir.F32Type):
+        type_ = op.operands[0].type
+        if not isinstance(type_, ir.MemRefType) or type_.rank != 1:
             return None
-        found = lookup_of(op, _wrapped, "a vector of 32-bit integers modulo 16")
-        if isinstance(found, MatchFailure):
-            return found
-        lanes = b.lanes_of(found.indices)
-        if lanes % self._lanes:
-            return MatchFailure(f"vectors must have a multiple of {self._lanes} lanes, but got {lanes}")
+        lanes = self._lanes_of(type_)
+        if not 0 < type_.shape[0] <= 2 * lanes:
+            return None
+        is_wrapping = has_numbers(type_) and type_.shape[0] <= ENTRIES
+        found = lookup_of(op, _unwrapped if is_wrapping else whole_indices, "a vector of 8 or 32-bit integers")
+        if isinstance(found, Lookup) and b.lanes_of(found.indices) % lanes and not _is_short(found.indices, lanes):
+            wanted = f"vectors must have at most {lanes} lanes or rows of a multiple of them"
+            return MatchFailure(f"{wanted}, but got {b.shape_of(found.indices)}")
         return found
 
+    def _lanes_of(self, table: ir.MemRefType) -> int:
+        """Elements of a register; 0 where no permute takes them."""
+        if has_numbers(table):
+            return self._lanes
+        return _REGISTER if self._has_bytes and b.is_integer(table.element_type, _BYTE) else 0
+
     def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
-        type_ = ir.VectorType(op.results[0].type)
-        *outer, lanes = list(type_.shape)
-        own = ir.VectorType.get([self._lanes], type_.element_type)
-        parts = [self._part(match.table, start) for start in range(0, ENTRIES, self._lanes)]
+        type_, table = ir.VectorType(op.results[0].type), ir.MemRefType(match.table.type)
+        lanes, entries = self._lanes_of(table), table.shape[0]
+        known = _as_words(match.indices) if has_numbers(table) else match.indices
+        parts = [_part(match.table, start, min(lanes, entries - start), lanes) for start in range(0, entries, lanes)]
+        own, integers = (ir.VectorType.get([lanes], one) for one in (table.element_type, _element(parts[0])))
+        if _is_short(known, lanes):
+            count = math.prod(type_.shape)
+            row = vector.shape_cast(ir.VectorType.get([count], _element(known)), known)
+            return vector.shape_cast(type_, b.widened(b.bitcast(own, _picked(parts, b.widened(row, lanes))), count))
+        *outer, last = type_.shape
+        blocks = [*outer, last // lanes, lanes]
+        indices = vector.shape_cast(ir.VectorType.get(blocks, integers.element_type), known)
         # Any register will do to insert into: every position is written.
-        zero = ir.FloatAttr.get(type_.element_type, 0.0)
-        blocks = [*outer, lanes // self._lanes, self._lanes]
-        split = ir.VectorType.get(blocks, type_.element_type)
-        indices = vector.shape_cast(
-            ir.VectorType.get(blocks, ir.VectorType(match.indices.type).element_type), match.indices
-        )
-        result = arith.constant(split, ir.DenseElementsAttr.get_splat(split, zero))
+        result = b.emit("ub.poison", ir.VectorType.get(blocks, table.element_type))
         for position in np.ndindex(*blocks[:-1]):
-            found = self._look_up(parts, b.extract(indices, position))
-            result = b.insert(b.bitcast(own, found), result, position)
+            result = b.insert(b.bitcast(own, _picked(parts, b.extract(indices, position))), result, position)
         return vector.shape_cast(type_, result)
 
-    def _part(self, table: ir.Value, start: int) -> ir.Value:
-        return b.bitcast(b.vector_type(self._lanes, _BITS), b.load(self._lanes, table, [b.index(start)]))
 
-    def _look_up(self, parts: list[ir.Value], indices: ir.Value) -> ir.Value:
-        """Entries by 32-bit integers; where a register holds half of the table, their fourth bit selects one."""
-        found = [VPERMD[self._lanes].emit(part, indices) for part in parts]
-        if len(found) == 1:
-            return found[0]
-        low, high = found
-        type_ = ir.VectorType(indices.type)
-        bit = arith.andi(indices, b.splat(type_, self._lanes))
-        return arith.select(arith.cmpi(arith.CmpIPredicate.ne, bit, b.splat(type_, 0)), high, low)
+def _is_short(indices: ir.Value, lanes: int) -> bool:
+    """Whether one register has all."""
+    return math.prod(b.shape_of(indices)) <= lanes
 
 
-def _wrapped(indices: ir.Value) -> ir.Value | None:
-    """The 32-bit integers that `indices` are modulo 16."""
+def _element(value: ir.Value) -> ir.Type:
+    return ir.VectorType(value.type).element_type
+
+
+def _part(table: ir.Value, start: int, count: int, lanes: int) -> ir.Value:
+    """A register of a table, as integers; lanes beyond its entries are any."""
+    whole = b.widened(b.load(count, table, [b.index(start)]), lanes)
+    return b.bitcast(b.vector_type(lanes, b.element_bits(_element(whole))), whole)
+
+
+def _picked(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
+    """Entries of one or two registers by their indices."""
+    low, high, lanes = parts[0], parts[-1], b.lanes_of(indices)
+    if lanes == _REGISTER:
+        return VPERMI2B.emit(low, indices, high)
+    if len(parts) == 1:
+        return VPERMD[lanes].emit(low, indices)
+    if lanes == _LANES:
+        return VPERMI2D.emit(low, indices, high)
+    # The bit above those that a permute reads selects the register.
+    type_ = ir.VectorType(indices.type)
+    is_high = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(indices, b.splat(type_, lanes)), b.splat(type_, 0))
+    return arith.select(is_high, *(VPERMD[lanes].emit(part, indices) for part in (high, low)))
+
+
+def _unwrapped(indices: ir.Value) -> ir.Value | None:
+    """Integers whose low four bits a permute reads: what the `indices` are modulo 16."""
     wrapped = b.defining(indices, "arith.andi")
-    if wrapped is None or not b.is_vector_of(wrapped.operands[0], _BITS):
-        return None
-    return wrapped.operands[0] if b.splat_value(wrapped.operands[1]) == ENTRIES - 1 else None
+    is_wrapped = wrapped is not None and b.splat_value(wrapped.operands[1]) == ENTRIES - 1
+    return whole_indices(wrapped.operands[0] if wrapped is not None and is_wrapped else indices)
 
 
 # `vector.gather` from a table of 256 numbers of 32 bits -> `vpermi2d`.
@@ -129,8 +157,6 @@ def _wrapped(indices: ir.Value) -> ir.Value | None:
 # scarce the sixteen parts of the table are reloaded, which is still at most one load per lane.
 
 BYTE_ENTRIES = 256
-_NUMBER_BITS, _BYTE = 32, 8
-_LANES = 16
 
 
 class NumberTable(InstructionPattern[Lookup]):
@@ -159,16 +185,13 @@ class NumberTable(InstructionPattern[Lookup]):
         *outer, lanes = list(type_.shape)
         blocks = [*outer, lanes // _LANES, _LANES]
         indices = vector.shape_cast(_integers(blocks), _as_words(match.indices))
-        parts = [self._part(match.table, start) for start in range(0, BYTE_ENTRIES, _LANES)]
+        parts = [_part(match.table, start, _LANES, _LANES) for start in range(0, BYTE_ENTRIES, _LANES)]
         # Any register will do to insert into: every position is written.
         result = b.splat(_integers(blocks), 0)
         for position in np.ndindex(*blocks[:-1]):
             result = b.insert(_look_up(parts, b.extract(indices, position)), result, position)
         found = vector.shape_cast(_integers([*outer, lanes]), result)
         return found if found.type == type_ else b.bitcast(type_, found)
-
-    def _part(self, table: ir.Value, start: int) -> ir.Value:
-        return b.bitcast(b.vector_type(_LANES, _NUMBER_BITS), b.load(_LANES, table, [b.index(start)]))
 
 
 def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
@@ -184,19 +207,19 @@ def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
 
 def whole_indices(indices: ir.Value) -> ir.Value | None:
     """`indices` where they are integers of 8 or 32 bits."""
-    return indices if any(b.is_vector_of(indices, bits) for bits in (_BYTE, _NUMBER_BITS)) else None
+    return indices if any(b.is_vector_of(indices, bits) for bits in (_BYTE, _BITS)) else None
 
 
 def _as_words(indices: ir.Value) -> ir.Value:
-    if b.is_vector_of(indices, _NUMBER_BITS):
+    if b.is_vector_of(indices, _BITS):
         return indices
     return arith.extui(_integers(b.shape_of(indices)), indices)
 
 
 def _integers(shape: list[int]) -> ir.VectorType:
-    return ir.VectorType.get(shape, ir.IntegerType.get_signless(_NUMBER_BITS))
+    return ir.VectorType.get(shape, ir.IntegerType.get_signless(_BITS))
 
 
 def has_numbers(table: ir.MemRefType) -> bool:
     """Whether entries are floats or integers of 32 bits."""
-    return isinstance(table.element_type, ir.F32Type) or b.is_integer(table.element_type, _NUMBER_BITS)
+    return isinstance(table.element_type, ir.F32Type) or b.is_integer(table.element_type, _BITS)

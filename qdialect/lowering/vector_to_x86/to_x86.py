@@ -149,7 +149,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
     divisions = [ConstantDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
-    numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
+    lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
+    numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
     words = [HighWord(), *rounding, *scaling, *divisions]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []

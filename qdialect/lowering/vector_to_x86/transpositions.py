@@ -152,23 +152,17 @@ class TransposedSquare(InstructionPattern[Square]):
         element = ir.VectorType(op.results[0].type).element_type
         source = vector.shape_cast(ir.VectorType.get([match.rows, match.columns], element), op.operands[0])
         lanes = -(-match.columns // match.size) * match.size
-        rows = [_widened(b.extract(source, [row]), lanes) for row in range(match.rows)]
+        rows = [b.widened(b.extract(source, [row]), lanes) for row in range(match.rows)]
         rows += [_poison(rows[0].type)] * (-match.rows % match.size)
         value = _poison(ir.VectorType.get([match.columns, match.rows], element))
         transposed = _transposed_bytes(rows) if b.is_integer(element, 8) else _transposed(rows)
         for column, own in enumerate(transposed[: match.columns]):
-            value = b.insert(_widened(own, match.rows), value, [column])
+            value = b.insert(b.widened(own, match.rows), value, [column])
         return vector.shape_cast(op.results[0].type, value)
 
 
 def _poison(type_: ir.Type) -> ir.Value:
     return b.emit("ub.poison", type_)
-
-
-def _widened(row: ir.Value, lanes: int) -> ir.Value:
-    """The first `lanes` numbers of a row; those beyond its end are any."""
-    known = b.lanes_of(row)
-    return row if known == lanes else b.shuffle(row, row, [lane if lane < known else -1 for lane in range(lanes)])
 
 
 def _transposed(rows: list[ir.Value]) -> list[ir.Value]:
@@ -203,7 +197,7 @@ def _joined(parts: list[ir.Value]) -> ir.Value:
     found = parts[0]
     for part in parts[1:]:
         size = b.lanes_of(found) + _BYTES
-        wide = _widened(part, b.lanes_of(found))
+        wide = b.widened(part, b.lanes_of(found))
         found = b.shuffle(found, wide, range(size))
     return found
 

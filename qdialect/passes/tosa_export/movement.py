@@ -88,14 +88,6 @@ def gathered_rows(value: ir.Value, axis: int, indices: ir.Value) -> ir.Value:
     return builder.transpose(back, np.argsort(order).tolist())
 
 
-@exports(qnn.ResizeNearestOp)
-def _resize(export: Export, op: qnn.ResizeNearestOp) -> ir.Value:
-    value = export.value(op.input)
-    for axis, indices in enumerate(op.nearest_indices, start=1):
-        value = gathered(value, axis, [int(index) for index in indices])
-    return value
-
-
 exports(qnn.ConcatOp)(
     lambda export, op: builder.concatenate([_part(export, op, index) for index in range(len(op.inputs))], op.axis)
 )

@@ -27,3 +27,13 @@ func.func @resize_bilinear_c4(%input: tensor<1x4x6x3xi8>) {
   } : (tensor<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
   return
 }
+
+// -----
+
+func.func @resize_bilinear_c2(%input: tensor<1x4x6x3xi8>) {
+  // expected-error @+1 {{'qnn.resize_bilinear' op size must be 2 integers of at least 1, but got [8]}}
+  %y = "qnn.resize_bilinear"(%input) {
+    size = array<i64: 8>, coordinates = "half_pixel", arithmetic = "tflite_fixed"
+  } : (tensor<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
+  return
+}

@@ -11,23 +11,15 @@ import numpy as np
 
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.arithmetic.resize import cubic, nearest_indices, source_coordinates, triangle, weight_matrix
-from qdialect.dialect import DequantizeOp, F32MatmulOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import DequantizeOp, F32MatmulOp, ResizeBilinearOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axes_in, require
 from qdialect.frontends.building.slices import check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Gathering, Movement, move
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Tensor,
-)
+from qdialect.frontends.planning.movement import Gathering, move
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Tensor
 from qdialect.ir._mlir import ir
 
 # Resize and Upsample: nearest elements are moved as quantized values, others are interpolated in f32.
@@ -63,30 +55,6 @@ class Scaled:
     def is_ratio(self) -> bool:
         """Whether the scale is just the ratio of the extents."""
         return bool(np.float32(self.scale) == np.float32(self.size) / np.float32(self.extent))
-
-
-@dataclass(frozen=True)
-class NearestResizing(Movement):
-    """The nearest elements of an image [N, C, H, W]."""
-
-    extents: tuple[int, int]
-    coordinates: Coordinates
-    nearest: Nearest
-
-    @property
-    def wants_channels_last(self) -> bool:
-        return True
-
-    def array(self, array: Array) -> Array:
-        for axis, extent in zip((_ROWS, _COLUMNS), self.extents, strict=True):
-            found = source_coordinates(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
-            array = np.take(array, nearest_indices(found, self.nearest, extent, Ratio.DIVIDE), axis=axis)
-        return array
-
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        choices = {"coordinates": self.coordinates, "nearest": self.nearest, "ratio": Ratio.DIVIDE}
-        size = self.shape[_ROWS:]
-        return emitter.build(ResizeNearestOp, value, element=element_of(value.type), size=size, **choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +158,7 @@ def _nearest(
     call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinates: Coordinates, is_old: bool
 ) -> Tensor:
     kinds = [_nearest_of(call, dimension, is_old) for dimension in dimensions]
-    shape = tuple(dimension.size for dimension in dimensions)
     moving = [i for i, one in enumerate(dimensions) if one.size != one.extent or not one.is_ratio]
-    is_image = len(shape) == 4 and set(moving) <= {_ROWS, _COLUMNS}
-    pair = (dimensions[_ROWS], dimensions[_COLUMNS]) if is_image else ()
-    if pair and all(one.is_ratio for one in pair) and kinds[_ROWS] == kinds[_COLUMNS] and len(moving) == 2:
-        movement = NearestResizing(shape, (pair[0].extent, pair[1].extent), coordinates, kinds[_ROWS])
-        return move(call.plan, call.name, source, movement)
     for axis in moving:
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)

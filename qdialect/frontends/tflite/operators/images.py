@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import tflite
 
 from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
-from qdialect.arithmetic.resize import Taps, interpolation_taps
-from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, QnnOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.arithmetic.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, ResizeBilinearOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
@@ -87,8 +86,13 @@ def _bilinear(operator: Operator) -> Building:
     coordinates = bilinear_coordinates(operator)
     output = operator.outputs[0].element if operator.outputs else ""
     require(output in _INTERPOLATIONS, f"output must be i8, ui8 or f32, but got {output}")
+    data, size = _resized(operator)
+    emitter = yield
+    value = emitter.value(data)
+    if size == data.shape[1:3]:
+        return value
     attributes = {"coordinates": coordinates, "arithmetic": _INTERPOLATIONS[output]}
-    return _resize(operator, ResizeBilinearOp, attributes)
+    return emitter.build(ResizeBilinearOp, value, element=data.element, size=size, **attributes)
 
 
 def bilinear_coordinates(operator: Operator) -> Coordinates:
@@ -111,23 +115,23 @@ def _alignment(
 def _nearest(operator: Operator) -> Building:
     is_aligned, is_half = _alignment(operator, tflite.ResizeNearestNeighborOptions)
     centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
-    attributes = {
-        "coordinates": Coordinates.ALIGN_CORNERS if is_aligned else centers,
-        "nearest": Nearest.ROUND_PREFER_CEIL if is_aligned else Nearest.FLOOR,
-        "ratio": Ratio.MULTIPLY,
-    }
-    return _resize(operator, ResizeNearestOp, attributes)
-
-
-def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, object]) -> Building:
-    data, extents = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    size = _size_of(data, extents)
+    coordinates = Coordinates.ALIGN_CORNERS if is_aligned else centers
+    rounding = Nearest.ROUND_PREFER_CEIL if is_aligned else Nearest.FLOOR
+    data, size = _resized(operator)
+    check_indices(sum(size), operator.budget)
     emitter = yield
     value = emitter.value(data)
-    if size == data.shape[1:3]:
-        return value
-    return emitter.build(op_class, value, element=data.element, size=size, **attributes)
+    for axis, (extent, count) in enumerate(zip(data.shape[1:3], size, strict=True), start=1):
+        found = source_coordinates(coordinates, Ratio.MULTIPLY, extent, count)
+        value = gather(emitter, value, axis, nearest_indices(found, rounding, extent, Ratio.MULTIPLY).tolist())
+    return value
+
+
+def _resized(operator: Operator) -> tuple[Tensor, tuple[int, ...]]:
+    """The image, and its new height and width."""
+    data, extents = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    return data, _size_of(data, extents)
 
 
 def _size_of(data: Tensor, extents: Tensor) -> tuple[int, ...]:

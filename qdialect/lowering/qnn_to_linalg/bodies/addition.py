@@ -23,7 +23,7 @@ from qdialect.arithmetic import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import OffsetFunction, add, shifted_sum, total_of
+from qdialect.arithmetic.elementwise import OffsetFunction, add, shifted_sum, signed_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
@@ -63,7 +63,7 @@ class Addition:
     swapped: bool = False
     """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
     is_difference: bool = False
-    """Of the arithmetics that compute in integers."""
+    """Of the arithmetics that compute in integers; of operands that are not `swapped`."""
     left: tuple[int, int] = (0, _LARGEST_STORED)
     """The smallest and the largest stored value of lhs."""
 
@@ -90,25 +90,34 @@ class Addition:
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [QuantParams(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
         output = QuantParams(self.output.scale, self.output.zero_point)
-        if self.is_difference or arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
+        if arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
             return None
         lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_STORED)))
         operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
-        quantized = add(first, second, BinaryQuantization(own, other, output, self.bounds), *how) + self.output.shift
+        between = BinaryQuantization(own, other, output, self.bounds)
+        if self.is_difference:
+            quantized = between.clip(signed_sum(first, second, between, -1, *how)) + self.output.shift
+        else:
+            quantized = add(first, second, between, *how) + self.output.shift
         bounds = self._stored_bounds()
         if adds_in_f32 and (found := self._multiply_add_sum(quantized, lhs, rhs)):
             return found
-        ratios = tuple(side.scale / output.scale for side in sides)
-        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), bounds)
+        ratios = sides[0].scale / output.scale, self._sign * sides[1].scale / output.scale
+        return fixed_point_sum(quantized, lhs, rhs, ratios, bounds)
+
+    @property
+    def _sign(self) -> int:
+        return -1 if self.is_difference else 1
 
     def _multiply_add_sum(self, quantized: IntArray, lhs: IntArray, rhs: IntArray) -> FloatSum | None:
         """Numbers for the operand that stands first, and the other one."""
         own, bounds = (self.lhs, self.rhs, self.output), self._stored_bounds()
         if self.swapped:
             own, quantized, lhs, rhs = (self.rhs, self.lhs, self.output), quantized.T, rhs, lhs
-        numbers = float_sum_numbers([q.scale for q in own], [q.stored_zero_point for q in own])
+        scales = own[0].scale, self._sign * own[1].scale, own[2].scale
+        numbers = float_sum_numbers(scales, [q.stored_zero_point for q in own])
         return multiply_add_sum(quantized, lhs, rhs, numbers, bounds)
 
     def _emit_multiply_adds(self, kernel: Kernel, numbers: FloatSum) -> EmitSum:
@@ -157,7 +166,7 @@ class Addition:
 
     def _shifted(self, kernel: Kernel, roundings: tuple[Rounding, Rounding]) -> EmitSum:
         own = self.lhs, self.rhs, self.output
-        emit = declare_function(kernel, shifted_sum(own, roundings, -1 if self.is_difference else 1), own, self.bounds)
+        emit = declare_function(kernel, shifted_sum(own, roundings, self._sign), own, self.bounds)
         return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
 
     def _each(self, kernel: Kernel) -> EmitSum:
@@ -324,7 +333,7 @@ def fixed_point_sum(
 
     `ratios` are the quantized values' scales by that of their sum.
     """
-    spans = [ratio * float(np.ptp(own)) for ratio, own in zip(ratios, (lhs, rhs), strict=True)]
+    spans = [abs(ratio) * float(np.ptp(own)) for ratio, own in zip(ratios, (lhs, rhs), strict=True)]
     magnitude = sum(spans) + sum(abs(bound) for bound in bounds) + 2
     if magnitude >= 2.0**_WORD:
         return None
@@ -386,7 +395,7 @@ def multiply_add_sum(
     `numbers` are the first that are tried.
     """
     first, second, rest = numbers
-    if not all(_SMALLEST <= ratio <= _LARGEST_SUM_RATIO for ratio in (first, second)):
+    if not all(_SMALLEST <= abs(ratio) <= _LARGEST_SUM_RATIO for ratio in (first, second)):
         return None
     for number in _rests(quantized, lhs[:, None] * np.float64(first) + rhs * np.float64(second), rest, bounds):
         if number and not _SMALLEST <= abs(number) <= _LARGEST_REST:

@@ -17,13 +17,15 @@ from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect.reduction_ops import ArgOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.strategy import TILE_LANES
+from qdialect.lowering.cost.strategy import TILE_LANES, split
+from qdialect.lowering.ir.views import Axis, collapse
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Rescaling, requantization
 from qdialect.lowering.qnn_to_linalg.conversions.movement import Windows, windows_of
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.ordering import Line, emit_largest
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     MAX,
@@ -38,6 +40,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     folded,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -66,6 +69,7 @@ class OverAxes:
         width: int,
         label: str,
         beside: Sequence[MapOperand] = (),
+        rows: int = ROWS,
     ) -> None:
         """Append the call of `kernel`; the operands of `beside` move only along the reduced axes."""
         shape = shape_of(self.input.type)
@@ -91,7 +95,7 @@ class OverAxes:
             fold,
             finish,
             width,
-            ROWS,
+            rows,
         )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, label)
@@ -287,8 +291,8 @@ def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
 
 # Reductions of f32 values: sums that run along vectors of results, in the order of the terms.
 
-_CHAINS = 4
-"""Vectors of results that hide each other's latency."""
+_CHAINS = 8
+"""Vectors of results that hide each other's latency; side by side they read whole stretches of memory."""
 _FEW_LANES, _MANY_LANES = 32, 64
 _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
@@ -343,7 +347,8 @@ def _reduce_f32(lowering: GraphLowering, op: qnn.F32ReduceOp) -> None:
         _reduce_windows(lowering, op, *windows, fold, finish)
         return
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))
-    over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
+    width, rows = _tile(lowering, op)
+    over.emit(lowering, Kernel(lowering.program), fold, finish, width, op.operation.name, rows=rows)
 
 
 def _reduce_windows(
@@ -371,13 +376,13 @@ def _reduce_windows(
     lowering.program.call(kernel, op.operation.name)
 
 
-def _width(lowering: GraphLowering, op: qnn.F32ReduceOp) -> int:
-    """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
+def _tile(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[int, int]:
+    """Lanes of a tile, and rows of it where these are few."""
     shape = shape_of(op.input.type)
     if len(shape) - 1 in op.axes:
-        return TILE_LANES
-    rows = prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
-    return max(TILE_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
+        return TILE_LANES, ROWS
+    width = lowering.program.strategy.lanes * _CHAINS
+    return width, min(max(width // shape[-1], 1), ROWS)
 
 
 def _accumulators(lowering: GraphLowering, op: qnn.F32ReduceOp) -> int:
@@ -406,6 +411,11 @@ for _op_class in _FOLDS:
 
 
 # Running sums, one element after another, and the largest elements of rows.
+#
+# Sums of numbers that lie side by side are those of vectors, and pass through memory.  Along rows a sum stays in a
+# register, beside those of some other rows: each addition waits for the one before it.
+
+_ROWS_AT_ONCE = 8
 
 
 @lowers(qnn.CumSumOp)
@@ -415,8 +425,18 @@ def _cumsum(lowering: GraphLowering, op: qnn.CumSumOp) -> None:
     data, output = lowering.slot(op.input), lowering.result(op.output)
     others = [extent for axis, extent in enumerate(shape_of(op.input.type)) if axis != op.axis]
     term, total = _along(kernel, op, data, "terms"), _along(kernel, op, output, "totals")
+    pairs = zip(others, term.first.strides, total.first.strides, strict=True)
+    rows = collapse([Axis(extent, (read, written)) for extent, read, written in pairs])
+    if rows and rows[-1].strides == (1, 1):
+        _sum_vectors(kernel, op, others, term, total)
+    else:
+        _sum_rows(kernel, op, rows or [Axis(1, (0, 0))], term, total)
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _sum_vectors(kernel: Kernel, op: qnn.CumSumOp, others: Sequence[int], term: _Along, total: _Along) -> None:
     if op.exclusive:
-        zero = kernel.constant(0, output.storage.element)
+        zero = kernel.constant(0, total.buffer.element)
         emit_map(kernel, others, [], total.first, lambda _, __: zero)
     else:
         emit_map(kernel, others, [term.first], total.first, lambda _, values: values[0])
@@ -426,13 +446,49 @@ def _cumsum(lowering: GraphLowering, op: qnn.CumSumOp) -> None:
             added = term.at(kernel, index, 0 if op.exclusive else 1)
             before, after = total.at(kernel, index, 0), total.at(kernel, index, 1)
             emit_map(kernel, others, [before, added], after, lambda body, values: body.add(*values), TILE_LANES)
-    lowering.program.call(kernel, op.operation.name)
+
+
+def _sum_rows(kernel: Kernel, op: qnn.CumSumOp, rows: Sequence[Axis], term: _Along, total: _Along) -> None:
+    *outer, last = rows
+    for first, size, count in split(last.size, min(_ROWS_AT_ONCE, last.size)):
+        groups = Axis(size // count, tuple(count * stride for stride in last.strides))
+        with index_loops(kernel, [*outer, groups]) as found:
+            places = [
+                [
+                    kernel.sum(start, kernel.constant(side.first.offset + (first + i) * step, "index"))
+                    for i in range(count)
+                ]
+                for side, start, step in zip((term, total), found, last.strides, strict=True)
+            ]
+            _sum_together(kernel, op, term, total, list(zip(*places, strict=True)))
+
+
+def _sum_together(
+    kernel: Kernel, op: qnn.CumSumOp, term: _Along, total: _Along, starts: Sequence[tuple[Value, Value]]
+) -> None:
+    """The sums of some rows, whose first terms and totals are at `starts`."""
+    element, steps = total.buffer.element, shape_of(op.input.type)[op.axis] - 1
+    zero = kernel.constant(0, element)
+    sums = [zero if op.exclusive else kernel.entry(term.buffer, read) for read, _ in starts]
+    for (_, write), value in zip(starts, sums, strict=True):
+        kernel.put(total.buffer, write, value)
+    if not steps:
+        return
+    with kernel.walk(steps, *sums) as walk:
+        later = kernel.sum(walk.index, kernel.constant(1, "index"))
+        added = kernel.multiple(walk.index if op.exclusive else later, term.stride)
+        written, add = kernel.multiple(later, total.stride), "arith.addf" if zero.is_float else "arith.addi"
+        terms = [kernel.entry(term.buffer, kernel.sum(read, added)) for read, _ in starts]
+        walk.values = [kernel.binary(add, *pair) for pair in zip(walk.values, terms, strict=True)]
+        for (_, write), value in zip(starts, walk.values, strict=True):
+            kernel.put(total.buffer, kernel.sum(write, written), value)
 
 
 @dataclass(frozen=True)
 class _Along:
     """A tensor that is walked along a dimension: its first elements, and how far the next ones are."""
 
+    buffer: Buffer
     first: MapOperand
     stride: int
 
@@ -448,7 +504,7 @@ def _along(kernel: Kernel, op: qnn.CumSumOp, slot: BufferSlot, name: str) -> _Al
     first, direction = (shape[axis] - 1, -1) if op.reverse else (0, 1)
     buffer, others = kernel.slot(name, slot), (*strides[:axis], *strides[axis + 1 :])
     start = MapOperand(buffer, others, slot.storage.origin + first * strides[axis])
-    return _Along(start, direction * strides[axis])
+    return _Along(buffer, start, direction * strides[axis])
 
 
 @lowers(qnn.TopKOp)

@@ -8,13 +8,11 @@ import numpy as np
 
 from qdialect.arithmetic.choices import Interpolation
 from qdialect.arithmetic.resize import Taps
-from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels import resizing
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
-from qdialect.lowering.qnn_to_linalg.kernels.gathering import emit_gather
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -25,15 +23,6 @@ _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
 # The two weights along a dimension add up to 2 to this power.
 _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 11}
-
-
-@lowers(ResizeNearestOp, takes_arrays=True)
-def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
-    data, output = lowering.slot(op.input), lowering.result(op.output)
-    source, target = (MapOperand(slot, slot.storage.strides, slot.storage.origin) for slot in (data, output))
-    shape = (*output.storage.shape[:3], min(data.storage.pitch, output.storage.pitch))
-    indices = {axis: [*map(int, places)] for axis, places in enumerate(op.nearest_indices, start=1)}
-    emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
 
 
 @lowers(ResizeBilinearOp)

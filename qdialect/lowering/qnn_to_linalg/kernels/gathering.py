@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdialect.lowering.ir.views import Axis, collapse
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, as_stored, declare_operand, emit_map
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
+from qdialect.lowering.ir.views import Axis, View, collapse
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, declare_operand, emit_map
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES
 
 # Copies of the elements at constant indices along some dimensions.
 
@@ -41,9 +44,12 @@ def emit_gather(
 
     `shape` is the extents of the target.
     """
-    for parts in product(*map(_parts, indices.values())):
+    last = indices.get(len(shape) - 1, ())
+    windows = _windows_of(program, source, last) if source.strides[-1] == target.strides[-1] == 1 else None
+    picked: list[list[_Progression]] = [[]]
+    for parts in product(*(picked if windows and own is last else _parts(own) for own in indices.values())):
         kernel = Kernel(program)
-        _emit_part(kernel, shape, source, target, dict(zip(indices, parts, strict=True)))
+        _emit_part(kernel, shape, source, target, dict(zip(indices, parts, strict=True)), windows)
         program.call(kernel, label)
 
 
@@ -78,16 +84,18 @@ def _emit_part(
     source: MapOperand,
     target: MapOperand,
     parts: Mapping[int, Sequence[_Progression]],
+    windows: _Windows | None,
 ) -> None:
     """A copy of one progression along each axis, in loops over the indices of several: inside of rows, if last."""
     sizes, steps, offsets = list(shape), list(source.strides), [source.offset, target.offset]
     sides = [declare_operand(kernel, name, side).buffer for name, side in (("source", source), ("target", target))]
     listed: dict[int, list[tuple[int, int]]] = {}
-    for axis, (first, *more) in parts.items():
-        if more:
+    for axis, progressions in parts.items():
+        if len(progressions) != 1:
             sizes[axis] = 1
-            listed[axis] = [(one.first + one.step * i, one.at + i) for one in (first, *more) for i in range(one.count)]
+            listed[axis] = [(one.first + one.step * i, one.at + i) for one in progressions for i in range(one.count)]
             continue
+        (first,) = progressions
         sizes[axis], steps[axis] = first.count, source.strides[axis] * first.step
         offsets[0] += first.first * source.strides[axis]
         offsets[1] += first.at * target.strides[axis]
@@ -97,6 +105,8 @@ def _emit_part(
             rows = collapse([Axis(*row) for row in zip(sizes, zip(steps, target.strides, strict=True), strict=True)])
             starts[:], sizes = loops.enter_context(index_loops(kernel, rows)), [1] * len(shape)
         for axis, pairs in listed.items():
+            if not pairs:
+                continue
             index = loops.enter_context(kernel.loop(len(pairs)))
             for side, places in enumerate(zip(*pairs, strict=True)):
                 stride = (source, target)[side].strides[axis]
@@ -108,7 +118,75 @@ def _emit_part(
         operand, output = (
             MapOperand(*side) for side in zip(sides, (tuple(steps), target.strides), offsets, starts, strict=True)
         )
-        emit_map(kernel, sizes, [operand], output, as_stored(source, target))
+        if windows:
+            _emit_row(kernel, windows, operand, output, as_stored(source, target))
+        else:
+            emit_map(kernel, sizes, [operand], output, as_stored(source, target))
+
+
+# Elements of a row whose sources lie near each other: permutes of one or two registers pick them.
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Of each `vector` elements of a row: where in the source the window of `size` elements begins that has them."""
+
+    indices: NDArray[np.int64]
+    vector: int
+    size: int
+    starts: NDArray[np.int64]
+
+
+def _windows_of(program: Program, source: MapOperand, indices: Sequence[int]) -> _Windows | None:
+    """Windows that begin and end in the row; None where the target has no such permute, or they are too long."""
+    slot = source.source
+    if not isinstance(slot, BufferSlot) or slot.storage.element not in program.strategy.permuted or not indices:
+        return None
+    if len(_progressions(indices)) == 1:
+        return None
+    vector = 4 * program.strategy.lanes // ELEMENT_BYTES[slot.storage.element]
+    parts = [indices[at : at + vector] for at in range(0, len(indices), vector)]
+    end, longest = max(indices) + 1, max(max(part) - min(part) + 1 for part in parts)
+    if longest > 2 * vector:
+        return None
+    size = min(vector if longest <= vector else 2 * vector, end)
+    return _Windows(np.array(indices), vector, size, np.array([min(*part, end - size) for part in parts]))
+
+
+def _emit_row(kernel: Kernel, windows: _Windows, source: MapOperand, target: MapOperand, stored: Emit) -> None:
+    vector, count = windows.vector, len(windows.indices)
+    near = (windows.indices - np.repeat(windows.starts, vector)[:count]).astype(np.uint8)
+    indices, starts = kernel.data("indices", near), kernel.data("starts", windows.starts)
+    row, place = (declare_operand(kernel, "", side).where(kernel, 0) for side in (source, target))
+    for first, blocks, size in ((0, count // vector, vector), (count // vector, 1, count % vector)):
+        if not blocks * size:
+            continue
+        with kernel.loop(blocks) as block:
+            own = kernel.sum(block, kernel.constant(first, "index"))
+            at = kernel.multiple(own, vector)
+            begin = kernel.position(starts, own)
+            table = kernel.read(_buffer(source), View((windows.size,), (1,)), _from(kernel, row, begin))
+            picked = Operand(kernel.read(indices, View((size,), (1,)), at), ("d0",))
+            destination, where = kernel.write(_buffer(target), View((size,), (1,)), _from(kernel, place, at))
+            body = kernel.body([picked])
+            index = body.cast("arith.index_castui", body.inputs[0], "index")
+            value = stored(body, [body.extract(table, index)])
+            tag = Tag(kernel.next_micro_kernel(), "root", (size,))
+            loops = Loops(("d0",))
+            done = kernel.generic(loops, [picked], Operand(destination, loops.parallel), body, value, tag)
+            kernel.store(done, where)
+
+
+def _buffer(operand: MapOperand) -> Buffer:
+    assert isinstance(operand.source, Buffer), "operands of a kernel are declared"
+    return operand.source
+
+
+def _from(kernel: Kernel, where: tuple[int, Value | None], further: Value) -> Value:
+    """The index of an element `further` on."""
+    offset, start = where
+    begin = kernel.constant(offset, "index") if start is None else start
+    return kernel.sum(begin, further)
 
 
 # Rows at positions that a tensor of integers gives at run time: copied from there, or to there.

@@ -59,7 +59,7 @@ class Reduction:
 
     `kept` and `reduced` are extents, outermost first; operands have a stride along each.  Where the first input and the
     output lie side by side along the last kept axis, vectors of `width` run along it, in tiles of `rows` of the axis
-    before it; else vectors run along the last reduced axis.
+    before it, or of as many more lanes where that has fewer; else vectors run along the last reduced axis.
     """
 
     kept: tuple[int, ...]
@@ -96,11 +96,11 @@ class _Emitter:
         operands = [*(r.source for r in op.inputs), *op.extras, op.output]
         self.declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
         kept = [Axis(size, tuple(o.strides[i] for o in operands)) for i, size in enumerate(op.kept)]
+        kept = collapse(kept)
         is_side_by_side = bool(kept) and kept[-1].strides[0] == 1 and kept[-1].strides[-1] == 1
         self.is_vertical = is_side_by_side and op.fold.lanes == 1
         lanes = [kept.pop()] if self.is_vertical else []
-        rows = collapse(kept) or [Axis(1, (0,) * len(operands))]
-        self.kept = [*rows, *lanes]
+        self.kept = [*(kept or [Axis(1, (0,) * len(operands))]), *lanes]
         taps = [Axis(size, tuple(r.strides[i] for r in op.inputs)) for i, size in enumerate(op.reduced)]
         # The accumulator of an element of an ordered fold depends only on its index along the last axis.
         is_apart = op.fold.is_ordered and op.fold.lanes > 1
@@ -117,7 +117,8 @@ class _Emitter:
             return [_part(outer, [(last, start, size, tile)]) for start, size, tile in self._row_parts(last)]
         *outer, rows = outer
         parts: list[_Part] = []
-        for start, size, tile in lane_parts(last.size, self.op.width, self.kernel.program.strategy.lanes):
+        width = self.op.width * max(self.op.rows // rows.size, 1)
+        for start, size, tile in lane_parts(last.size, width, self.kernel.program.strategy.lanes):
             tiles = [Axis(size // tile, tuple(tile * s for s in last.strides))] if self.op.lanes_first else []
             lanes = (last, start, tile if tiles else size, tile)
             parts += [_part([*tiles, *outer], [(rows, *row), lanes]) for row in self._row_parts(rows)]
