@@ -15,7 +15,7 @@
 // CHECK: %[[NEXT:.*]] = vector.contract {{.*}} %[[ACC]] :
 // CHECK-NEXT: scf.yield %[[NEXT]]
 // CHECK: scf.yield %[[KGROUPS]]
-// CHECK: arith.extsi %[[ROWS]] : vector<2x4x1x2x16xi32> to vector<2x4x1x2x16xi64>
+// CHECK: arith.extui %[[ROWS]] : vector<2x4x1x2x16xi32> to vector<2x4x1x2x16xi64>
 // CHECK: arith.trunci %{{.*}} to vector<2x4x1x2x16xi8>
 // CHECK: vector.transfer_write
 // CHECK-NOT: vector.transfer_write

@@ -1,15 +1,11 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=generic | filecheck %s --check-prefix=GENERIC
 
-// Four vectors of 32-bit sums are one store of 64 bytes: packed to words, added and shifted, packed to bytes, and put in
-// order.
+// Four vectors of 32-bit integers are one store of 64 bytes: packed to words, packed to bytes, and put in order.
 
 // CHECK-LABEL: func.func private @kernel_0(
-// CHECK-COUNT-6: llvm.x86.avx512.packssdw.512
-// CHECK: llvm.sadd.sat
-// CHECK: %[[LOW:.*]] = arith.shrsi %{{.*}} : vector<32xi16>
-// CHECK: llvm.sadd.sat
-// CHECK: %[[HIGH:.*]] = arith.shrsi %{{.*}} : vector<32xi16>
+// CHECK: %[[LOW:.*]] = llvm.call_intrinsic "llvm.x86.avx512.packssdw.512"
+// CHECK: %[[HIGH:.*]] = llvm.call_intrinsic "llvm.x86.avx512.packssdw.512"
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.packuswb.512"(%[[LOW]], %[[HIGH]])
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.permvar.si.512"
 // CHECK: %[[QUANTIZED:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
