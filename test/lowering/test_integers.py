@@ -126,7 +126,8 @@ def test_scatters_reduce_in_order(element: str) -> None:
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
-    for shape, axis in [((7,), 0), ((3, 19), 1), ((3, 19), 0), ((2, 3, 5, 7), 2), ((1,), 0), ((4, 1), 1)]:
+    shapes = [((7,), 0), ((3, 19), 1), ((3, 19), 0), ((2, 3, 5, 7), 2), ((1,), 0), ((4, 1), 1), ((2, 19, 6), 2)]
+    for shape, axis in shapes:
         how: dict[str, Any] = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
         check_op(CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
 
