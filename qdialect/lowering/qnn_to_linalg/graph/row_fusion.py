@@ -31,8 +31,8 @@ _MIN_PRODUCTS = 2
 """Products of matrices in one fusion: the intermediate between two of them need not leave the caches."""
 
 
-_APART_BYTES = 16 << 20
-"""Of a matrix between two products that are apart, half of a third-level cache."""
+_APART_BYTES = 32 << 20
+"""Of a matrix between two products that are apart, a third-level cache."""
 _FAR_BYTES = 256 * 1024
 """Of a matrix between two products: a larger one does not fit in L2 together with the other operand."""
 _READS = (qnn.BroadcastOp.OPERATION_NAME, qnn.DequantizeOp.OPERATION_NAME)
