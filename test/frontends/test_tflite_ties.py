@@ -75,12 +75,8 @@ def test_ends_of_two_floats(kind: str) -> None:
     b = ModelWriter("ends")
     inputs = [b.tensor(name, ENDS.shape, np.float32) for name in "xy"]
     output = b.tensor("z", ENDS.shape, np.float32)
-    b.operator(
-        getattr(tflite.BuiltinOperator, kind),
-        inputs,
-        output,
-        *(() if kind[1] in "AI" else named_options(f"{kind.capitalize()}Options")),
-    )
+    option: Any = NONE if kind[1] in "AI" else named_options(f"{kind.capitalize()}Options")
+    b.operator(getattr(tflite.BuiltinOperator, kind), inputs, output, *option)
     check_both(b.finish(inputs, [output]), [ENDS, np.ascontiguousarray(ENDS[::-1])], "")
 
 

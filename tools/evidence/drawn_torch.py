@@ -142,7 +142,11 @@ def _pair(n: _Network, _: Tensor) -> nn.Module:
 
 def _activated_pair(n: _Network, _: Tensor) -> nn.Module:
     activation = n.choice(torch.relu, nnf.hardswish, torch.sigmoid)
-    return _Pair(lambda x, y: activation(x + y))
+
+    def activated(x: Tensor, y: Tensor) -> Tensor:
+        return activation(x + y)
+
+    return _Pair(activated)
 
 
 def _joined(n: _Network, x: Tensor) -> nn.Module:
@@ -178,15 +182,19 @@ def _moved(n: _Network, x: Tensor) -> Callable[..., Tensor]:
     axis, extent = n.whole(1, x.dim()), x.shape[-1]
     start, step = n.whole(0, extent), n.whole(1, 3)
     order = [0, *(1 + n.rng.permutation(x.dim() - 1)).tolist()]
-    return n.choice(
+    moves: Sequence[Callable[[Tensor], Tensor]] = (
         *(lambda v: v.flatten(1), lambda v: v.permute(order).contiguous(), lambda v: v[..., start::step]),
         *(lambda v: nnf.pad(v, (1, 2)), lambda v: v.unsqueeze(1).squeeze(1), lambda v: v.flip(axis)),
         lambda v: v.chunk(2, axis)[0],
     )
+    return n.choice(*moves)
 
 
 def _attention(_: _Network, __: Tensor) -> Callable[..., Tensor]:
-    return lambda x: torch.softmax(x @ x.transpose(-1, -2), -1) @ x
+    def attention(x: Tensor) -> Tensor:
+        return torch.softmax(x @ x.transpose(-1, -2), -1) @ x
+
+    return attention
 
 
 def _resized(n: _Network, _: Tensor) -> nn.Module:
