@@ -1,7 +1,5 @@
 """Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Element-wise graphs, against every number tried, and the epilogues of results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """`tosa` modules give what upstream's own lowering of them gives, interpreted and compiled."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import product

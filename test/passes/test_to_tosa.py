@@ -1,7 +1,5 @@
 """`qnn` modules as `tosa` ops: by the specification they give what the reference gives, and they read back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -61,10 +59,6 @@ def of(op_class: Any, types: Sequence[str], element: str, **attributes: Any) -> 
 def drawn(*shape: int, dtype: str = "int8", seed: int = 0) -> Array:
     info = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(info.min, int(info.max) + 1, shape).astype(dtype)
-
-
-def names(module: ir.Module) -> list[str]:
-    return [op.operation.name for op in module.body.operations[0].operation.regions[0].blocks[0].operations]
 
 
 # Every op by its round-trip texts, and with every value of its attributes that are choices.
