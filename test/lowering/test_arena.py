@@ -1,7 +1,5 @@
 """Where buffers lie: the arena, storage of tensors, and arrays of users."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

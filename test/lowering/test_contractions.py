@@ -1,11 +1,6 @@
 """Strategies of contractions: drawn networks on every kind of target, the order of loops, and groups."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,8 +8,6 @@ import pytest
 from compiled_ops import Attributes, check, tensor
 from drawn_graphs import graph
 from drawn_networks import Network, drawn
-from hypothesis import given
-from hypothesis import strategies as st
 from quantized_layers import requantize
 
 from qdialect import targets
@@ -24,19 +17,8 @@ from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import (
-    ChannelBlock,
-    Strategy,
-    TiledOperand,
-    depthwise_blocks,
-    row_tiles,
-    rows_for,
-    strategy_of,
-    tile_model,
-)
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand, rows_for, strategy_of, tile_model
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, group_blocks
-from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference.interpreter import run
@@ -111,53 +93,9 @@ def test_code_has_the_registers_and_the_instructions_of_its_target(name: str) ->
     assert not unknown & found
 
 
-# Tile sizes: everything is covered once, and a tile fits the registers.
+# What the cost model chooses.
 
-AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
-# Registers, and how many of them one vector of 16 lanes takes.
-BUDGETS = [(AVX512, 32, 1), (GENERIC, 16, 2)]
-CHANNELS = st.integers(1, 600).map(lanes_for)
-EXTENTS = st.integers(1, 400)
-DEPTHS = st.integers(1, 5000)
-
-
-def _depthwise_blocks(lanes: int, _: int) -> list[ChannelBlock]:
-    return depthwise_blocks(lanes)
-
-
-def covered(parts: list[tuple[int, int, int]]) -> list[int]:
-    return [position for start, extent, _ in parts for position in range(start, start + extent)]
-
-
-@given(CHANNELS, DEPTHS)
-@pytest.mark.parametrize("blocks_of", [AVX512.channel_blocks, GENERIC.channel_blocks, _depthwise_blocks])
-def test_blocks_cover_every_lane_once(
-    blocks_of: Callable[[int, int], list[ChannelBlock]], lanes: int, depth: int
-) -> None:
-    blocks = blocks_of(lanes, depth)
-    position = 0
-    for block in blocks:
-        assert block.start == position
-        assert block.channels == block.tiles * block.vectors * block.lanes
-        assert block.lanes in (4, 8, 16)
-        position += block.channels
-    assert position == lanes
-
-
-@given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
-@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
-def test_rows_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, lanes: int, depth: int, extents: list[int]
-) -> None:
-    for block in strategy.channel_blocks(lanes, depth):
-        axes = row_tiles(extents, block.rows)
-        for extent, parts in zip(extents, axes, strict=True):
-            assert covered(parts) == list(range(extent))
-            assert all(size % rows == 0 for _, size, rows in parts)
-        for tile in product(*axes):
-            rows = prod(rows for _, _, rows in tile)
-            # Accumulators, weights and one broadcast row.
-            assert width * (rows * block.vectors + block.vectors + 1) <= registers
+AVX512 = strategy_of(TARGETS["avx512vbmi"])
 
 
 @pytest.mark.parametrize(
@@ -270,38 +208,3 @@ def pixels_inside(_: Strategy, weights: TiledOperand, data: TiledOperand, result
 def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
     check(contractions())
-
-
-# Blocks of a grouped convolution: every output channel once, its taps where its inputs are.
-
-COUNTS = (st.integers(1, 12), st.integers(1, 9), st.integers(1, 12))
-"""Groups, input channels of each, output channels of each."""
-
-
-def outputs(block: ChannelGroup) -> list[int]:
-    return list(range(block.start, block.start + block.count * block.channels_out))
-
-
-@given(*COUNTS)
-def test_every_output_channel_is_in_one_block(groups: int, depth: int, width: int) -> None:
-    blocks = group_blocks(groups, groups * depth, groups * width)
-    assert sorted(channel for block in blocks for channel in outputs(block)) == list(range(groups * width))
-
-
-@given(*COUNTS, st.integers(1, 2))
-def test_a_block_reads_what_the_groups_read(groups: int, depth: int, width: int, kernel: int) -> None:
-    rng = np.random.default_rng(groups * 100 + depth * 10 + width)
-    weights = rng.integers(1, 100, (groups * width, kernel, kernel, depth), np.int8)
-    x = rng.integers(0, 256, (kernel, kernel, groups * depth))
-    expected = [
-        (x[:, :, channel // width * depth :][:, :, :depth] * weights[channel].astype(np.int64)).sum()
-        for channel in range(groups * width)
-    ]
-    found = dict[int, int]()
-    for block in group_blocks(groups, groups * depth, groups * width):
-        taps = block.taps(weights).astype(np.int64)
-        assert taps.shape == (block.count * block.channels_out, kernel, kernel, block.channels_in)
-        for index, channel in enumerate(outputs(block)):
-            first = block.start_in + index // block.channels_out * block.channels_in
-            found[channel] = int((x[:, :, first : first + block.channels_in] * taps[index]).sum())
-    assert [found[channel] for channel in range(groups * width)] == expected

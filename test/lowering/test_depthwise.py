@@ -1,7 +1,5 @@
 """Depthwise convolutions, their packed weights, gathered taps and sums of windows."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixed-point multipliers, sums and products of kernels, against the reference's arithmetic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,37 +1,21 @@
 """Float32 functions, quantization and reductions of kernels: compiled they are the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from compiled_ops import INTEGERS, TABLE, Attributes, check, check_op, check_variants, ends, tensor, variants_together
 from drawn_graphs import graph, op_names, ops_of, run_both
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.arithmetic import (
-    Activation,
-    AddArithmetic,
-    BinaryQuantization,
-    FloatRounding,
-    NanPolicy,
-    QuantParams,
-    Rounding,
-    Scaling,
-    activate,
-    requantize_f32,
-)
+from qdialect.arithmetic import Activation, AddArithmetic, FloatRounding, NanPolicy, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
-from qdialect.arithmetic.elementwise import add
 from qdialect.arithmetic.profiles import ONNX_REFERENCE, PYTORCH, Profile
 from qdialect.dialect import (
     BroadcastOp,
     DequantizeOp,
-    F32Conv2DOp,
     F32MatmulOp,
     F32MaxOp,
     F32MinOp,
@@ -279,31 +263,6 @@ def test_sums_of_several_steps_are_one_chain_of_products(target: str) -> None:
         np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 
-CONVOLUTIONS = [
-    ((1, 5, 7, 3), (8, 3, 3, 3), 1, (1, 1), (1, 1)),
-    ((2, 6, 6, 19), (19, 3, 2, 1), 19, (2, 1), (1, 2)),
-    ((1, 4, 4, 6), (10, 1, 1, 3), 2, (1, 1), (1, 1)),
-    ((1, 4, 4, 4), (8, 2, 2, 1), 4, (2, 2), (1, 1)),
-    ((1, 1, 1, 1), (1, 1, 1, 1), 1, (1, 1), (1, 1)),
-]
-
-
-@variants_together
-@pytest.mark.parametrize("rounded", [False, True], ids=["fused", "rounded"])
-@pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation"), CONVOLUTIONS)
-def test_convolutions(
-    data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any, rounded: bool
-) -> None:
-    numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=weight).astype(np.float32)
-
-    def body(x: ir.Value) -> ir.Value:
-        attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups}
-        attributes["rounded_products"] = rounded
-        return build(F32Conv2DOp, x, constant(numbers), element="f32", **attributes).output
-
-    check(graph([tensor(data, "f32")], body))
-
-
 # Float32 numbers become quantized values as the reference has them: around ties, and for scales that are easy.
 
 POWERS = [2.0**exponent for exponent in (-149, -128, -127, -126, -125, -4, -1, 0, 1, 7, 30)]
@@ -468,16 +427,6 @@ def test_a_residual_after_the_rounding_and_a_table(residual_is_lhs: bool) -> Non
     check_fused(FusedDenseOp, (7, 8), (33, 8), "ui8", stages, residual=(7, 33), **output)
 
 
-def test_one_rounding_is_not_two() -> None:
-    """A value that a table of the rounded code would send elsewhere."""
-    f32 = np.array([0.26], np.float32)
-    half = (0.5, 0, -128, 127, Rounding.F32_RNE_ZP_LAST, Scaling.DIVIDE)
-    once = requantize_f32(activate(Activation.LEAKY_RELU, 2.0, -f32), *half)
-    first = requantize_f32(-f32, *half).astype(np.float32) * np.float32(0.5)
-    twice = requantize_f32(activate(Activation.LEAKY_RELU, 2.0, first), *half)
-    assert (once.tolist(), twice.tolist()) == ([-1], [-2])
-
-
 # Sums of f32 values are one integer op, whatever the scales, and are exact with PyTorch's float32 sums.
 
 QUANTIZED = "tensor<16x16xui8>"
@@ -508,17 +457,3 @@ def test_every_sum_is_an_add(profile: Profile) -> None:
         found.add(ops_of(after, "qnn.add")[0].arithmetic)
     # Where it never differs for the scales at hand, ONNX Runtime's sum is found first.
     assert found == {AddArithmetic.FLOAT_ONCE, profile.addition}
-
-
-@pytest.mark.filterwarnings("ignore:.*deprecated")
-def test_pytorch_adds_the_same() -> None:
-    left, right, output = QuantParams(0.0371, 3), QuantParams(0.0123, 201), QuantParams(0.0449, 97)
-    rows, columns = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
-    quantization = BinaryQuantization(left, right, output, (0, 255))
-    found = add(rows, columns, quantization, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
-    first, second = (
-        (torch.tensor(quantized) - side.zero_point).to(torch.float32) * side.scale
-        for quantized, side in ((rows, left), (columns, right))
-    )
-    wanted = torch.quantize_per_tensor(first + second, output.scale, output.zero_point, torch.quint8).int_repr()
-    np.testing.assert_array_equal(found, wanted.numpy())

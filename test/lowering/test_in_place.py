@@ -1,7 +1,5 @@
 """Results in the place of operands, copies between buffers, and the tool that shows hot loops."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import multiprocessing

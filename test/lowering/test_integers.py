@@ -1,7 +1,5 @@
 """Integer ops, bits and reductions: compiled they are the reference."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -28,9 +26,6 @@ from qdialect.dialect import (
     CumSumOp,
     DynamicGatherOp,
     DynamicScatterOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
     IntSumOp,
     L2NormalizeOp,
     ReduceMaxOp,
@@ -66,28 +61,6 @@ def far_indices(shape: Shape, extent: int, dtype: str) -> Array:
     return found
 
 
-GATHERS: list[tuple[Shape, Shape, int]] = [
-    ((7, 5), (2, 3), 0),
-    ((7, 5), (4,), 1),
-    ((3, 7, 5), (2, 3), 1),
-    ((3, 7, 5), (), 0),
-    ((2, 3, 7, 5), (1, 5), 3),
-    ((2, 3, 7, 5), (6,), 2),
-    ((9,), (2, 5), 0),
-    ((9,), (), 0),
-    ((11, 67), (3, 2, 2), 0),
-]
-
-
-@variants_together
-@pytest.mark.parametrize(("data", "indices", "axis"), GATHERS)
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_gathers(data: Shape, indices: Shape, axis: int, dtype: str) -> None:
-    types = [tensor(data, "f32"), tensor(indices, {"int32": "i32", "int64": "i64"}[dtype])]
-    given = [drawn(data, "f32"), far_indices(indices, data[axis], dtype)]
-    check_op(DynamicGatherOp, types, "f32", given, axis=axis)
-
-
 def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
     data, indices = np.arange(5, dtype=np.float32), np.array([-1, -5, -6, 4, 5, 2**40, -(2**40)])
     wanted = np.array([4, 0, 0, 4, 4, 4, 0], np.float32)
@@ -100,17 +73,6 @@ def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
     np.testing.assert_array_equal(interpreter.run(module, [data, indices])[0], wanted)
 
 
-SCATTERS: list[tuple[Shape, int]] = [((5,), 9), ((7, 3), 4), ((4, 3, 19), 6), ((2, 3, 5, 4), 3)]
-
-
-@variants_together
-@pytest.mark.parametrize(("data", "count"), SCATTERS)
-def test_scatters_write_in_order(data: Shape, count: int) -> None:
-    updates = (count, *data[1:])
-    given = [drawn(data, "f32"), far_indices((count,), data[0], "int32"), drawn(updates, "f32", 1)]
-    check_op(DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
-
-
 @pytest.mark.parametrize("element", ["i16", "i32", "i64", "f32"])
 def test_scatters_reduce_in_order(element: str) -> None:
     how = [{"reduction": kind} for kind in ("add", "mul", "max", "min")]
@@ -119,16 +81,6 @@ def test_scatters_reduce_in_order(element: str) -> None:
         given = [drawn(data, element), far_indices((count,), data[0], "int64"), drawn(updates, element, 1)]
         types = [tensor(data, element), tensor((count,), "i64"), tensor(updates, element)]
         check_variants(DynamicScatterOp, types, element, how, given)
-
-
-@variants_together
-@pytest.mark.parametrize("element", ["i32", "i64", "f32"])
-@pytest.mark.parametrize("exclusive", [False, True])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
-    for shape, axis in [((7,), 0), ((3, 19), 1), ((3, 19), 0), ((2, 3, 5, 7), 2), ((1,), 0), ((4, 1), 1)]:
-        how: dict[str, Any] = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-        check_op(CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
 
 
 @variants_together
@@ -143,19 +95,6 @@ def test_the_largest_elements(element: str) -> None:
             values //= 2 ** (29 if element == "i32" else 61)
             values[: shape[0] // 2] = np.iinfo(values.dtype.name).min
         check_op(TopKOp, [tensor(shape, element)], element, [values], axis=axis, count=count)
-
-
-REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
-
-
-@variants_together
-@pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
-@pytest.mark.parametrize("element", ["i32", "i64"])
-@pytest.mark.parametrize("keep_dims", [False, True])
-def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
-    for shape, axes in REDUCTIONS:
-        given = [drawn(shape, element)]
-        check_op(op, [tensor(shape, element)], element, given, axes=axes, keep_dims=keep_dims)
 
 
 def test_two_threads_compute_the_same() -> None:

@@ -1,7 +1,5 @@
 """Steps to LLVM: neutral starts, strided slices, unrolled loops and rows of vectors."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Rewrites keep the order of reads and writes, whatever op writes, by whatever view."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -25,7 +25,6 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import (
     AddOp,
     AvgPool2DOp,
-    BroadcastOp,
     ConcatOp,
     F32MaxOp,
     F32MinOp,
@@ -112,26 +111,6 @@ def test_constants_are_read_where_they_lie() -> None:
     check(module)
     labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
     assert [label for label in labels if label == "padding" or label.startswith(("constant", "pad"))] == []
-
-
-RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-    ((1, 1, 1, 101), (1, 101)),
-    ((1, 4, 4, 3), (1, 48)),
-    ((6, 4), (4, 6)),
-    ((3, 5, 7), (5, 21)),
-    ((), (1, 1)),
-    ((1, 1), ()),
-    ((2, 1, 3, 5), (6, 5)),
-    ((1, 64), (1, 1, 1, 64)),
-]
-
-
-@variants_together
-@pytest.mark.parametrize("number", range(len(RESHAPES)))
-def test_reshape(number: int) -> None:
-    before, after = RESHAPES[number]
-    for element in (INTEGERS[number % len(INTEGERS)], INTEGERS[(number + 2) % len(INTEGERS)]):
-        check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
 
 
 @variants_together
@@ -221,34 +200,6 @@ def test_concat(shape: tuple[int, ...], axis: int, extents: tuple[int, ...], is_
 
 
 ANY_ELEMENT = (*INTEGERS, "i64", "f32")
-BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 1), (2, 5, 7, 19)), ((4, 6), (4, 6))]
-
-
-@variants_together
-@pytest.mark.parametrize("element", ANY_ELEMENT)
-@pytest.mark.parametrize(("before", "after"), BROADCASTS)
-def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
-    check_op(BroadcastOp, [tensor(before, element)], element, shape=after)
-
-
-SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
-    ((), (), (), ()),
-    ((9,), (2,), (5,), (1,)),
-    ((9,), (1,), (3,), (3,)),
-    ((2, 5, 7, 19), (0, 1, 2, 0), (2, 3, 2, 19), (1, 1, 3, 1)),
-    ((2, 5, 7, 19), (1, 0, 0, 3), (1, 5, 7, 16), (1, 1, 1, 1)),
-    ((2, 5, 7, 19), (1, 4, 6, 18), (1, 1, 1, 1), (1, 1, 1, 1)),
-    ((3, 4, 5, 6, 70), (0, 1, 0, 2, 0), (3, 2, 3, 4, 24), (1, 2, 2, 1, 3)),
-]
-
-
-@variants_together
-@pytest.mark.parametrize("element", ANY_ELEMENT)
-@pytest.mark.parametrize(("shape", "begin", "size", "strides"), SLICES)
-def test_slice(
-    shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], strides: tuple[int, ...], element: str
-) -> None:
-    check_op(SliceOp, [tensor(shape, element)], element, begin=begin, size=size, strides=strides)
 
 
 STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] = [
@@ -278,28 +229,6 @@ def test_a_slice_of_one_stretch_moves_nothing(
     labels = lower(module, targets.GENERIC, Phase.LINALG).labels
     assert ("qnn.slice" in labels) == (not is_stretch)
     check(module)
-
-
-GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
-    ((9,), 0, (3,)),
-    ((9,), 0, (8, 0, 8, 3, 1, 2, 2, 7, 4, 4)),
-    ((2, 5, 7, 19), 1, (4, 3, 2, 1, 0)),
-    ((2, 5, 7, 19), 2, (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6)),
-    ((2, 5, 7, 70), 0, (1, 0, 1)),
-    ((2, 5, 7, 19), 3, (18, 1, 7, 7, 0, 2, 1, 5)),
-    ((2, 5, 19), 2, (0, 2, 4, 6, 18)),
-    ((6, 2, 3, 2, 19), 0, (5, 1, 4, 4, 0, 3, 2, 1)),
-    # Rows and columns mirrored at both ends.
-    ((2, 5, 19), 2, (4, 3, 2, 1, *range(19), 17, 16, 15)),
-    ((2, 11, 7), 1, (4, 3, 2, 1, *range(11), 9, 8, 7)),
-]
-
-
-@variants_together
-@pytest.mark.parametrize("element", ANY_ELEMENT)
-@pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
-def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
-    check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
 
 
 @variants_together

@@ -1,7 +1,5 @@
 """Requantization and sums by fused multiply-adds, against the reference's arithmetic."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

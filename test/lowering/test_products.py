@@ -1,7 +1,5 @@
 """Compiled products of two tensors, weights at run time and functions of two tensors equal the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,7 +18,6 @@ from qdialect.dialect import (
     ClipOp,
     Conv2DOp,
     ConvTranspose2DOp,
-    DenseOp,
     DivOp,
     MatMulOp,
     MaximumOp,
@@ -45,17 +42,6 @@ from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.targets import TARGETS
 
-SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-    ((1, 1), (1, 1)),
-    ((5, 7), (7, 3)),
-    ((3, 6, 16), (3, 16, 72)),
-    ((4, 2, 3, 5), (5, 9)),
-    # The matrices move along dimensions that do not merge.
-    ((1, 2, 1, 3, 5), (3, 1, 2, 5, 33)),
-    ((2, 3, 1, 6), (1, 3, 6, 17)),
-    ((4, 5), (2, 3, 5, 8)),
-]
-
 
 def parameters(data: str, weight: str, channels: int) -> Attributes:
     return {
@@ -64,19 +50,6 @@ def parameters(data: str, weight: str, channels: int) -> Attributes:
         "weight_scales": tuple(0.01 + 0.001 * k for k in range(channels)),
         "weight_zero_points": tuple(ends(weight)[k % 2] for k in range(channels)),
     }
-
-
-@variants_together
-@pytest.mark.parametrize("number", range(len(SHAPES)))
-@pytest.mark.parametrize("data", EIGHT_BIT)
-def test_products(number: int, data: str) -> None:
-    left, right = SHAPES[number]
-    weight = EIGHT_BIT[number % 2]
-    check_op(MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
-
-
-def constant_values(shape: tuple[int, ...]) -> Any:
-    return drawn(np.dtype(np.int8), shape, np.random.default_rng(3))
 
 
 def test_one_kernel_computes_the_product_and_its_values() -> None:
@@ -92,30 +65,6 @@ def test_one_kernel_computes_the_product_and_its_values() -> None:
     check(module)
     labels = lower(module, TARGETS["generic"]).labels
     assert [label for label in labels if label.startswith("qnn.")] == ["qnn.fused_matmul"]
-
-
-@variants_together
-@pytest.mark.parametrize(
-    ("kernel", "strides", "dilation", "groups"),
-    [
-        ((4, 4), (2, 2), (1, 1), 1),
-        ((2, 1), (3, 2), (1, 1), 1),
-        ((3, 3), (2, 3), (2, 3), 1),
-        ((3, 2), (2, 2), (1, 1), 3),
-        ((3, 3), (2, 2), (1, 2), 12),
-    ],
-)
-def test_transposed_convolutions(
-    kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], groups: int
-) -> None:
-    weight = constant_values((12, *kernel, 12 // groups))
-
-    def body(data: ir.Value) -> ir.Value:
-        window: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": (1, 0, 0, 1)}
-        values: dict[str, Any] = {**parameters("ui8", "i8", 12), **window, "output_padding": (0, 2), "groups": groups}
-        return build(ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
-
-    check(graph([tensor((2, 3, 5, 12), "ui8")], body))
 
 
 # Of data and weight the shape before a transposition, and its order.
@@ -274,33 +223,6 @@ def test_accumulators_at_the_ends_of_the_ranges(case: Case) -> None:
         [np.full(type_.shape, high, dtype_of(type_)) for _, high, type_ in ends],
         [np.full(type_.shape, (low, high)[i % 2], dtype_of(type_)) for i, (low, high, type_) in enumerate(ends)],
     )
-
-
-DENSE = ((("i8", "ui8"), (2, 3, 9), 17, (-3, (77,))), (("i8", "i8"), (2, 2, 33), 3, (1, (1, 2, 3))))
-
-
-def test_dense() -> None:
-    types = [
-        type_
-        for elements, shape, channels, _ in DENSE
-        for type_ in (tensor(shape, elements[0]), tensor((channels, shape[-1]), elements[1]))
-    ]
-
-    def body(*arguments: ir.Value) -> list[ir.Value]:
-        results: list[ir.Value] = []
-        for index, (elements, _, _, (point, points)) in enumerate(DENSE):
-            attributes: dict[str, Any] = {"weight_scales": (0.01,), "weight_zero_points": points}
-            data, weight = arguments[2 * index : 2 * index + 2]
-            sums = build(
-                DenseOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=point, **attributes
-            )
-            results.append(rescaled(sums.output, elements[0]))
-        return results
-
-    module = graph(types, body)
-    PassManager(FuseQnnPass()).run(module)
-    assert str(module).count("qnn.fused_dense") == len(DENSE)
-    check(module)
 
 
 def test_weights_that_the_network_computes_and_stages_after_them() -> None:

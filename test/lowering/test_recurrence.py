@@ -1,7 +1,5 @@
 """Recurrent cells and resizing: compiled they are the reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 from compiled_ops import Attributes, check, check_variants, tensor, variants_together
 from drawn_graphs import graph
 from numpy.typing import NDArray
-from tolerances import assert_floats_within
 
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect import (
@@ -92,10 +89,6 @@ def test_limits_of_gates_and_other_functions() -> None:
     check(module_of((3, 2, 7), clip=0.25, **functions))
 
 
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
 def test_sums_that_float32_does_not_hold_are_exact() -> None:
     """600 products of 255 and 255 exceed 2^24: they are summed up as integers, and rounded once."""
     hidden, gates = 600, np.zeros((1, 1, 2400), np.float32)
@@ -156,41 +149,6 @@ def test_cells(op: type[F32RecurrentOp], number: int) -> None:
 @pytest.mark.parametrize("sizes", CELL_SIZES)
 def test_a_unit_that_resets_after_its_product(sizes: tuple[int, int, int]) -> None:
     check(cell_module(F32GruOp, sizes, reset_after=True))
-
-
-def test_the_reference_is_the_formula_of_long_short_term_memory() -> None:
-    gates, initial, weights = numbers(4, 2, 20), numbers(2, 10, seed=1), numbers(5, 20, seed=2).astype(np.float64)
-    hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
-    (found,) = interpreter.run(cell_module(F32LstmOp, (4, 2, 5)), [gates, initial])
-    np.testing.assert_array_equal(found[0], initial)
-    for step in range(4):
-        i, f, g, o = np.split(gates[step] + hidden @ weights, 4, axis=1)
-        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(cell)
-        assert_floats_within(found[step + 1], np.concatenate([hidden, cell], axis=1), "formula")
-
-
-@pytest.mark.parametrize("reset_after", [False, True])
-def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
-    gates, hidden, weights = numbers(4, 2, 15), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 15, seed=2)
-    bias = numbers(5, seed=3)
-    (found,) = interpreter.run(
-        cell_module(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
-    )
-    for step in range(3, -1, -1):
-        z, r = np.split(sigmoid(gates[step, :, :10] + hidden @ weights[:, :10]), 2, axis=1)
-        last = weights[:, 10:].astype(np.float64)
-        inner = r * (hidden @ last + bias) if reset_after else (r * hidden) @ last
-        hidden = (1 - z) * np.tanh(gates[step, :, 10:] + inner) + z * hidden
-        assert_floats_within(found[step], hidden, "formula")
-
-
-def test_the_reference_is_the_formula_of_simple_cells() -> None:
-    gates, hidden, weights = numbers(4, 2, 5), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 5, seed=2)
-    (found,) = interpreter.run(cell_module(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
-    for step in range(4):
-        hidden = np.tanh(gates[step] + hidden @ weights)
-        assert_floats_within(found[step + 1], hidden, "formula")
 
 
 def test_a_long_sequence_is_one_kernel_with_a_loop_of_lowering() -> None:

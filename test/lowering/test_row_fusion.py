@@ -1,7 +1,5 @@
 """Row fusion: which ops share a loop over blocks of rows, their views, and transposed phases."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

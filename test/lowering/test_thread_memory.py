@@ -1,7 +1,5 @@
 """What threads share: barriers, scratch memory, and what each part reads and writes."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re
