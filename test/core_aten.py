@@ -1,7 +1,5 @@
 """Calls of the core operators of PyTorch, each on small tensors of floats and of integers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,8 +1,6 @@
 """qdialect/bench/truth: the float64 evaluators against formulas, PyTorch's float64 and the operators of onnx itself."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 import tflite
 import torch
-from flatbuffers import Builder
 from numpy.typing import NDArray
 from onnx import load_from_string
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
@@ -264,10 +261,8 @@ def test_f32_results_are_close(kind: str, inputs: list[Any], attributes: dict[st
 
 # qdialect/bench/truth: .tflite graphs in float64, compared with formulas and LiteRT's reference kernels.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
+KIND = tflite.BuiltinOperator
 SAME = tflite.Padding.SAME
-
-Write = Callable[[Builder], int]
 
 
 def normal(seed: int, *shape: int) -> Array:

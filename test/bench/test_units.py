@@ -1,7 +1,5 @@
 """Networks are cut at quantized tensors, and units are computed from the framework's own tensors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -174,7 +172,7 @@ def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
 
 # qdialect/bench/units/tflite_units.py: .tflite files are cut at their quantized tensors.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
+KIND = tflite.BuiltinOperator
 SHAPE = 4, 8
 QUANTIZED_SAMPLES = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
 

@@ -1,7 +1,5 @@
 """Batches of any size: one executable, in this process and as a library, and the rules by which ops grow."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import re

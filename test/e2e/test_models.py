@@ -1,7 +1,5 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """ONNX models that are compiled in parts: the same bits as ONNX Runtime on the whole, wherever nodes stand."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module

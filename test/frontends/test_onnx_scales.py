@@ -1,7 +1,5 @@
 """Scales of ONNX models that are infinite, no numbers, or far apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Branches, functions, subgraphs and constants of ONNX models."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from itertools import product

@@ -1,7 +1,5 @@
 """Constant float weights of ONNX models, and weights of few bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -214,7 +212,6 @@ def test_weights_computed_from_quantized_ones_are_floats(rewrite: str, *, has_ma
 
 X_NARROW, Y_NARROW = (0.02, 128), (0.1, 120)
 QUANTIZED = drawn((3, 10), np.uint8)
-FLOATS = np.random.default_rng(1).normal(size=(3, 10)).astype(np.float32)
 KINDS_NARROW = {"int4": (TensorProto.INT4, -8), "uint4": (TensorProto.UINT4, 0)}
 
 

@@ -1,7 +1,5 @@
 """TFLite models that are compiled in parts: the same bits as LiteRT on the whole, with the kernels of the profile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Float32 data and i8 weights as LiteRT computes them, stateful filters, and the delegate XNNPACK."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

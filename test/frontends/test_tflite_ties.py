@@ -1,7 +1,5 @@
 """Halves and ends of TFLite operators: each kernel of LiteRT rounds them in its own way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -20,7 +18,6 @@ Array = NDArray[Any]
 
 BYTES = np.arange(-128, 128).astype(np.int8)
 WORDS = np.arange(-32768, 32768, 5).astype(np.int16)
-SLOPE = options_of("LeakyRelu", -0.5)
 NONE = (tflite.BuiltinOptions.NONE, None)
 DENSE = options_of("FullyConnected", 0, 0, 0)
 Step = tuple[float, int]

@@ -1,7 +1,5 @@
 """Every PyTorch operator between dequantize and quantize against what PyTorch computes, for all quantized values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

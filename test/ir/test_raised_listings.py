@@ -4,8 +4,6 @@ The float form multiplies, adds, floors, casts and clips, then divides and round
 compares and selects.  What a listing means is computed here, op by op in plain NumPy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Open extents of PyTorch programs and .tflite files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

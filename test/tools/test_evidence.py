@@ -1,7 +1,5 @@
 """The measured rows of docs/evidence: a sample is measured again; and `qdialect-reduce`."""
 
-from __future__ import annotations
-
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
