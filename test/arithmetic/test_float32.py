@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import tensor
+from compiled_ops import Array, tensor
 from drawn_graphs import graph
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, float32, transcendental
 from qdialect.arithmetic.expressions import Expression
@@ -313,7 +312,6 @@ def test_angles_of_every_size(name: str) -> None:
 
 # Inverse trigonometric functions of kernels, against float64.
 
-Array = NDArray[Any]
 
 NUMBERS = np.concatenate(
     [np.linspace(-1, 1, 20001), np.random.default_rng(0).normal(size=9999) * 3, [np.inf, -np.inf, 1e30, -1e-30]]

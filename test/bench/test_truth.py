@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import tflite
 import torch
-from numpy.typing import NDArray
 from onnx import load_from_string
-from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
+from onnx_graphs import CONTRIB, Array, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
 from recurrent_models import BidirectionalLstm, Lstm
 from tflite_graphs import options_of, reference, small_network
 from torch import Tensor, nn
@@ -135,7 +134,6 @@ def test_pytorch_quantizations_round_the_float64_quotient(tmp_path: Path) -> Non
 
 # qdialect/bench/truth/contrib_operators.py: every evaluator is within a rounding of the kernel of ONNX Runtime.
 
-Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
 Given = Array | Quantization | list[Any] | None
 X, Y, Z = (0.043, 117), (0.031, 5), (0.057, 90)

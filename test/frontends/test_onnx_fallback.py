@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from numpy.typing import NDArray
 from onnx import external_data_helper, helper
-from onnx_graphs import ModelBuilder
+from onnx_graphs import Array, ModelBuilder
 
 import qdialect
 from qdialect import targets
@@ -28,7 +27,6 @@ from qdialect.support.diagnostics import (
     VerificationError,
 )
 
-Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
 X, Y = (0.04, 117), (0.05, 131)
 SHAPE = ("n", 8, 12, 12)

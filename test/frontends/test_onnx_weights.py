@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import variants_together
-from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from onnx_graphs import ORT, ModelBuilder, agreed, drawn, run
+from onnx_graphs import ORT, Array, ModelBuilder, agreed, drawn, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 # The shapes of the data and of the weights, and attributes.
 KINDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "Conv": ((1, 4, 8, 8), (8, 2, 3, 3), {"pads": [1, 1, 1, 1], "group": 2}),

@@ -13,8 +13,7 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as nnf
-from compiled_ops import check_compiled
-from numpy.typing import NDArray
+from compiled_ops import Array, check_compiled
 from onnx import TensorProto, helper, numpy_helper, parser
 from torch import Tensor, nn
 
@@ -23,7 +22,6 @@ from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.torch import import_torch
 from qdialect.reference import interpreter
 
-Array = NDArray[Any]
 Functions = Mapping[str, Callable[[Tensor, Tensor], Tensor]]
 
 PYTORCH: Any = import_module("torch")

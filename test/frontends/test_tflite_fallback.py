@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import tflite
 from flatbuffers import Builder
-from numpy.typing import NDArray
-from tflite_graphs import options, options_of
+from tflite_graphs import Array, options, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -21,7 +20,6 @@ from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.targets import resolve
 
-Array = NDArray[Any]
 FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
 LITERT: Any = import_module("ai_edge_litert.interpreter")
 SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")

@@ -6,15 +6,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import tflite
-from numpy.typing import NDArray
-from tflite_graphs import options_of
+from tflite_graphs import Array, options_of
 
 import qdialect
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
-
-Array = NDArray[Any]
 
 BYTES = np.arange(-128, 128).astype(np.int8)
 WORDS = np.arange(-32768, 32768, 5).astype(np.int16)

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_graphs import drawn_epilogue, drawn_graph, op_names
-from numpy.typing import NDArray
+from drawn_graphs import Array, drawn_epilogue, drawn_graph, op_names
 
 from qdialect import CompileError, compile, parse
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import explain_matches
 
-Array = NDArray[Any]
 F32 = np.float32
 
 

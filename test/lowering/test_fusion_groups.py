@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check_compiled, variants_together
-from numpy.typing import NDArray
+from compiled_ops import Array, check_compiled, variants_together
 
 import qdialect
 from qdialect import targets
@@ -15,8 +14,6 @@ from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import CompileError
-
-Array = NDArray[Any]
 
 TARGETS = dict.fromkeys((targets.host().name, "generic"))
 SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 2, 0.5, -0.5, 3, 4, 1e-45, -1e-45, 1e-38, 3e38, -3e38]

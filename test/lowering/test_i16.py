@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, check_op, tensor, variants_together
+from compiled_ops import Array, check, check_op, tensor, variants_together
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
@@ -16,8 +16,6 @@ from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.ir._mlir import ir
 from qdialect.runtime import compile_module
-
-Array = NDArray[Any]
 
 
 @variants_together

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compiled_ops import (
     EIGHT_BIT,
+    Array,
     Attributes,
     check,
     check_op,
@@ -17,7 +18,6 @@ from compiled_ops import (
     variants_together,
 )
 from drawn_graphs import graph
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Rounding
 from qdialect.dialect import (
@@ -39,7 +39,6 @@ from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 

@@ -11,6 +11,7 @@ from compiled_ops import (
     EIGHT_BIT,
     INTEGERS,
     TABLE,
+    Array,
     Attributes,
     check,
     check_op,
@@ -23,7 +24,6 @@ from compiled_ops import (
     window,
 )
 from drawn_graphs import graph
-from numpy.typing import NDArray
 
 from qdialect import targets
 from qdialect.arithmetic import Division, FloatRounding, NanPolicy, Rounding, Scaling
@@ -320,7 +320,6 @@ def test_compiling_imports_the_generated_classes_alone() -> None:
 
 # Tensors of i1 at run time: taken and given as bytes of 0 and 1, computed on, moved and kept between kernels.
 
-Array = NDArray[Any]
 TARGETS = dict.fromkeys((targets.host().name, "generic"))
 
 

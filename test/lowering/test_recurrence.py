@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import Attributes, check, check_variants, tensor, variants_together
+from compiled_ops import Array, Attributes, check, check_variants, tensor, variants_together
 from drawn_graphs import graph
-from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect import (
@@ -29,7 +28,6 @@ from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 
-Array = NDArray[Any]
 # More weights than the first level holds.
 LARGE = [(5, 1, 96), (1, 1, 100), (4, 3, 112)]
 SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33), (2, 1, 1), *LARGE]

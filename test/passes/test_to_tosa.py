@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from compiled_ops import tensor
 from drawn_graphs import copied, graph
-from numpy.typing import NDArray
 from op_texts import functions, with_choices
-from tosa_graphs import check_export, export_notes, inputs_of, network
+from tosa_graphs import Array, check_export, export_notes, inputs_of, network
 
 import qdialect
 from qdialect.arithmetic import AddArithmetic, FloatRounding, NanPolicy, Rounding, Scaling, SubArithmetic
@@ -43,7 +42,6 @@ from qdialect.frontends.tosa import import_tosa
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export.export import EXPORTERS
 
-Array = NDArray[Any]
 Attributes = dict[str, Any]
 ROUNDINGS = list(Rounding)
 EIGHT_BIT = ("i8", "ui8")
