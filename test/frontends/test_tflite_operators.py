@@ -31,13 +31,13 @@ CASES = {
 
 # What only moves or renames quantized values and shapes is in test_tflite_import.
 MOVEMENTS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
-# What is computed on f32 values alone is in docs/evidence and test_tflite_f32_volumes.
+# What is computed on f32 values alone is in docs/evidence and test_tflite_float.
 F32_VALUES = {
     *("CONV_3D", "CONV_3D_TRANSPOSE", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION"),
     *("CEIL", "FLOOR", "FLOOR_DIV", "REDUCE_PROD", "ROUND", "SQUARE"),
     *("COS", "LOG_SOFTMAX", "POW", "SIGN", "SIN"),
 }
-# What integers and booleans stand for themselves in is in docs/evidence and test_tflite_plain_operators.
+# What integers and booleans stand for themselves in is in docs/evidence and test_tflite_movement.
 PLAIN = {
     *("ADD_N", "BITCAST", "BITWISE_XOR", "DILATE", "EMBEDDING_LOOKUP", "FILL", "MATRIX_DIAG", "MATRIX_SET_DIAG"),
     *("RANGE", "REDUCE_ALL", "REDUCE_ANY", "RIGHT_SHIFT", "SPARSE_TO_DENSE", "ZEROS_LIKE"),
