@@ -132,7 +132,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 class Known:
     """A constant: these elements, or `numbers` of this shape."""
 
-    value: Array | np.generic | tuple[int, ...]
+    value: Array | tuple[int, ...]
 
 
 Operand = Array | tuple[int, ...] | Known | None

@@ -1,5 +1,6 @@
 """Attention, rotary embeddings and other operators of language models: compared with ONNX Runtime."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from qdialect.frontends.onnx import import_onnx
 
 BATCH, STEPS, LENGTH, HEADS, WIDTH = 2, 5, 7, 3, 4
 ATTENTION, MANY_HEADS = f"{CONTRIB}.Attention", f"{CONTRIB}.MultiHeadAttention"
-Case = tuple[str, list[Operand], dict[str, Any]]
+Case = tuple[str, Sequence[Operand], dict[str, Any]]
 
 OF_LENGTHS = np.array([4, 2], np.int32)
 OF_KEYS = np.array([[1, 1, 0, 1, 0], [1, 0, 1, 1, 1]], np.int32)
@@ -69,20 +70,23 @@ FUSED: list[Case] = [
 
 @variants_together
 @pytest.mark.parametrize(("kind", "operands", "attributes"), PLAIN)
-def test_attention(kind: str, operands: list[Operand], attributes: dict[str, Any]) -> None:
+def test_attention(kind: str, operands: Sequence[Operand], attributes: dict[str, Any]) -> None:
     check_node(kind, operands, num_heads=HEADS, **attributes)
 
 
 @variants_together
 @pytest.mark.parametrize(("kind", "operands", "attributes"), STANDARD)
-def test_operators_of_the_standard(kind: str, operands: list[Operand], attributes: dict[str, Any]) -> None:
+def test_operators_of_the_standard(kind: str, operands: Sequence[Operand], attributes: dict[str, Any]) -> None:
     check_node(kind, operands, version=23, **attributes)
 
 
 @variants_together
 @pytest.mark.parametrize(("kind", "operands", "attributes"), FUSED)
-def test_products_and_functions_that_are_fused(kind: str, operands: list[Operand], attributes: dict[str, Any]) -> None:
-    check_node(kind, operands, **({"alpha": 0.5, **attributes} if "MatMul" in kind else {}))
+def test_products_and_functions_that_are_fused(
+    kind: str, operands: Sequence[Operand], attributes: dict[str, Any]
+) -> None:
+    how: dict[str, Any] = {"alpha": 0.5, **attributes} if "MatMul" in kind else {}
+    check_node(kind, operands, **how)
 
 
 @variants_together
@@ -94,7 +98,7 @@ def test_rotary_embeddings(turned: int, positions: list[Any], interleaved: int, 
     table = np.random.default_rng(1).uniform(0, 3, (9, turned // 2)).astype(np.float32)
     places = Known(np.array(positions)) if is_known else np.array(positions)
     operands = [(BATCH, STEPS, 3 * 8), places, Known(np.cos(table)), Known(np.sin(table))]
-    how = {"num_heads": 3, "rotary_embedding_dim": turned, "interleaved": interleaved}
+    how: dict[str, Any] = {"num_heads": 3, "rotary_embedding_dim": turned, "interleaved": interleaved}
     check_node(f"{CONTRIB}.RotaryEmbedding", operands, **how)
 
 

@@ -157,7 +157,7 @@ def test_elements_of_a_table_of_four_bits(dtype: Any, shape: tuple[int, ...], ga
     counts[blocks] = -(-shape[blocks] // 16)
     table, points = (Known(random.integers(low, low + 16, one).astype(dtype)) for one in (shape, counts))
     operands: list[Operand] = [table, np.array([[2, 0]]), Known(np.abs(numbers(*counts))), points]
-    how = {"gather_axis": gathers, "quantize_axis": blocks, "block_size": 16}
+    how: dict[str, Any] = {"gather_axis": gathers, "quantize_axis": blocks, "block_size": 16}
     check_node(f"{CONTRIB}.GatherBlockQuantized", operands, version=21, **how)
 
 
@@ -167,7 +167,7 @@ def test_rows_of_a_table_in_bytes(has_points: bool) -> None:
     table, points = (Known(pack(random.integers(0, 16, shape), 4)) for shape in ((9, 32), (9, 2)))
     ids = np.array([[0, 8, 3], [5, 5, 1]])
     operands: list[Operand] = [table, ids, Known(np.abs(numbers(9, 2))), points if has_points else None]
-    how = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16, "bits": 4}
+    how: dict[str, Any] = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16, "bits": 4}
     check_node(f"{CONTRIB}.GatherBlockQuantized", operands, version=21, **how)
 
 

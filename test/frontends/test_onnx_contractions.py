@@ -115,8 +115,8 @@ def test_pools_of_volumes(window: dict[str, Any]) -> None:
 
 
 def test_largest_of_dilated_windows() -> None:
-    window = {"kernel_shape": [2, 2, 3], "dilations": [3, 2, 1], "strides": [2, 1, 2], "pads": [1, 0, 1, 0, 1, 1]}
-    check_node("MaxPool", [drawn((1, 2, 6, 5, 6), np.int8, 5)], **window)
+    window: dict[str, Any] = {"kernel_shape": [2, 2, 3], "dilations": [3, 2, 1], "strides": [2, 1, 2]}
+    check_node("MaxPool", [drawn((1, 2, 6, 5, 6), np.int8, 5)], pads=[1, 0, 1, 0, 1, 1], **window)
 
 
 # Weights that the network is given or computes.
@@ -273,7 +273,7 @@ def test_one_scale(dtype: Any) -> None:
 @variants_together
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_scales_along_an_axis(axis: int) -> None:
-    extent, random = FLOATS.shape[axis], np.random.default_rng(1)
+    extent, random = int(FLOATS.shape[axis]), np.random.default_rng(1)
     scales = random.uniform(0.01, 0.1, extent).astype(np.float32)
     points = random.integers(-20, 20, extent).astype(np.int8)
     check("QuantizeLinear", [FLOATS, scales, points], axis=axis, version=21)

@@ -1,5 +1,6 @@
 """Quantization whose parameters are found at run time, as ONNX Runtime computes it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
 
 
 U8 = np.uint8
-UNREADABLE: list[tuple[str, list[Operand], str]] = [
+UNREADABLE: list[tuple[str, Sequence[Operand], str]] = [
     ("MatMulInteger", [np.zeros((4, 4), U8)] * 2 + [np.array(0, np.int8)], "zero point must be ui8, but got i8"),
     ("MatMulInteger", [np.zeros((4, 4), U8)] * 2 + [np.zeros(4, U8)], "zero point must have 1 entry, but got [4]"),
     (
@@ -252,7 +253,7 @@ UNREADABLE: list[tuple[str, list[Operand], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "operands", "message"), UNREADABLE)
-def test_what_no_product_can_read_is_named(kind: str, operands: list[Operand], message: str) -> None:
+def test_what_no_product_can_read_is_named(kind: str, operands: Sequence[Operand], message: str) -> None:
     assert message in refused(node(kind, operands)[0])
 
 

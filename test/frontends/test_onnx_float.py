@@ -292,7 +292,7 @@ def test_filters(coordinates: str) -> None:
     """Of rows, volumes, channels and scales that extents are rounded down from, too."""
     for scales in ([1, 1, 1.5, 2], [1, 1, 0.4, 0.7], [1, 1, 1, 3]):
         for outside in (0, 1):
-            how = {"coordinate_transformation_mode": coordinates, "exclude_outside": outside}
+            how: Attributes = {"coordinate_transformation_mode": coordinates, "exclude_outside": outside}
             check_resized(scales, mode="cubic", cubic_coeff_a=-0.5, **how)
     for mode in ("linear", "cubic"):
         for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
@@ -304,8 +304,9 @@ def test_filters(coordinates: str) -> None:
 
 @pytest.mark.parametrize("how", [{"mode": "nearest"}, {"mode": "linear"}, {"mode": "cubic"}, {"antialias": 1}])
 def test_symmetric_centers(how: Attributes) -> None:
+    given: Attributes = {"mode": "linear", **how, "coordinate_transformation_mode": "half_pixel_symmetric"}
     for scales in ([1, 1, 2, 1.5], [1, 1, 1, 0.5]):
-        check_resized(scales, **{"mode": "linear", **how}, coordinate_transformation_mode="half_pixel_symmetric")
+        check_resized(scales, **given)
 
 
 def test_compiled_filters_are_the_reference() -> None:

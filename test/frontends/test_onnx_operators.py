@@ -54,7 +54,11 @@ def qlinear(kind: str, data: Array, by: Quantization = X, to: Quantization = Y, 
 @pytest.mark.parametrize(("kind", "attributes"), [("Sigmoid", {}), ("LeakyRelu", {"alpha": 0.1})])
 def test_functions_with_omitted_zero_points(kind: str, attributes: dict[str, Any]) -> None:
     """They are zeros. For ONNX Runtime, which ends the process without them, they are given."""
-    values, scales, zero = ALL.view(np.int8), [Known(np.float32(0.05)), Known(np.float32(0.013))], Known(np.int8(0))
+    values, scales, zero = (
+        ALL.view(np.int8),
+        [Known(np.array(one, np.float32)) for one in (0.05, 0.013)],
+        Known(np.array(0, np.int8)),
+    )
     wanted = check_node(f"{CONTRIB}.QLinear{kind}", [values, scales[0], zero, scales[1], zero], **attributes)
     content, _ = node(f"{CONTRIB}.QLinear{kind}", [values, scales[0], None, scales[1]], **attributes)
     assert np.array_equal(run(content, values), wanted)
@@ -162,7 +166,8 @@ def test_weights_that_the_model_quantizes_itself_are_constants() -> None:
 @pytest.mark.parametrize(("version", "axis"), [(13, None), (13, 1), (11, None), (11, 2)])
 def test_softmax(version: int, axis: int | None) -> None:
     """Before operator set 13 rows run along all dimensions from the axis on."""
-    x, attributes = drawn((2, 3, 5, 4), np.uint8), {} if axis is None else {"axis": axis}
+    x = drawn((2, 3, 5, 4), np.uint8)
+    attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
     agreed(between("Softmax", x, to=(1 / 256, 0), version=version, **attributes), x)
     agreed(qlinear("Softmax", x, to=(1 / 256, 0), opset=version, **attributes), x)
 
@@ -246,7 +251,8 @@ def test_max_pool(window: dict[str, Any]) -> None:
 @pytest.mark.parametrize("window", WINDOWS)
 def test_average_pool(window: dict[str, Any], counts_padding: int) -> None:
     """Padding counts as zeros or not at all."""
-    x, how = drawn((2, 3, 9, 7), np.uint8), {**window, "count_include_pad": counts_padding}
+    x = drawn((2, 3, 9, 7), np.uint8)
+    how: dict[str, Any] = {**window, "count_include_pad": counts_padding}
     agreed(between("AveragePool", x, **how), x)
     agreed(qlinear("AveragePool", x, **how), x)
 

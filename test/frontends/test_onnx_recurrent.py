@@ -106,7 +106,8 @@ def test_layers(kind: str, direction: str, lengths: list[int] | None) -> None:
 @pytest.mark.parametrize("kind", GATES)
 def test_batches_may_come_first(kind: str) -> None:
     """ONNX Runtime takes sequences with the steps first."""
-    operands, how = layer(kind, "bidirectional"), {"hidden_size": HIDDEN, "direction": "bidirectional"}
+    operands = layer(kind, "bidirectional")
+    how: Attributes = {"hidden_size": HIDDEN, "direction": "bidirectional"}
     content, given = node(kind, operands, outputs_of(kind), **how)
     y, *states = of_onnx_runtime(content, *given)
     turned = [one.swapaxes(0, 1).copy() if isinstance(one, np.ndarray) else one for one in operands]

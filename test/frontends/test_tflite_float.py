@@ -109,9 +109,14 @@ NODES: list[Node] = [
     # Sums of long rows are taken in order.
     *((kind, [f32(5, 100), extents(1)], (5,), options_of("Reducer", False)) for kind in (KIND.SUM, KIND.MEAN)),
     *(
-        (KIND.BATCH_MATMUL, [f32(*lhs), held(f32(*rhs, seed=1))], shape, options_of("BatchMatMul", *adjoints))
+        (
+            KIND.BATCH_MATMUL,
+            [f32(*lhs), known(f32(*rhs, seed=1)) if is_known else f32(*rhs, seed=1)],
+            shape,
+            options_of("BatchMatMul", *adjoints),
+        )
         for lhs, rhs, adjoints, shape in MATRICES
-        for held in (known, lambda given: given)
+        for is_known in (True, False)
     ),
     *(
         (

@@ -52,10 +52,11 @@ def changed(member: str, values: Mapping[str, Any], **others: bytes) -> Members:
 
     def change(held: Any) -> None:
         for path, value in values.items():
-            at, *way = held, *path.split("/")
+            at: Any = held
+            way = path.split("/")
             for key in way[:-1]:
                 at = at[int(key) if isinstance(at, list) else key]
-            key = int(way[-1]) if isinstance(at, list) else way[-1]
+            key: Any = int(way[-1]) if isinstance(at, list) else way[-1]
             if value is GONE:
                 del at[key]
             else:
@@ -426,7 +427,7 @@ def test_memory_of_weights_that_are_named_often() -> None:
     """Tensors of one member share its memory, whatever their names."""
     members = good()
     config = json.loads(members[WEIGHTS])["config"]
-    large = copy.deepcopy({**config["weight"], "path_name": "large"})
+    large: dict[str, Any] = copy.deepcopy({**config["weight"], "path_name": "large"})
     size = 1 << 20
     large["tensor_meta"] |= {"sizes": _integers(size), "strides": _integers(1)}
     specs: list[Any] = []
