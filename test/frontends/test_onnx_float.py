@@ -318,7 +318,7 @@ def test_nearest_elements_need_no_filter() -> None:
     np.testing.assert_array_equal(found, run(resized([1, 1, 2, 2], mode="nearest"), X))
 
 
-REFUSED: list[tuple[str, str, list[Operand], Attributes]] = [
+REFUSED: list[tuple[str, str, Sequence[Operand], Attributes]] = [
     ("operands must be matrices", "MatMul", [(3,), (4,)], {}),
     ("axis must be in [-2, 2), but got 2", "LogSoftmax", [(2, 3)], {"axis": 2}),
     ("axes must be in [-2, 2), but got [5]", "ReduceMean", [(2, 3)], {"axes": [5], "version": 17}),
@@ -352,6 +352,10 @@ REFUSED: list[tuple[str, str, list[Operand], Attributes]] = [
     ("p must be 1 or 2, but got 3", "LpNormalization", [(2, 5)], {"p": 3}),
     ("axes must be in [-2, 2), but got [0, 2, 3]", "MeanVarianceNormalization", [(2, 5)], {}),
     ("activation must be 0 or 1, but got 2", f"{CONTRIB}.GroupNorm", [(2, 5, 4), (4,), (4,)], {"activation": 2}),
+    *(
+        ("mean and deviation, must be omitted", f"{CONTRIB}.SkipLayerNormalization", [(2, 5)] * 2 + [(5,)], given)
+        for given in ({"outputs": 2}, {"outputs": ["y", "", "deviation"]})
+    ),
     ("labels of a term must differ", "Einsum", [(3, 3)], {"equation": "ii->i"}),
     ("must name labels of its operands", "Einsum", [(3, 3)], {"equation": "ij->k"}),
     ("a label for", "Einsum", [(3, 3)], {"equation": "i->i"}),
@@ -365,5 +369,5 @@ REFUSED: list[tuple[str, str, list[Operand], Attributes]] = [
 
 
 @pytest.mark.parametrize(("message", "kind", "operands", "options"), REFUSED)
-def test_what_has_no_meaning_is_refused(message: str, kind: str, operands: list[Operand], options: Attributes) -> None:
+def test_what_has_no_meaning_is_refused(message: str, kind: str, operands: Sequence[Operand], options: Any) -> None:
     assert message in refused(node(kind, operands, **options)[0])
