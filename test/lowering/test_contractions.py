@@ -163,7 +163,10 @@ def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: 
 
 Case = tuple[tuple[int, int, int, int], int, tuple[int, ...]]
 # Weights [OC, KH, KW, IC / groups], groups, zero points of the weights: 75 channels are tiles of every width.
-CASES: list[Case] = [((75, 3, 3, 5), 1, (0,)), ((70, 1, 1, 9), 1, (-128, 127)), ((48, 3, 3, 4), 3, (5,))]
+# Of three groups of eight channels two share a block, and one is left.
+CASES: list[Case] = [
+    *(((75, 3, 3, 5), 1, (0,)), ((70, 1, 1, 9), 1, (-128, 127)), ((48, 3, 3, 4), 3, (5,)), ((24, 1, 1, 4), 3, (5,)))
+]
 
 
 def convolution(
