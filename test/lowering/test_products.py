@@ -67,6 +67,30 @@ def test_one_kernel_computes_the_product_and_its_values() -> None:
     assert [label for label in labels if label.startswith("qnn.")] == ["qnn.fused_matmul"]
 
 
+@variants_together
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilation", "groups"),
+    [
+        ((4, 4), (2, 2), (1, 1), 1),
+        ((2, 1), (3, 2), (1, 1), 1),
+        ((3, 3), (2, 3), (2, 3), 1),
+        ((3, 2), (2, 2), (1, 1), 3),
+        ((3, 3), (2, 2), (1, 2), 12),
+    ],
+)
+def test_transposed_convolutions(
+    kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], groups: int
+) -> None:
+    weight = drawn(np.dtype(np.int8), (12, *kernel, 12 // groups), np.random.default_rng(3))
+
+    def body(data: ir.Value) -> ir.Value:
+        window: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": (1, 0, 0, 1)}
+        values: dict[str, Any] = {**parameters("ui8", "i8", 12), **window, "output_padding": (0, 2), "groups": groups}
+        return build(ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
+
+    check(graph([tensor((2, 3, 5, 12), "ui8")], body))
+
+
 # Of data and weight the shape before a transposition, and its order.
 TRANSPOSED = [
     (((1, 5, 3, 8), (0, 2, 1, 3)), ((1, 13, 3, 8), (0, 2, 3, 1))),
