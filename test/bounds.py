@@ -5,8 +5,6 @@ takes a few seconds at most on any machine, and the input is so large that quadr
 exponential work would never end.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 import signal

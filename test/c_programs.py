@@ -1,7 +1,5 @@
 """Programs in C and C++ on compiled networks, and what the tools of a C compiler say of files."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Sequence

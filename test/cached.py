@@ -1,7 +1,5 @@
 """The cache of a test: a folder of its own, and what a test needs to know of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from contextlib import contextmanager

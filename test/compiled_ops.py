@@ -1,7 +1,5 @@
 """Modules of one op, compiled for every kind of CPU and compared with the reference."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Element-wise graphs drawn at random, as text, with their meaning in plain NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Drawn networks of convolutions, on which strategies are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any

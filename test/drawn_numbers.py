@@ -1,7 +1,5 @@
 """Drawn modules of f32 values: fusion groups of element-wise ops, reductions and contractions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hypothesis strategies for quantization parameters and data, and the frame of a drawn module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 Each is a legal module whose result is defined; most are variants that no kernel of the compiler has.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Everything else is lit's own: the shell, pipes, redirections, ``not``, exit stat
 commands as processes of their own.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import pkgutil

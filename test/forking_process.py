@@ -4,8 +4,6 @@ The process of the tests has threads of its own, of PyTorch for one, and should 
 pickles on stdin and stdout: ``(arguments, folder)`` is answered by the exit status, stdout and stderr.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """ONNX models that nobody means well: any operator, with any inputs and any attributes, drawn from a seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Small ONNX models as bytes, and what their operators mean as plain formulas."""
-
-from __future__ import annotations
+"""Small ONNX models as bytes, what their operators mean as plain formulas, and what computes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +7,17 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pytest
 from compiled_ops import check_compiled
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tolerances import assert_floats_within
 
 from qdialect.bench.truth.windows import convolution
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 Quantization = tuple[float, int]
@@ -74,13 +75,16 @@ class ModelBuilder:
     def finish(
         self,
         *outputs: str,
-        dtype: type[np.generic] | Sequence[type[np.generic]] = np.uint8,
+        dtype: type[np.generic] | Sequence[type[np.generic]] | None = np.uint8,
         version: int = 17,
         shapes: Mapping[str, Sequence[int | str]] = MappingProxyType({}),
     ) -> bytes:
-        """`shapes` are those that outputs declare."""
+        """Without a `dtype` the file leaves the types of the outputs open; `shapes` are those that it declares."""
         dtypes = dtype if isinstance(dtype, Sequence) else [dtype] * len(outputs)
-        infos = [_info(name, shapes.get(name), np.dtype(own)) for name, own in zip(outputs, dtypes, strict=True)]
+        infos = [
+            _info(name, shapes.get(name), np.dtype(own)) if own else helper.make_empty_tensor_value_info(name)
+            for name, own in zip(outputs, dtypes, strict=True)
+        ]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
         opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
@@ -114,17 +118,6 @@ def quantized_of(values: Array, to: Quantization, dtype: type[np.generic] = np.u
     return np.clip(rounded, info.min, info.max).astype(dtype)
 
 
-def requantized(
-    acc: Array, input_scale: float, weight_scales: Array, to: Quantization, dtype: type[np.generic] = np.uint8
-) -> Array:
-    """ONNX Runtime: float32(acc) * (s_x * s_w / s_y) to even, zero point last; channels are dimension 1."""
-    factor = np.float32(input_scale) * weight_scales.astype(np.float32) / np.float32(to[0])
-    shape = [1, -1, *(1 for _ in acc.shape[2:])]
-    info = np.iinfo(np.dtype(dtype).name)
-    rounded = np.rint(acc.astype(np.float32) * factor.reshape(shape)).astype(np.float64) + to[1]
-    return np.clip(rounded, info.min, info.max).astype(dtype)
-
-
 def convolved(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
     """Sums of products of any rank, channels first, from the definition."""
     rank = data.ndim - 2
@@ -133,41 +126,120 @@ def convolved(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
     return convolution(data.astype(np.int64), weight.astype(np.int64), pads, *steps, groups)
 
 
-def spread(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
-    """A transposed convolution from the definition: every element of the data adds a kernel to the result."""
-    rank = data.ndim - 2
-    strides, dilation = window.get("strides", [1] * rank), window.get("dilations", [1] * rank)
-    pads = window.get("pads", [0] * 2 * rank)
-    extra, groups = window.get("output_padding", [0] * rank), window.get("group", 1)
-    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(rank)]
-    full = [(data.shape[2 + i] - 1) * strides[i] + extent[i] + extra[i] for i in range(rank)]
-    share, outputs = data.shape[1] // groups, weight.shape[1]
-    result = np.zeros((data.shape[0], groups * outputs, *full), dtype=np.int64)
-    for n, c, *at in np.ndindex(*data.shape):
-        first = c // share * outputs
-        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(rank))
-        result[(n, slice(first, first + outputs), *taps)] += int(data[n, c, *at]) * weight[c].astype(np.int64)
-    kept = tuple(slice(pads[i], full[i] - pads[rank + i]) for i in range(rank))
-    return result[(slice(None), slice(None), *kept)]
+def numbers(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def evaluated(content: bytes, *inputs: Array) -> Array:
-    """The first output of a model with inputs ``x0``, ``x1``, ..., by onnx's reference."""
-    evaluator: Any = ReferenceEvaluator(content)
-    return evaluator.run(None, {f"x{i}": array for i, array in enumerate(inputs)})[0]
+# A model of one node.
 
 
-# ONNX models whose results ONNX Runtime, the interpreter and compiled code agree on.
+@dataclass(frozen=True)
+class Known:
+    """A constant: these elements, or `numbers` of this shape."""
+
+    value: Array | tuple[int, ...]
+
+
+Operand = Array | tuple[int, ...] | Known | None
+
+
+def node(
+    kind: str, operands: Sequence[Operand], outputs: int | Sequence[str] = 1, version: int = 18, **attributes: Any
+) -> tuple[bytes, list[Array]]:
+    """The model and the arrays of a call. A shape stands for `numbers` of it; what is None is omitted."""
+    model, names, given = ModelBuilder(), list[str](), list[Array]()
+    for index, operand in enumerate(operands):
+        value = operand.value if isinstance(operand, Known) else operand
+        array = numbers(*value, seed=index) if isinstance(value, tuple) else value
+        if array is None:
+            names.append("")
+        elif isinstance(operand, Known):
+            names.append(model.constant(array))
+        else:
+            names.append(model.input(f"x{index}", array.shape, array.dtype.type))
+            given.append(array)
+    results = [f"y{index}" for index in range(outputs)] if isinstance(outputs, int) else outputs
+    model.node_of_many(kind, names, results, **attributes)
+    return model.finish(*filter(None, results), dtype=None, version=version), given
+
+
+# What a model gives: by ONNX Runtime, by the package's reference, interpreted and compiled.
 
 ORT: Any = import_module("onnxruntime")
 
 
-def agreed(content: bytes, *inputs: Array) -> Array:
-    """The one output of the model `content`, which all of them give."""
+def of_onnx_runtime(content: bytes, *inputs: Array, is_optimized: bool = True, **entries: str) -> list[Array]:
+    """The outputs; `entries` are those of its configuration."""
+    options = ORT.SessionOptions()
+    options.log_severity_level = 3
+    # With several threads what is quantized in a call is quantized for each row of a batch.
+    options.intra_op_num_threads = 1
+    for name, entry in entries.items():
+        options.add_session_config_entry(f"session.{name}", entry)
+    if not is_optimized:
+        options.graph_optimization_level = ORT.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))
+
+
+def of_reference(content: bytes, *inputs: Array) -> list[Array]:
+    """The outputs by the package `onnx`."""
+    model = ModelProto.FromString(content)
+    evaluator: Any = ReferenceEvaluator(model)
+    with np.errstate(all="ignore"):
+        results: Any = evaluator.run(None, dict(zip([one.name for one in model.graph.input], inputs, strict=True)))
+    return [np.asarray(result) for result in results]
+
+
+def found_by(content: bytes, *inputs: Array) -> tuple[Array, ...]:
+    """What the interpreter and compiled code give."""
     module = import_onnx(content)
-    found = interpreter.run(module, list(inputs))
-    check_compiled(module, "host", [list(inputs)], [found])
-    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {one.name: x for one, x in zip(session.get_inputs(), inputs, strict=True)})
-    np.testing.assert_array_equal(found[0], wanted, strict=True)
-    return wanted
+    found = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [found])
+    return found
+
+
+def run_both(content: bytes, *inputs: Array) -> Array:
+    """The only result, of both."""
+    (found,) = found_by(content, *inputs)
+    return found
+
+
+def agreed(content: bytes, *inputs: Array, within: str = "", count: int | None = None) -> Array:
+    """The first output of a model.
+
+    ONNX Runtime, the interpreter and compiled code agree on the first `count` in every bit, or on floats as closely as
+    `FLOATS` says of `within`.
+    """
+    found = found_by(content, *inputs)
+    assert_same(found[:count], of_onnx_runtime(content, *inputs)[:count], within)
+    return found[0]
+
+
+def assert_same(found: Sequence[Array], wanted: Sequence[Array], within: str = "") -> None:
+    for one, other in zip(found, wanted, strict=True):
+        if within and other.dtype == np.float32:
+            assert_floats_within(one, other, within)
+        else:
+            np.testing.assert_array_equal(one, other, strict=True)
+
+
+def check_node(kind: str, operands: Sequence[Operand], within: str = "layer", **options: Any) -> Array:
+    """The first output of a `node`, on which all of them agree."""
+    content, inputs = node(kind, operands, **options)
+    return agreed(content, *inputs, within=within)
+
+
+def check(kind: str, operands: Sequence[Operand], **options: Any) -> tuple[Array, ...]:
+    """The outputs of a `node`: those of the package's reference, bit for bit."""
+    content, inputs = node(kind, operands, **options)
+    found = found_by(content, *inputs)
+    assert_same(found, of_reference(content, *inputs))
+    return found
+
+
+def refused(content: bytes) -> str:
+    """Why a model is not imported."""
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(content)
+    return caught.value.render()

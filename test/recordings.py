@@ -4,8 +4,6 @@ A file holds, for each case, the arrays ``CASE.model`` (the bytes of the model's
 so on, and ``CASE.out0`` and so on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

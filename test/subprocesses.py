@@ -1,7 +1,5 @@
 """Programs that may crash or hang, run where neither can harm the tests."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

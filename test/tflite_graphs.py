@@ -1,7 +1,5 @@
 """Parts of small .tflite models: options tables without their schema, and integer constants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,6 @@ from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 HALF = Quantization((0.5,), (3,))
 Option = tuple[int, Callable[[Builder], int]]
@@ -43,6 +40,14 @@ def options_of(name: str, *entries: float) -> Option:
     return getattr(tflite.BuiltinOptions, f"{name}Options"), options(*entries)
 
 
+def node_of(name: str) -> tuple[int, int]:
+    """The numbers of an operator and of its options by the name of these, such as ``StridedSlice``."""
+    kind = "".join(f"_{letter}" if letter.isupper() else letter for letter in name).strip("_").upper()
+    known_as = {"PAD_V2": "PADV2", "TOP_K_V2": "TOPK_V2"}.get(kind, kind)
+    options_type = getattr(tflite.BuiltinOptions, f"{name}Options", tflite.BuiltinOptions.NONE)
+    return getattr(tflite.BuiltinOperator, known_as), options_type
+
+
 def i32(entries: Entries | int) -> NDArray[np.int32]:
     return np.array(entries, dtype=np.int32)
 
@@ -63,39 +68,7 @@ def small_network() -> bytes:
     return writer.finish([x], [p])
 
 
-# Files of one operator between float32 tensors, compiled and run by LiteRT's reference kernels.
-
 Array = NDArray[Any]
-
-
-def both(
-    kind: int,
-    inputs: Sequence[Array],
-    shape: Sequence[int],
-    *option: Any,
-    constants: int = 0,
-    order: Sequence[int] | None = None,
-) -> tuple[Array, Array]:
-    """What is compiled gives, and what LiteRT gives; the last `constants` inputs are known.
-
-    The operator reads the inputs in this `order`.
-    """
-    writer, free = ModelWriter("one operator"), len(inputs) - constants
-    tensors = [writer.tensor(f"x{i}", array.shape, array.dtype.type) for i, array in enumerate(inputs[:free])]
-    names = tensors + [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
-    output = writer.tensor("y", shape, np.float32)
-    writer.operator(kind, [names[i] for i in order or range(len(names))], output, *option)
-    content = writer.finish(tensors, [output])
-    (wanted,) = reference(content, inputs[:free])
-    return compiled(content, inputs[:free]), wanted
-
-
-def compiled(content: bytes, inputs: Sequence[Array]) -> Array:
-    module = import_tflite(content)
-    (wanted,) = interpreter.run(module, inputs)
-    np.testing.assert_array_equal(compile_module(module)(*inputs), wanted)
-    return wanted
-
 
 # Models of one .tflite operator, compared with LiteRT's reference kernels.
 

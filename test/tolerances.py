@@ -5,8 +5,6 @@ have a relative and an absolute bound.  What has no entry is equal in every bit.
 tables down, and a test sees to it that the tests of front ends compare with nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

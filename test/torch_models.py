@@ -1,7 +1,5 @@
 """Small networks of PyTorch, quantized with PT2E on random calibration data, and what they compute."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -4,8 +4,6 @@ Integers are exact.  Floats are float32: where the specification leaves the last
 order of its loops and functions rounded from float64 once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The element-wise part of the TOSA 1.0 specification, RESCALE and TABLE included; see `tosa_spec`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

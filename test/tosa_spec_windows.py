@@ -1,7 +1,5 @@
 """Contractions, pools and RESIZE of the TOSA 1.0 specification; see `tosa_spec`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is in the files of a compiled network, and what is not: writable data, relocations, code that loading runs."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess

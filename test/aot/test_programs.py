@@ -1,7 +1,5 @@
 """Networks that were compiled ahead of time, called from C and C++: Python's bits, on whatever CPU the program runs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping

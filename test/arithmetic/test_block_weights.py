@@ -1,7 +1,5 @@
 """Packed weights of few bits, and the products of all forms where each has one right number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Accumulators of convolutions and dense layers, pools, dynamic quantization and ranges, against plain loops."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
@@ -12,23 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import qdialect
-from qdialect.arithmetic import (
-    Division,
-    Multiplier,
-    QuantParams,
-    Rounding,
-    quantized_range,
-    requantize,
-    requantize_parameters,
-)
-from qdialect.arithmetic.activations import ACTIVATIONS, Activation
+from qdialect.arithmetic import Division, Multiplier, QuantParams, Rounding, quantized_range
 from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.arithmetic.ranges import range_scale, range_zero_point
-from qdialect.reference import interpreter
 from qdialect.reference.contraction_evaluators import conv_transpose2d_accumulate, matmul_accumulate
 from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, over_axes
-from qdialect.runtime import compile_module
 
 DTYPES = st.sampled_from(["int8", "uint8"])
 EITHER_END = st.sampled_from([0.0, 0.5, 1.0])
@@ -193,101 +179,6 @@ def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: i
     # Two roundings may add up to one quantization step.
     error = 1.0 if rounding in (Rounding.FIXED32_DOUBLE, Rounding.FIXED64_DOUBLE) else 0.5
     assert np.all(np.abs(got - np.clip(f32, -128, 127)) <= error + 1e-4)
-
-
-def test_a_float_mean_divides_the_real_multiplier() -> None:
-    values = np.arange(-60, 60).reshape(1, 5, 4, 6).astype(np.int8)
-    rounding = Rounding.F32_RNE_ZP_LAST
-    got = over_axes(
-        values, [1, 2], False, QuantParams(0.1, 2), QuantParams(0.3, 5), (-128, 127), rounding, Multiplier.F64
-    )
-    total = (values.astype(np.int64) - 2).sum(axis=(1, 2))
-    divided = requantize_parameters(rounding, np.array([0.1 / 0.3 / 20]))
-    assert got.tolist() == requantize(total, divided, 5, -128, 127, rounding).tolist()
-
-
-# Products with parameters known at run time, against the formulas in NumPy.
-
-RNG = np.random.default_rng(3)
-
-
-@pytest.mark.parametrize("is_last", [False, True])
-@pytest.mark.parametrize("by_row", [False, True])
-def test_a_dense_product(by_row: bool, is_last: bool) -> None:
-    rows = "2x3x1x" if by_row else ""
-    module = qdialect.parse(f"""
-    func.func @main(%x: tensor<2x3x5xui8>, %s: tensor<{rows}f32>, %z: tensor<{rows}ui8>, %b: tensor<4xf32>)
-        -> tensor<2x3x4xf32> {{
-      %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
-        : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
-      %y = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{
-        weight_scales = array<f64: 0.1, 0.2, 0.3, 0.4>, weight_zero_points = array<i64: 1, 0, -1, 2>,
-        scale_last = {str(is_last).lower()}
-      }} : (tensor<2x3x5xui8>, tensor<4x5xi8>, tensor<{rows}f32>, tensor<{rows}ui8>, tensor<4xf32>)
-        -> tensor<2x3x4xf32>
-      return %y : tensor<2x3x4xf32>
-    }}""")
-    shape = (2, 3, 1) if by_row else ()
-    x = RNG.integers(0, 256, (2, 3, 5)).astype(np.uint8)
-    scale, point = RNG.uniform(0.01, 0.1, shape), RNG.integers(0, 256, shape)
-    scale, point = np.asarray(scale, np.float32), np.asarray(point, np.uint8)
-    bias = RNG.normal(size=4).astype(np.float32)
-    weight = np.array([[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
-    acc = (x.astype(np.int64) - point) @ (weight - np.array([[1], [0], [-1], [2]])).T
-    weight_scales = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-    by_product = acc.astype(np.float32) * (scale * weight_scales) + bias
-    in_turn = acc.astype(np.float32) * weight_scales * scale + bias
-    assert not np.array_equal(by_product, in_turn)
-    (found,) = interpreter.run(module, [x, scale, point, bias])
-    np.testing.assert_array_equal(found, in_turn if is_last else by_product)
-
-
-def test_a_convolution_without_bias() -> None:
-    module = qdialect.parse("""
-    func.func @main(%x: tensor<1x3x3x1xi8>, %s: tensor<f32>, %z: tensor<i8>) -> tensor<1x2x2x1xf32> {
-      %w = "qnn.constant"() {value = dense<[[[[1], [-2]], [[3], [4]]]]> : tensor<1x2x2x1xi8>} : () -> tensor<1x2x2x1xi8>
-      %y = "qnn.dynamic_conv2d"(%x, %w, %s, %z) {weight_scales = array<f64: 0.5>}
-        : (tensor<1x3x3x1xi8>, tensor<1x2x2x1xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2x2x1xf32>
-      return %y : tensor<1x2x2x1xf32>
-    }""")
-    x, scale, point = RNG.integers(-128, 128, (3, 3)).astype(np.int8), np.float32(0.3), np.int8(-7)
-    real = x.astype(np.int64) + 7
-    acc = real[:-1, :-1] - 2 * real[:-1, 1:] + 3 * real[1:, :-1] + 4 * real[1:, 1:]
-    (found,) = interpreter.run(module, [x.reshape(1, 3, 3, 1), np.array(scale), np.array(point)])
-    np.testing.assert_array_equal(found[0, :, :, 0], acc.astype(np.float32) * (scale * np.float32(0.5)))
-
-
-@pytest.mark.parametrize("scale", [0.02, np.nan, np.inf])
-def test_activations_of_a_product(scale: float) -> None:
-    """Every function of one product, by its float operations, with the same bits in compiled code."""
-    functions = [one for one in Activation if one is not Activation.NONE]
-    alphas = [0.25 if one.has_alpha else 0.0 for one in functions]
-    ops = "\n".join(
-        f"""%y{i} = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{activation = "{one}", alpha = {alpha} : f64}}
-        : (tensor<3x5xi8>, tensor<4x5xi8>, tensor<f32>, tensor<i8>, tensor<4xf32>) -> tensor<3x4xf32>"""
-        for i, (one, alpha) in enumerate(zip(functions, alphas, strict=True))
-    )
-    types = ", ".join(["tensor<3x4xf32>"] * len(functions))
-    names = ", ".join(f"%y{i}" for i in range(len(functions)))
-    module = qdialect.parse(f"""
-    func.func @main(%x: tensor<3x5xi8>, %s: tensor<f32>, %z: tensor<i8>) -> ({types}) {{
-      %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
-        : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
-      %b = "qnn.constant"() {{value = dense<[0.5, -1.0, 0.0, 2.0]> : tensor<4xf32>}} : () -> tensor<4xf32>
-      {ops}
-      return {names} : {types}
-    }}""")
-    inputs = [RNG.integers(-9, 9, (3, 5)).astype(np.int8), np.array(scale, np.float32), np.array(3, np.int8)]
-    weight = np.array([[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
-    with np.errstate(all="ignore"):
-        sums = ((inputs[0].astype(np.int64) - 3) @ weight.T).astype(np.float32)
-        values = sums * np.float32(scale) + np.array([0.5, -1, 0, 2], np.float32)
-        wanted = [ACTIVATIONS[one].in_kernel(values, alpha=alpha) for one, alpha in zip(functions, alphas, strict=True)]
-        np.testing.assert_array_equal(wanted[0], np.maximum(values, 0))
-    interpreted, compiled = interpreter.run(module, inputs), compile_module(module)(*inputs)
-    for exact, found, same in zip(wanted, interpreted, compiled, strict=True):
-        np.testing.assert_array_equal(found, exact)
-        np.testing.assert_array_equal(same, exact)
 
 
 # Scale and zero point of a range, on ranges whose results are known.

@@ -1,7 +1,5 @@
 """Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -9,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import tensor
+from compiled_ops import Array, tensor
 from drawn_graphs import graph
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, float32, transcendental
 from qdialect.arithmetic.expressions import Expression
@@ -315,7 +312,6 @@ def test_angles_of_every_size(name: str) -> None:
 
 # Inverse trigonometric functions of kernels, against float64.
 
-Array = NDArray[Any]
 
 NUMBERS = np.concatenate(
     [np.linspace(-1, 1, 20001), np.random.default_rng(0).normal(size=9999) * 3, [np.inf, -np.inf, 1e30, -1e-30]]

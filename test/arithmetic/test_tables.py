@@ -1,7 +1,5 @@
 """Tables in their four conventions, their composition, and softmax."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

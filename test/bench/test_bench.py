@@ -1,7 +1,5 @@
 """How the benchmark chooses and measures: without other engines, and without a word about how long anything takes."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping

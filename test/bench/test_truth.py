@@ -1,8 +1,6 @@
 """qdialect/bench/truth: the float64 evaluators against formulas, PyTorch's float64 and the operators of onnx itself."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,8 @@ import numpy as np
 import pytest
 import tflite
 import torch
-from flatbuffers import Builder
-from numpy.typing import NDArray
 from onnx import load_from_string
-from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
+from onnx_graphs import CONTRIB, Array, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
 from recurrent_models import BidirectionalLstm, Lstm
 from tflite_graphs import options_of, reference, small_network
 from torch import Tensor, nn
@@ -138,7 +134,6 @@ def test_pytorch_quantizations_round_the_float64_quotient(tmp_path: Path) -> Non
 
 # qdialect/bench/truth/contrib_operators.py: every evaluator is within a rounding of the kernel of ONNX Runtime.
 
-Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
 Given = Array | Quantization | list[Any] | None
 X, Y, Z = (0.043, 117), (0.031, 5), (0.057, 90)
@@ -264,10 +259,8 @@ def test_f32_results_are_close(kind: str, inputs: list[Any], attributes: dict[st
 
 # qdialect/bench/truth: .tflite graphs in float64, compared with formulas and LiteRT's reference kernels.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
+KIND = tflite.BuiltinOperator
 SAME = tflite.Padding.SAME
-
-Write = Callable[[Builder], int]
 
 
 def normal(seed: int, *shape: int) -> Array:

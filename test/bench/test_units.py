@@ -1,7 +1,5 @@
 """Networks are cut at quantized tensors, and units are computed from the framework's own tensors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +10,8 @@ import numpy as np
 import pytest
 import tflite
 import torch
-from numpy.typing import NDArray
 from onnx import ModelProto, load_from_string
-from onnx_graphs import ModelBuilder, drawn
+from onnx_graphs import Array, ModelBuilder, drawn
 from tflite_graphs import options_of
 from torch import Tensor, nn
 from torch.nn import functional
@@ -32,7 +29,6 @@ from qdialect.cli.run import main as run_command
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.zoo.tensors import tensors
 
-Array = NDArray[Any]
 X, Y, Z = (0.02, 128), (0.05, 100), (0.1, 0)
 SAMPLES = [(np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32),) for seed in (0, 1)]
 
@@ -174,7 +170,7 @@ def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
 
 # qdialect/bench/units/tflite_units.py: .tflite files are cut at their quantized tensors.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
+KIND = tflite.BuiltinOperator
 SHAPE = 4, 8
 QUANTIZED_SAMPLES = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
 

@@ -1,7 +1,5 @@
 """Kernels in the cache: those of one network serve another one, and objects are loaded with and without a linker."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

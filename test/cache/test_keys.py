@@ -1,7 +1,5 @@
 """What a network depends on: where any of it differs, nothing is found, and where all is the same, it is."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Networks of the cache: whole executables with the same results, whatever becomes of the folder."""
 
-from __future__ import annotations
-
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any

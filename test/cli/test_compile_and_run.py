@@ -1,7 +1,5 @@
 """The commands `qdialect-compile` and `qdialect-run`, the demonstration, and the example for Triton."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import resource

@@ -1,7 +1,5 @@
 """`qdialect-explore`: what the page holds of a network, and what a browser shows of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`qdialect-opt`: how it ends, what it expects of diagnostics, and its help."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

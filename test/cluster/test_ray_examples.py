@@ -1,7 +1,5 @@
 """The examples that need Ray, on a cluster of this machine: `make ray-check` runs them where Ray is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import socket

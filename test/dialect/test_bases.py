@@ -1,7 +1,5 @@
 """How the dialect is extended, and ops that keep the element type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

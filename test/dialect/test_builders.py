@@ -1,7 +1,5 @@
 """Builders, round trips and stages: defaults, inference, and errors before an op exists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fields, attributes, constants and type constraints: what every op refuses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

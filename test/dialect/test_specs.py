@@ -1,7 +1,5 @@
 """What the ops' docstrings claim, their extremes, quantized types and unary functions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields

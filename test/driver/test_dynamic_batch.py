@@ -1,7 +1,5 @@
 """Batches of any size: one executable, in this process and as a library, and the rules by which ops grow."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import re
@@ -15,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from c_programs import HERE, STRICT, compiled, ran, tool
-from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from onnx_graphs import ModelBuilder
+from onnx_graphs import Array, ModelBuilder
 
 import qdialect
 from qdialect.dialect.constants import CONSTANT_OPS
@@ -35,7 +32,6 @@ from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, ParseError, QDialectError
 
-Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
 SIZES = (0, 1, 7, 8, 9, 64, 75)
 PARAMETERS = "input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>"

@@ -1,7 +1,5 @@
 """Models that run partly in their framework, reports, the memory of a compilation, and the public API."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Models in the forms that users hold: content, objects of frameworks, and what must be exported first."""
 
-from __future__ import annotations
-
 import gc
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Networks whose open extents change from call to call: one for many lengths, where that is proven."""
 
-from __future__ import annotations
-
 import pickle
 import runpy
 from collections.abc import Callable, Mapping, Sequence

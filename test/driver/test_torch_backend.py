@@ -1,7 +1,5 @@
 """``torch.compile`` with this backend: results, shapes that change, what is refused, and how PyTorch finds it."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """``torch.compile`` with models that write to memory or share it, models that train, and types the dialect lacks."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Kernels measured in variants: the choice follows the clock, ties keep the model's, and every variant has the bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess
@@ -15,10 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from subprocesses import output_of
 from tolerances import FLOATS, tolerance_of
-from torch_models import NETWORKS, QUANTIZERS
+from torch_models import NETWORKS, QUANTIZERS, Array
 from torch_models import Array as FloatArray
 from torch_models import network as quantized_network
 
@@ -42,7 +39,6 @@ from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing, random_inputs
 from qdialect.runtime.phase_comparison import with_layers
 
-Array = NDArray[Any]
 Reference = Callable[..., Mapping[str, Array]]
 
 MODELS = [

@@ -1,7 +1,5 @@
 """examples/npu: a C library takes the convolutions of networks, between kernels of the compiler, bit for bit."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import sys

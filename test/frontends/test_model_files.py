@@ -1,7 +1,5 @@
 """Every kind of file and array that cannot be taken, at every entry point: one of our errors, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess
@@ -262,7 +260,6 @@ def clip() -> Executable:
 
 
 GOOD = np.zeros((2, 3), np.int8)
-WIDE = np.zeros((2, 4), np.int16)
 
 
 def unaligned(dtype: str) -> NDArray[Any]:

@@ -1,7 +1,5 @@
 """Attributes of ONNX operators: each is read, or refused by name unless it says what its absence says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module

@@ -1,20 +1,27 @@
 """Quantization whose parameters are found at run time, as ONNX Runtime computes it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from compiled_ops import check_compiled, variants_together
-from numpy.typing import NDArray
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
-from onnx_evaluated import found_by as compiled
-from onnx_graphs import ModelBuilder, convolved, drawn
+from onnx_graphs import (
+    Array,
+    Known,
+    ModelBuilder,
+    Operand,
+    assert_same,
+    convolved,
+    drawn,
+    found_by,
+    node,
+    of_onnx_runtime,
+    of_reference,
+    refused,
+)
 
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
@@ -26,11 +33,8 @@ from qdialect.lowering.pipeline.phases import lower
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.support.diagnostics import CompileError, ImportModelError
+from qdialect.support.diagnostics import CompileError
 from qdialect.targets import resolve
-
-Array = NDArray[Any]
-ORT: Any = import_module("onnxruntime")
 
 
 def quantized(x: Array) -> tuple[Array, np.float32, int]:
@@ -41,19 +45,11 @@ def quantized(x: Array) -> tuple[Array, np.float32, int]:
     return np.clip(np.rint(x / scale) + point, 0, 255).astype(np.uint8), scale, point
 
 
-def of_onnx_runtime(content: bytes, inputs: Sequence[Array], level: str) -> Sequence[Array]:
-    options = ORT.SessionOptions()
-    options.graph_optimization_level = getattr(ORT.GraphOptimizationLevel, level)
-    session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))
-
-
 def run(content: bytes, *inputs: Array) -> tuple[Array, ...]:
     """Results of the reference, which those of compiled code and of ONNX Runtime equal."""
-    wanted = compiled(content, *inputs)
-    for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
-        for one, found in zip(wanted, of_onnx_runtime(content, inputs, level), strict=True):
-            np.testing.assert_array_equal(one, found)
+    wanted = found_by(content, *inputs)
+    for is_optimized in (False, True):
+        assert_same(wanted, of_onnx_runtime(content, *inputs, is_optimized=is_optimized))
     return wanted
 
 
@@ -81,9 +77,7 @@ def test_ranges_without_a_number_or_an_end() -> None:
     module = import_onnx(content)
     cases = [_with(number, index) for number in (np.nan, np.inf, -np.inf) for index in (0, 47, 94)]
     for x in cases:
-        wanted = interpreter.run(module, [x])
-        for one, found in zip(wanted, of_onnx_runtime(content, [x], "ORT_ENABLE_ALL"), strict=True):
-            np.testing.assert_array_equal(one, found)
+        assert_same(interpreter.run(module, [x]), of_onnx_runtime(content, x))
     check_compiled(module, "host", [[x] for x in cases], [interpreter.run(module, [x]) for x in cases])
 
 
@@ -111,11 +105,7 @@ def names_of(content: bytes) -> list[str]:
 
 def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
     """All targets equal the specification's own evaluator, bit for bit."""
-    evaluator: Any = ReferenceEvaluator(onnx.load_from_string(content))
-    feeds: dict[str, Any] = {str(name): array for name, array in zip(evaluator.input_names, inputs, strict=True)}
-    results: list[Array] = evaluator.run(None, feeds)
-    for wanted, found in zip(results, run(content, *inputs), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    assert_same(run(content, *inputs), of_reference(content, *inputs))
 
 
 class DynamicChain:
@@ -209,7 +199,7 @@ def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], col
     rng = np.random.default_rng(2)
     inputs = [np.asarray(rng.integers(0, 256, shape), np.uint8) for shape in shapes]
     # ONNX Runtime takes zero points of columns beside matrices alone.
-    (found,) = (compiled if leading and columns else run)(content, *inputs)
+    (found,) = (found_by if leading and columns else run)(content, *inputs)
     left, right = inputs[0].astype(np.int32) - inputs[2], inputs[1].astype(np.int32) - inputs[3]
     np.testing.assert_array_equal(found, left @ right)
 
@@ -227,59 +217,44 @@ def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
     values, scale, point = quantized(x)
     sums = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - points)
     wanted = sums.astype(np.float32) * (scale * scales) + (addend if bias else np.float32(0))
-
-    model = ModelBuilder()
-    rest = [model.constant(one) for one in (weight, scales, points)] + ([model.constant(addend)] if bias else [])
-    y = model.node("com.microsoft.DynamicQuantizeMatMul", model.input("x", x.shape), *rest)
-    content = model.finish(y, dtype=np.float32)
+    held: list[Operand] = [Known(one) for one in (weight, scales, points, addend)]
+    content, _ = node("com.microsoft.DynamicQuantizeMatMul", [x, *held[: 4 if bias else 3]])
     np.testing.assert_array_equal(run(content, x)[0], wanted)
     assert names_of(content).count("qnn.dynamic_dense") == 1
-
-    model = ModelBuilder()
-    data, known_scale, known_point = (
-        model.input("x", x.shape, np.uint8),
-        model.input("s", (), np.float32),
-        model.input("z", (), np.uint8),
-    )
-    weight_name, scale_name, point_name, *last = [model.constant(one) for one in (weight, scales, points)] + (
-        [model.constant(addend)] if bias else []
-    )
-    operands = [data, weight_name, known_scale, scale_name, known_point, point_name, *last]
-    y = model.node("com.microsoft.MatMulIntegerToFloat", *operands)
-    content = model.finish(y, dtype=np.float32)
-    found = run(content, values, np.array(scale), np.array(point, np.uint8))[0]
-    np.testing.assert_array_equal(found, wanted)
+    operands = [
+        values,
+        held[0],
+        np.array(scale),
+        held[1],
+        np.array(point, np.uint8),
+        held[2],
+        *held[3 if bias else 4 :],
+    ]
+    content, given = node("com.microsoft.MatMulIntegerToFloat", operands)
+    np.testing.assert_array_equal(run(content, *given)[0], wanted)
     assert names_of(content).count("qnn.dynamic_dense") == 1
 
 
-def message_of(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int32, **attributes: Any) -> str:
-    content = model.finish(model.node(kind, *operands, **attributes), dtype=dtype)
-    with pytest.raises(ImportModelError) as caught:
-        import_onnx(content)
-    return caught.value.render()
+U8 = np.uint8
+UNREADABLE: list[tuple[str, Sequence[Operand], str]] = [
+    ("MatMulInteger", [np.zeros((4, 4), U8)] * 2 + [np.array(0, np.int8)], "zero point must be ui8, but got i8"),
+    ("MatMulInteger", [np.zeros((4, 4), U8)] * 2 + [np.zeros(4, U8)], "zero point must have 1 entry, but got [4]"),
+    (
+        "MatMulInteger",
+        [np.zeros((2, 4, 5), U8), np.zeros((3, 5, 4), U8), np.array(0, U8)],
+        "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]",
+    ),
+    (
+        "com.microsoft.DynamicQuantizeMatMul",
+        [(4, 4), Known(drawn((4, 4), np.int8)), Known((3,))],
+        "scale of the matrix must have 1 or 4 entries, but got [3]",
+    ),
+]
 
 
-def test_what_no_product_can_read_is_named() -> None:
-    model = ModelBuilder()
-    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
-    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.int8))
-    assert "zero point must be ui8, but got i8" in text
-    model = ModelBuilder()
-    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
-    text = message_of(model, "MatMulInteger", left, right, model.input("z", (4,), np.uint8))
-    assert "zero point must have 1 entry, but got [4]" in text
-    model = ModelBuilder()
-    left, right = model.input("x", (2, 4, 5), np.uint8), model.input("w", (3, 5, 4), np.uint8)
-    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.uint8))
-    assert "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]" in text
-    model = ModelBuilder()
-    operands = [
-        model.input("x", (4, 4)),
-        model.constant(drawn((4, 4), np.int8)),
-        model.constant(np.ones(3, np.float32)),
-    ]
-    text = message_of(model, "com.microsoft.DynamicQuantizeMatMul", *operands, dtype=np.float32)
-    assert "scale of the matrix must have 1 or 4 entries, but got [3]" in text
+@pytest.mark.parametrize(("kind", "operands", "message"), UNREADABLE)
+def test_what_no_product_can_read_is_named(kind: str, operands: Sequence[Operand], message: str) -> None:
+    assert message in refused(node(kind, operands)[0])
 
 
 # Compiled products with parameters known at run time equal the reference on every target.
@@ -425,17 +400,10 @@ def test_words_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ..
 
 def test_an_infinite_bias_is_refused() -> None:
     product = Product(DynamicDenseOp, (2, 4), (3, 4))
-    text = str(product.module)
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        add_infinity(module)
-        with pytest.raises(CompileError, match="bias must be finite to be compiled"):
-            compile_module(module)
-
-
-def add_infinity(module: ir.Module) -> None:
-    """The bias of the module's product as infinities."""
-    block = module.body.operations[0].regions[0].blocks[0]
-    product = next(op for op in block.operations if isinstance(op, DynamicDenseOp))
-    with ir.InsertionPoint(product):
-        product.operation.operands[4] = constant(np.full(3, np.inf, np.float32))
+    with product.module.context, ir.Location.unknown():
+        block = product.module.body.operations[0].regions[0].blocks[0]
+        op = next(op for op in block.operations if isinstance(op, DynamicDenseOp))
+        with ir.InsertionPoint(op):
+            op.operation.operands[4] = constant(np.full(3, np.inf, np.float32))
+    with pytest.raises(CompileError, match="bias must be finite to be compiled"):
+        compile_module(product.module)

@@ -1,7 +1,5 @@
 """Extents of ONNX models that are open, and tensors without elements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder
 from tolerances import assert_floats_within
 
@@ -82,7 +79,6 @@ def test_tensors_of_too_many_elements_are_refused() -> None:
 
 # Tensors without elements: a decoder's first step has a past of length 0, and an image may have no boxes.
 
-Array = NDArray[Any]
 Network = Callable[[ModelBuilder, str, str], list[str]]
 ORT: Any = import_module("onnxruntime")
 NONE, SOME = (2, 0, 3), (2, 1, 3)

@@ -1,7 +1,5 @@
 """ONNX models that are compiled in parts: the same bits as ONNX Runtime on the whole, wherever nodes stand."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -12,9 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from numpy.typing import NDArray
 from onnx import external_data_helper, helper
-from onnx_graphs import ModelBuilder
+from onnx_graphs import Array, ModelBuilder
 
 import qdialect
 from qdialect import targets
@@ -30,7 +27,6 @@ from qdialect.support.diagnostics import (
     VerificationError,
 )
 
-Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
 X, Y = (0.04, 117), (0.05, 131)
 SHAPE = ("n", 8, 12, 12)

@@ -1,35 +1,35 @@
-"""Functions, convolutions, pools and resizing of ONNX models in float32, against formulas in float64."""
-
-from __future__ import annotations
+"""ONNX operators in float32: functions, normalizations, windows and resizing, compared with ONNX Runtime."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 from compiled_ops import variants_together
-from numpy.typing import NDArray
-from onnx_evaluated import found_by, numbers, run_both
-from onnx_graphs import ModelBuilder, agreed, drawn, evaluated, f32_values, quantized_of, run
-from tolerances import assert_floats_within, assert_within, tolerance_of
+from onnx_graphs import (
+    CONTRIB,
+    Array,
+    Known,
+    ModelBuilder,
+    Operand,
+    agreed,
+    check,
+    check_node,
+    drawn,
+    found_by,
+    node,
+    numbers,
+    of_onnx_runtime,
+    refused,
+    run,
+    run_both,
+)
+from tolerances import assert_floats_within
 
-import qdialect
 from qdialect.frontends.onnx import import_onnx
-from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
-
-
-def run_node(kind: str, inputs: list[Array], constants: int = 0, **attributes: Any) -> Array:
-    """The last `constants` inputs are known."""
-    model = ModelBuilder()
-    free = len(inputs) - constants
-    names = [model.input(f"x{i}", array.shape) for i, array in enumerate(inputs[:free])]
-    names += [model.constant(array) for array in inputs[free:]]
-    return run_both(model.finish(model.node(kind, *names, **attributes), dtype=np.float32), *inputs[:free])
+Attributes = dict[str, Any]
 
 
 @variants_together
@@ -39,51 +39,16 @@ def test_powers_that_are_products(exponent: int, shape: tuple[int, ...]) -> None
     """ONNX Runtime multiplies where the exponent is one number: negative ones and both zeros too."""
     x = numbers(3, 19) * np.float32(7)
     x[0, :3] = 0.0, -0.0, 1e-20
-    found = run_node("Pow", [x, np.full(shape, exponent, np.float32)], constants=1)
-    wanted = x * x if exponent == 2 else x * x * x
-    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
-
-
-def softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
-    raised = np.exp(x - x.max(axis=axis, keepdims=True))
-    return raised / raised.sum(axis=axis, keepdims=True)
+    found = check_node("Pow", [x, Known(np.full(shape, exponent, np.float32))], within="")
+    assert np.array_equal(np.signbit(found), np.signbit(x) & (exponent == 3))
 
 
 def test_softmax_of_older_operator_sets_runs_over_all_that_follows() -> None:
-    model = ModelBuilder()
-    x = numbers(2, 5, 3)
-    found = run_both(model.finish(model.node("Softmax", model.input("x", x.shape)), dtype=np.float32, version=11), x)
-    assert_floats_within(found, softmax(x.astype(np.float64), (1, 2)), "softmax")
+    check_node("Softmax", [(2, 5, 3)], "softmax", version=11)
 
-
-def test_a_sum_takes_its_axes_as_an_input() -> None:
-    model = ModelBuilder()
-    x = numbers(2, 5, 19)
-    total = model.node("ReduceSum", model.input("x", x.shape), model.constant(np.array([1])), keepdims=0)
-    assert_floats_within(run_both(model.finish(total, dtype=np.float32), x), x.sum(axis=1), "sum")
-
-
-REFUSED: dict[str, tuple[str, list[Array], dict[str, Any]]] = {
-    "operands must be matrices": ("MatMul", [numbers(3), numbers(4)], {}),
-    "axis must be in [-2, 2), but got 2": ("LogSoftmax", [numbers(2, 3)], {"axis": 2}),
-    "axes must be in [-2, 2), but got [5]": ("ReduceMean", [numbers(2, 3)], {"axes": [5]}),
-}
-
-
-@pytest.mark.parametrize("message", REFUSED)
-def test_what_is_not_expressed_is_refused(message: str) -> None:
-    kind, inputs, attributes = REFUSED[message]
-    model = ModelBuilder()
-    names = [model.input(f"x{i}", array.shape) for i, array in enumerate(inputs)]
-    with pytest.raises(ImportModelError) as caught:
-        import_onnx(model.finish(model.node(kind, *names, **attributes), dtype=np.float32))
-    assert message in caught.value.render()
-
-
-# Convolutions of ONNX in float32: against formulas in float64, interpreted and compiled.
 
 # Shapes of data and weights, and attributes.
-TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], Attributes]] = [
     ((2, 3, 5, 4), (3, 5, 3, 3), {}),
     ((1, 4, 5, 4), (4, 5, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
     ((1, 4, 5, 4), (4, 3, 2, 2), {"strides": [2, 2], "group": 2}),
@@ -95,64 +60,135 @@ TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
-def weights_of(shape: tuple[int, ...], seed: int) -> Array:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def layer(kind: str, data: Array, weight: Array, bias: Array, attributes: dict[str, Any]) -> bytes:
-    model = ModelBuilder()
-    constants = model.constant(weight), model.constant(bias)
-    node = model.node(kind, model.input("x0", data.shape), *constants, **attributes)
-    return model.finish(node, dtype=np.float32, version=11)
-
-
 @variants_together
-@pytest.mark.parametrize(("shape", "kernel", "attributes"), TRANSPOSED)
-def test_a_transposed_convolution(shape: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
-    data, weight = weights_of(shape, 0), weights_of(kernel, 1)
-    groups = attributes.get("group", 1)
-    bias = weights_of((kernel[1] * groups,), 2)
-    (found,) = found_by(layer("ConvTranspose", data, weight, bias, attributes), data)
-    # onnx's reference knows one group.
-    parts = zip(np.split(data, groups, 1), np.split(weight, groups), np.split(bias, groups), strict=True)
-    alone = {**attributes, "group": 1}
-    wanted = [evaluated(layer("ConvTranspose", x, w, b, alone), x) for x, w, b in parts]
-    wanted = np.concatenate(wanted, 1)
-    assert found.shape == wanted.shape
-    assert_floats_within(found, wanted, "formula")
+@pytest.mark.parametrize(("data", "weight", "attributes"), TRANSPOSED)
+def test_a_transposed_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes: Attributes) -> None:
+    bias = Known((weight[1] * attributes.get("group", 1),))
+    check_node("ConvTranspose", [data, Known(weight), bias], version=11, **attributes)
 
 
 def test_a_transposed_convolution_with_f32_weights_of_quantized_data() -> None:
     model = ModelBuilder()
     data = model.dequantize(model.input("x0", (1, 4, 5, 5), np.uint8), (0.05, 7))
-    layer = model.node("ConvTranspose", data, model.constant(weights_of((4, 3, 2, 2), 1)), strides=[2, 2])
+    layer = model.node("ConvTranspose", data, model.constant(numbers(4, 3, 2, 2)), strides=[2, 2])
     content = model.finish(model.node("Relu", layer), dtype=np.float32, version=19)
-    quantized = drawn((1, 4, 5, 5), np.uint8)
-    (found,) = found_by(content, quantized)
-    assert_floats_within(found, evaluated(content, quantized), "formula")
+    agreed(content, drawn((1, 4, 5, 5), np.uint8), within="layer")
 
 
-@pytest.mark.parametrize(
-    ("kind", "kernel", "attributes", "message"),
-    [
-        ("ConvTranspose", (3, 2, 3, 3), {}, "weight must have 4 inputs, but got 3"),
-        ("ConvTranspose", (4, 2, 3, 3), {"group": 3}, "group must divide 4 channels, but got 3"),
-        ("ConvTranspose", (4, 2, 3), {}, "weight must have 4 dimensions, but got 3"),
-        ("ConvTranspose", (4, 3, 3, 3), {}, r"bias must have the shape \[3\], but got \[2\]"),
-        ("Conv", (2, 4, 3), {}, "weight must have 4 dimensions, but got 3"),
-    ],
-)
-def test_what_does_not_fit_is_told(
-    kind: str, kernel: tuple[int, ...], attributes: dict[str, Any], message: str
-) -> None:
-    data = weights_of((1, 4, 5, 5), 0)
-    with pytest.raises(ImportModelError, match=message):
-        import_onnx(layer(kind, data, weights_of(kernel, 1), weights_of((2,), 2), attributes))
+# Normalizations.
+
+NORMALIZATIONS: list[tuple[str, list[tuple[int, ...]], int, Attributes]] = [
+    ("LayerNormalization", [(2, 5, 19), (19,), (19,)], 17, {}),
+    ("LayerNormalization", [(2, 5, 19), (19,)], 17, {"epsilon": 0.25}),
+    ("LayerNormalization", [(2, 5, 4, 3), (5, 4, 3), (5, 4, 3)], 17, {"axis": 1}),
+    ("RMSNormalization", [(2, 5, 19), (19,)], 23, {}),
+    ("RMSNormalization", [(2, 5, 19), (5, 19)], 23, {"axis": -2}),
+    ("InstanceNormalization", [(2, 6, 5, 7), (6,), (6,)], 17, {"epsilon": 0.1}),
+    ("InstanceNormalization", [(2, 6, 35), (6,), (6,)], 17, {}),
+    ("GroupNormalization", [(2, 6, 5, 7), (6,), (6,)], 21, {"num_groups": 3}),
+    ("GroupNormalization", [(2, 6, 5, 7), (3,), (3,)], 18, {"num_groups": 3}),
+    ("MeanVarianceNormalization", [(2, 6, 5, 7)], 13, {}),
+    ("LpNormalization", [(2, 6, 5)], 17, {}),
+    ("LpNormalization", [(2, 6, 5)], 17, {"axis": 1, "p": 1}),
+    ("SimplifiedLayerNormalization", [(2, 5, 19), (19,)], 17, {"epsilon": 0.01}),
+]
 
 
-# Pools of f32 values, between floats and between quantizations: against onnx's reference.
+@variants_together
+@pytest.mark.parametrize(("kind", "shapes", "version", "attributes"), NORMALIZATIONS)
+def test_normalizations(kind: str, shapes: list[tuple[int, ...]], version: int, attributes: Attributes) -> None:
+    operands: list[Operand] = [shapes[0], *map(Known, shapes[1:])]
+    check_node(kind, operands, version=version, **attributes)
+    if len(shapes) > 1 and kind != "SimplifiedLayerNormalization":
+        check_node(kind, shapes, version=version, **attributes)
 
-Attributes = dict[str, Any]
+
+def test_batch_normalization_rounds_as_onnx_runtime() -> None:
+    operands = [(2, 19, 5, 7), *[Known((19,))] * 3, Known(np.abs(numbers(19)) + np.float32(0.1))]
+    check_node("BatchNormalization", operands, within="", epsilon=0.25)
+
+
+@pytest.mark.parametrize("axes", [[-1], [0, 2, 3]])
+def test_means_and_variances_along_other_dimensions(axes: list[int]) -> None:
+    content, given = node("MeanVarianceNormalization", [(2, 6, 5, 7)], axes=axes)
+    x = given[0].astype(np.float64)
+    x = x - x.mean(tuple(axes), keepdims=True)
+    wanted = x / np.sqrt((x * x).mean(tuple(axes), keepdims=True))
+    assert_floats_within(run_both(content, *given), wanted, "formula")
+
+
+@variants_together
+@pytest.mark.parametrize("activation", [0, 1])
+@pytest.mark.parametrize("channels_last", [0, 1])
+def test_group_norm_of_onnx_runtime(channels_last: int, activation: int) -> None:
+    """By its formula: it has no kernel for CPUs."""
+    x, scale, bias = numbers(2, 5, 7, 6), numbers(6, seed=1), numbers(6, seed=2)
+    order = (0, 1, 2, 3) if channels_last else (0, 3, 1, 2)
+    how = {"groups": 2, "activation": activation, "channels_last": channels_last}
+    given = np.ascontiguousarray(x.transpose(order))
+    content, _ = node(f"{CONTRIB}.GroupNorm", [given, Known(scale), Known(bias)], **how)
+    parts = x.astype(np.float64).reshape(2, -1, 2, 3)
+    parts = parts - parts.mean((1, 3), keepdims=True)
+    wanted = (parts / np.sqrt((parts**2).mean((1, 3), keepdims=True) + 1e-5)).reshape(x.shape) * scale + bias
+    wanted = wanted / (1 + np.exp(-wanted)) if activation else wanted
+    assert_floats_within(run_both(content, given), wanted.transpose(order), "formula")
+
+
+@variants_together
+@pytest.mark.parametrize("bias", [None, Known((19,))])
+@pytest.mark.parametrize("is_centred", [False, True])
+def test_skip_layer_normalization_gives_the_sum_too(is_centred: bool, bias: Operand) -> None:
+    operands: list[Operand] = [(2, 5, 19), (2, 5, 19), Known((19,)), *([Known((19,))] if is_centred else []), bias]
+    kind = f"{CONTRIB}.Skip{'' if is_centred else 'Simplified'}LayerNormalization"
+    check_node(kind, operands if bias else operands[:-1], outputs=["normal", "", "", "sum"], epsilon=0.01)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_zeros_have_no_direction(order: int) -> None:
+    check_node("LpNormalization", [np.zeros((2, 3), np.float32)], within="", p=order)
+
+
+# Sums of long rows lose no more than those of vectors do.
+
+
+def compiled_rows(kind: str, x: Array, **attributes: Any) -> Array:
+    operands: list[Operand] = [x, *([Known(np.ones(x.shape[-1:], np.float32))] if kind == "LayerNormalization" else [])]
+    content, _ = node(kind, operands, version=20, **attributes)
+    compiled = np.asarray(compile_module(import_onnx(content))(x))
+    np.testing.assert_array_equal(compiled, run(content, x))
+    return compiled.astype(np.float64)
+
+
+def error_of(found: Array, exact: Array) -> float:
+    return float(np.sqrt(((found - exact) ** 2).mean()))
+
+
+# Added one after another, the rows of 768 numbers have an error of 1.8e-7.
+@pytest.mark.parametrize("columns", [768, 770, 97])
+def test_rows_are_normalized_to_the_rounding_of_the_result(columns: int) -> None:
+    x = np.random.default_rng(2).normal(0.3, 1.5, (24, columns)).astype(np.float32)
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(-1, keepdims=True)
+    exact = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + float(np.float32(1e-5)))
+    assert error_of(compiled_rows("LayerNormalization", x), exact) < (7e-8 if columns != 97 else 1.2e-7)
+
+
+def test_axes_that_do_not_follow_each_other_are_summed_run_by_run() -> None:
+    x = np.random.default_rng(3).normal(0.3, 1.5, (6, 8, 6, 8)).astype(np.float32)
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean((0, 2, 3), keepdims=True)
+    exact = centred / np.sqrt((centred**2).mean((0, 2, 3), keepdims=True))
+    assert error_of(compiled_rows("MeanVarianceNormalization", x), exact) < 6e-8
+
+
+def test_shares_of_long_rows_are_exact() -> None:
+    x = np.random.default_rng(4).normal(size=(24, 512)).astype(np.float32)
+    powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    exact = powers / powers.sum(-1, keepdims=True)
+    assert error_of(compiled_rows("Softmax", x, axis=-1) / exact, np.ones_like(exact)) < 2e-7
+
+
+# Pools.
 
 WINDOWS: list[tuple[tuple[int, ...], Attributes]] = [
     ((1, 3, 8, 9), {"kernel_shape": [2, 3]}),
@@ -161,31 +197,16 @@ WINDOWS: list[tuple[tuple[int, ...], Attributes]] = [
     ((2, 6, 17), {"kernel_shape": [4], "strides": [3], "pads": [2, 1]}),
     ((1, 3, 8, 9), {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"}),
     ((1, 3, 9, 9), {"kernel_shape": [3, 3], "dilations": [2, 1], "pads": [2, 1, 0, 0]}),
+    ((1, 1, 6), {"kernel_shape": [3], "strides": [3], "pads": [1, 1], "ceil_mode": 1}),
 ]
-MORE: dict[str, list[Attributes]] = {"MaxPool": [{}], "AveragePool": [{}, {"count_include_pad": 1}]}
-CASES = [
-    (kind, shape, {**window, **more}) for kind, options in MORE.items() for more in options for shape, window in WINDOWS
-]
-
-
-def pool_model(kind: str, shape: tuple[int, ...], attributes: Attributes, version: int = 19) -> bytes:
-    b = ModelBuilder()
-    return b.finish(b.node(kind, b.input("x0", shape), **attributes), dtype=np.float32, version=version)
 
 
 @variants_together
-@pytest.mark.parametrize(("kind", "shape", "attributes"), CASES)
-def test_windows_of_floats(kind: str, shape: tuple[int, ...], attributes: Attributes) -> None:
-    content = pool_model(kind, shape, attributes)
-    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    assert_floats_within(run_both(content, x), evaluated(content, x), "formula")
-
-
-def test_windows_rounded_up_do_not_count_what_lies_behind_the_padding() -> None:
-    attributes = {"kernel_shape": [3], "strides": [3], "pads": [1, 1], "ceil_mode": 1, "count_include_pad": 1}
-    x = np.array([[[5, 7, 1, 2, 3, 8]]], np.float32)
-    wanted = np.array([[[4, 2, 4]]], np.float32)
-    np.testing.assert_array_equal(run_both(pool_model("AveragePool", x.shape, attributes), x), wanted)
+@pytest.mark.parametrize(("shape", "attributes"), WINDOWS)
+def test_windows(shape: tuple[int, ...], attributes: Attributes) -> None:
+    check_node("MaxPool", [shape], "", version=19, **attributes)
+    for counted in (0, 1):
+        check_node("AveragePool", [shape], "formula", version=19, count_include_pad=counted, **attributes)
 
 
 @variants_together
@@ -198,108 +219,155 @@ def test_terms_are_added_in_the_order_of_onnx_runtime(
 ) -> None:
     """Along the rows, where channels lie in blocks or the stride is large; else the columns' sums come first."""
     kernel, stride, pad = window
-    attributes = {"kernel_shape": kernel, "strides": [stride, stride], "pads": [pad] * 4}
-    shape = (1, channels, 12, 13)
-    content = pool_model("AveragePool", shape, {**attributes, "count_include_pad": count_include_pad}, version)
-    agreed(content, np.random.default_rng(1).normal(size=shape).astype(np.float32))
+    how = {"kernel_shape": kernel, "strides": [stride] * 2, "pads": [pad] * 4, "count_include_pad": count_include_pad}
+    check_node("AveragePool", [(1, channels, 12, 13)], within="", version=version, **how)
 
 
 def test_the_largest_number_is_nan_where_there_is_one() -> None:
-    x = np.array([[[1, np.nan, 2, 3, -0.0, 0.0]]], np.float32)
-    found = run_both(pool_model("MaxPool", x.shape, {"kernel_shape": [2], "strides": [2]}), x)
+    content, x = node(
+        "MaxPool", [np.array([[[1, np.nan, 2, 3, -0.0, 0.0]]], np.float32)], kernel_shape=[2], strides=[2]
+    )
+    found = run_both(content, *x)
     np.testing.assert_array_equal(found, np.array([[[np.nan, 3, 0]]], np.float32))
     assert not np.signbit(found[0, 0, 2])
 
 
-@pytest.mark.parametrize("kind", ["AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"])
-def test_a_pool_of_floats_that_are_quantized_after_it(kind: str) -> None:
-    """With two readers in between: one of the numbers, one of the quantized values."""
-    b, shape, to = ModelBuilder(), (1, 8, 6, 6), (0.05, 100)
-    attributes = {} if kind.startswith("Global") else {"kernel_shape": [2, 2], "strides": [2, 2]}
-    data = b.node("Exp", b.dequantize(b.input("x", shape, np.uint8), (0.02, 100)))
-    pooled = b.node(kind, data, **attributes)
-    module = import_onnx(b.finish(pooled, b.node("Cast", b.quantize(pooled, to), to=1), dtype=np.float32))
-    x = drawn(shape, np.uint8)
-    results = interpreter.run(module, [x])
-    for found, wanted in zip(compile_module(module)(x), results, strict=True):
-        np.testing.assert_array_equal(found, wanted)
-    exact = np.exp(f32_values(x, (0.02, 100)).astype(np.float64))
-    windows = exact.reshape(1, 8, 1, 6, 1, 6) if kind.startswith("Global") else exact.reshape(1, 8, 3, 2, 3, 2)
-    wanted = windows.max((3, 5)) if "Max" in kind else windows.mean((3, 5))
-    assert_floats_within(results[0], wanted, "formula")
-    assert_within(results[1].astype(np.uint8), quantized_of(wanted, to), tolerance_of(".onnx", kind))
+# Operators that become several ops.
+
+EINSUMS: list[tuple[str, list[tuple[int, ...]]]] = [
+    ("bhid,bhjd->bhij", [(2, 3, 5, 4), (2, 3, 7, 4)]),
+    ("bhij,bhjd->bhid", [(2, 3, 5, 7), (2, 3, 7, 4)]),
+    ("bij,jk->bik", [(2, 5, 7), (7, 4)]),
+    ("ij,jk", [(5, 7), (7, 4)]),
+    ("...ij,...jk->...ik", [(2, 3, 5, 7), (2, 3, 7, 4)]),
+    ("bi,bj->bij", [(2, 5), (2, 4)]),
+    ("i,i->", [(5,), (5,)]),
+    ("bqnd,bknd->bnqk", [(2, 5, 3, 4), (2, 7, 3, 4)]),
+    ("bnqk,bknd->bqnd", [(2, 3, 5, 7), (2, 7, 3, 4)]),
+    ("ijk,ik->j", [(3, 4, 5), (3, 5)]),
+    *((equation, [(2, 3, 5)]) for equation in ("ijk->kij", "ijk->ik", "...k->k...", "ijk->")),
+]
 
 
-def test_a_window_outside_of_the_image_is_refused() -> None:
-    attributes = {"kernel_shape": [2], "dilations": [4], "pads": [2, 1]}
-    with pytest.raises(ImportModelError) as caught:
-        import_onnx(pool_model("MaxPool", (1, 1, 2), attributes))
-    assert "every window must have an element of [2]" in caught.value.render()
+@variants_together
+@pytest.mark.parametrize(("equation", "shapes"), EINSUMS)
+def test_sums_of_products_by_their_labels(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    """Of small whole numbers, whose sums are exact in every order."""
+    check("Einsum", [np.rint(numbers(*shape, seed=i) * 3) for i, shape in enumerate(shapes)], equation=equation)
 
 
-# frontends/onnx/operators/filtered_resize.py: filters as products with matrices, compared with ONNX Runtime.
+NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd"]
 
-ORT: Any = import_module("onnxruntime")
+
+@variants_together
+@pytest.mark.parametrize("kind", NORMS)
+def test_norms(kind: str) -> None:
+    x = np.abs(np.rint(numbers(3, 5, 19) * 3)) / 2 + 1
+    check_node(kind, [x, Known(np.array([-1]))], keepdims=0)
+
+
+def test_sums_of_powers_of_infinite_numbers() -> None:
+    x = np.array([[-np.inf, -np.inf], [-np.inf, 3], [np.inf, 1], [200, 200]], np.float32)
+    content, _ = node("ReduceLogSumExp", [x, Known(np.array([1]))], keepdims=0)
+    assert run_both(content, x).tolist() == [-np.inf, 3, np.inf, np.float32(200 + np.log(2))]
+
+
+# Resizing by filters, which are products with matrices.
+
 X = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
 
 
-def _content(scales: Sequence[float], x: Any = X, **attributes: Any) -> bytes:
-    model = ModelBuilder()
-    given = model.input("x", x.shape), "", model.constant(np.array(scales, np.float32))
-    return model.finish(model.node("Resize", *given, **attributes), dtype=np.float32, version=19)
+def resized(scales: Sequence[float], x: Array = X, **how: Any) -> bytes:
+    return node("Resize", [x, None, Known(np.array(scales, np.float32))], version=19, **how)[0]
 
 
-def _check(content: bytes, x: Any = X) -> None:
-    options = ORT.SessionOptions()
-    options.log_severity_level = 3
-    session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"x": x})
-    assert_floats_within(run(content, x), wanted, "layer")
+def check_resized(scales: Sequence[float], x: Array = X, **how: Any) -> None:
+    content = resized(scales, x, **how)
+    assert_floats_within(run(content, x), of_onnx_runtime(content, x)[0], "layer")
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("exclude_outside", [0, 1])
-def test_cubic(coordinates: str, exclude_outside: int) -> None:
+def test_filters(coordinates: str) -> None:
+    """Of rows, volumes, channels and scales that extents are rounded down from, too."""
     for scales in ([1, 1, 1.5, 2], [1, 1, 0.4, 0.7], [1, 1, 1, 3]):
-        how = {"coordinate_transformation_mode": coordinates, "exclude_outside": exclude_outside}
-        _check(_content(scales, mode="cubic", cubic_coeff_a=-0.5, **how))
-
-
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_filters_against_aliasing(coordinates: str, mode: str) -> None:
-    for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
-        _check(_content(scales, mode=mode, antialias=1, coordinate_transformation_mode=coordinates))
-
-
-@pytest.mark.parametrize("coordinates", COORDINATES)
-def test_linear_of_any_rank_and_scale(coordinates: str) -> None:
-    """Rows, volumes, channels and scales that extents are rounded down from."""
-    random = np.random.default_rng(1)
+        for outside in (0, 1):
+            how: Attributes = {"coordinate_transformation_mode": coordinates, "exclude_outside": outside}
+            check_resized(scales, mode="cubic", cubic_coeff_a=-0.5, **how)
+    for mode in ("linear", "cubic"):
+        for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
+            check_resized(scales, mode=mode, antialias=1, coordinate_transformation_mode=coordinates)
     for shape, scales in (((1, 2, 9), [1, 1, 2]), ((1, 2, 3, 4, 5), [1, 1, 2, 1, 0.5]), ((2, 7, 9, 2), [1, 2, 1.5, 1])):
-        x = random.normal(size=shape).astype(np.float32)
-        _check(_content(scales, x, mode="linear", coordinate_transformation_mode=coordinates), x)
-    _check(_content([1, 1, 1.7, 0.65], mode="linear", coordinate_transformation_mode=coordinates))
+        check_resized(scales, numbers(*shape), mode="linear", coordinate_transformation_mode=coordinates)
+    check_resized([1, 1, 1.7, 0.65], mode="linear", coordinate_transformation_mode=coordinates)
 
 
 @pytest.mark.parametrize("how", [{"mode": "linear"}, {"mode": "cubic"}, {"antialias": 1}])
-def test_symmetric_centers(how: dict[str, Any]) -> None:
+def test_symmetric_centers(how: Attributes) -> None:
+    given: Attributes = {"mode": "linear", **how, "coordinate_transformation_mode": "half_pixel_symmetric"}
     for scales in ([1, 1, 2, 1.5], [1, 1, 1, 0.5]):
-        _check(_content(scales, **{"mode": "linear", **how}, coordinate_transformation_mode="half_pixel_symmetric"))
+        check_resized(scales, **given)
 
 
-def test_symmetric_centers_of_extents_that_are_rounded_down_are_refused() -> None:
-    with pytest.raises(ImportModelError) as caught:
-        import_onnx(_content([1, 1, 1.5, 2], mode="cubic", coordinate_transformation_mode="half_pixel_symmetric"))
-    assert "scales of half_pixel_symmetric must be the ratios of the extents" in caught.value.render()
-
-
-def test_compiled_it_is_the_reference() -> None:
-    content = _content([1, 1, 1.5, 0.5], mode="cubic", antialias=1)
-    np.testing.assert_array_equal(qdialect.compile(import_onnx(content))(X), run(content, X))
+def test_compiled_filters_are_the_reference() -> None:
+    found_by(resized([1, 1, 1.5, 0.5], mode="cubic", antialias=1), X)
 
 
 def test_nearest_elements_need_no_filter() -> None:
-    found = run(_content([1, 1, 2, 2], mode="nearest", antialias=1), X)
-    np.testing.assert_array_equal(found, run(_content([1, 1, 2, 2], mode="nearest"), X))
+    found = run(resized([1, 1, 2, 2], mode="nearest", antialias=1), X)
+    np.testing.assert_array_equal(found, run(resized([1, 1, 2, 2], mode="nearest"), X))
+
+
+REFUSED: list[tuple[str, str, Sequence[Operand], Attributes]] = [
+    ("operands must be matrices", "MatMul", [(3,), (4,)], {}),
+    ("axis must be in [-2, 2), but got 2", "LogSoftmax", [(2, 3)], {"axis": 2}),
+    ("axes must be in [-2, 2), but got [5]", "ReduceMean", [(2, 3)], {"axes": [5], "version": 17}),
+    ("weight must have 4 inputs, but got 3", "ConvTranspose", [(1, 4, 5, 5), Known((3, 2, 3, 3))], {}),
+    ("group must divide 4 channels, but got 3", "ConvTranspose", [(1, 4, 5, 5), Known((4, 2, 3, 3))], {"group": 3}),
+    ("weight must have 4 dimensions, but got 3", "ConvTranspose", [(1, 4, 5, 5), Known((4, 2, 3))], {}),
+    (
+        "bias must have the shape [3], but got [2]",
+        "ConvTranspose",
+        [(1, 4, 5, 5), Known((4, 3, 3, 3)), Known((2,))],
+        {},
+    ),
+    ("weight must have 4 dimensions, but got 3", "Conv", [(1, 4, 5, 5), Known((2, 4, 3))], {}),
+    (
+        "every window must have an element of [2]",
+        "MaxPool",
+        [(1, 1, 2)],
+        {"kernel_shape": [2], "dilations": [4], "pads": [2, 1]},
+    ),
+    ("groups must divide 6 channels, but got 4", "GroupNormalization", [(2, 6, 5), (6,), (6,)], {"num_groups": 4}),
+    ("groups must divide 6 channels, but got 0", "GroupNormalization", [(2, 6, 5), (6,), (6,)], {"num_groups": 0}),
+    (
+        "input 1 must have the shape [6], but got [3]",
+        "GroupNormalization",
+        [(2, 6, 5), (3,), (6,)],
+        {"num_groups": 3, "version": 21},
+    ),
+    ("input must have at least 3 dimensions, but got 2", "InstanceNormalization", [(2, 6), (6,), (6,)], {}),
+    ("operand shapes must broadcast, but got [4] and [2, 5]", "LayerNormalization", [(2, 5), (4,)], {}),
+    ("input 1 must broadcast to [2, 5], but got [3, 2, 5]", "RMSNormalization", [(2, 5), (3, 2, 5)], {"version": 23}),
+    ("p must be 1 or 2, but got 3", "LpNormalization", [(2, 5)], {"p": 3}),
+    ("axes must be in [-2, 2), but got [0, 2, 3]", "MeanVarianceNormalization", [(2, 5)], {}),
+    ("activation must be 0 or 1, but got 2", f"{CONTRIB}.GroupNorm", [(2, 5, 4), (4,), (4,)], {"activation": 2}),
+    *(
+        ("mean and deviation, must be omitted", f"{CONTRIB}.SkipLayerNormalization", [(2, 5)] * 2 + [(5,)], given)
+        for given in ({"outputs": 2}, {"outputs": ["y", "", "deviation"]})
+    ),
+    ("labels of a term must differ", "Einsum", [(3, 3)], {"equation": "ii->i"}),
+    ("must name labels of its operands", "Einsum", [(3, 3)], {"equation": "ij->k"}),
+    ("a label for", "Einsum", [(3, 3)], {"equation": "i->i"}),
+    (
+        "scales of half_pixel_symmetric must be the ratios of the extents",
+        "Resize",
+        [X, None, Known(np.array([1, 1, 1.5, 2], np.float32))],
+        {"mode": "cubic", "coordinate_transformation_mode": "half_pixel_symmetric"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "operands", "options"), REFUSED)
+def test_what_has_no_meaning_is_refused(message: str, kind: str, operands: Sequence[Operand], options: Any) -> None:
+    assert message in refused(node(kind, operands, **options)[0])

@@ -1,7 +1,5 @@
 """Files that exhaust, crash or run on: each ends soon, in a module or in an error that says what was found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from numpy.typing import NDArray
 from onnx import external_data_helper
-from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of
+from onnx_graphs import CONTRIB, Array, ModelBuilder, f32_values, quantized_of
 
 from qdialect import read_model
 from qdialect.cli import import_model
@@ -22,7 +21,6 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 X, Y = (0.04, 117), (0.3, 5)
 SQUARE = {"kernel_shape": [2, 2]}
 WEIGHT = np.arange(-18, 18, dtype=np.int8).reshape(4, 1, 3, 3)

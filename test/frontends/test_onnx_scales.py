@@ -1,21 +1,17 @@
 """Scales of ONNX models that are infinite, no numbers, or far apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from compiled_ops import check_compiled
-from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ORT, ModelBuilder, Quantization, agreed, drawn, f32_values, quantized_of
+from onnx_graphs import CONTRIB, ORT, Array, ModelBuilder, Quantization, agreed, drawn, f32_values, quantized_of
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 INFINITE, NAN = float("inf"), float("nan")
 SHAPE = (2, 3, 20)
 DTYPES = (np.uint8, np.int8)

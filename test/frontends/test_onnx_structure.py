@@ -1,7 +1,5 @@
 """Branches, functions, subgraphs and constants of ONNX models."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from itertools import product
@@ -10,17 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import (
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    TensorProto,
-    helper,
-    load_from_string,
-    numpy_helper,
-    parser,
-)
+from onnx import GraphProto, ModelProto, helper, numpy_helper, parser
 from onnx_graphs import ORT, ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
@@ -194,125 +182,84 @@ def test_a_branch_that_gives_too_little_is_damaged() -> None:
 # frontends/onnx/functions.py: functions that a model defines are replaced by their nodes.
 
 X_FUNCTIONS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+TWICE = "twice (a) => (b) { c = Add (a, a) b = Relu (c) }"
 
 
-def _function(name: str, *nodes: Any, attributes: tuple[str, ...] = ()) -> FunctionProto:
-    """Of `a`, which gives `b`."""
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-    return helper.make_function("local", name, ["a"], ["b"], nodes, opsets, attributes=attributes)
-
-
-def _model(call: str, *functions: FunctionProto, **attributes: Any) -> bytes:
-    builder = ModelBuilder()
-    result = builder.node(f"local.{call}", builder.input("x", (4, 3)), **attributes)
-    model: ModelProto = load_from_string(builder.finish(result, dtype=np.float32, version=20))
-    model.opset_import.append(helper.make_opsetid("local", 1))
-    model.functions.extend(functions)
-    return model.SerializeToString()
-
-
-def _node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
-    domain = "local" if kind[0].islower() else ""
-    return helper.make_node(kind, list(inputs), list(outputs), domain=domain, **attributes)
-
-
-TWICE = _function("twice", _node("Add", "aa", "c"), _node("Relu", "c", "b"))
+def _model(call: str, *functions: str) -> bytes:
+    domains = 'opset_import: ["" : 20, "local" : 1]'
+    text = f"<ir_version: 9, {domains}> g (float[4, 3] x) => (float[4, 3] y) {{ y = local.{call} (x) }}"
+    defined = [f'<domain: "local", {domains}> {one}' for one in functions]
+    return parser.parse_model("\n".join([text, *defined])).SerializeToString()
 
 
 def test_a_function_of_functions_is_its_nodes() -> None:
-    outer = _function("outer", _node("twice", "a", "c"), _node("twice", "c", "b"))
-    content = _model("outer", outer, TWICE)
+    content = _model("outer", "outer (a) => (b) { c = local.twice (a) b = local.twice (c) }", TWICE)
     assert [node.kind for node in nodes_of(content)] == ["Add", "Relu", "Add", "Relu"]
     np.testing.assert_array_equal(run(content, X_FUNCTIONS), np.maximum(X_FUNCTIONS * 4, 0))
 
 
 def test_a_function_takes_attributes_of_its_call() -> None:
-    inner = _node("Transpose", "a", "b")
-    inner.attribute.append(AttributeProto(name="perm", type=AttributeProto.INTS, ref_attr_name="order"))
-    content = _model("turn", _function("turn", inner, attributes=("order",)), order=[1, 0])
+    content = _model("turn <order = [1, 0]>", "turn <order> (a) => (b) { b = Transpose <perm: ints = @order> (a) }")
     np.testing.assert_array_equal(run(content, X_FUNCTIONS), X_FUNCTIONS.T)
 
 
 def test_a_function_that_calls_itself_is_refused() -> None:
-    one, other = _function("one", _node("other", "a", "b")), _function("other", _node("one", "a", "b"))
     with pytest.raises(ImportModelError, match=r"'model\.onnx': file is damaged: a function of the model calls itself"):
-        import_onnx(_model("one", one, other))
+        import_onnx(_model("f", "f (a) => (b) { b = local.g (a) }", "g (a) => (b) { b = local.f (a) }"))
 
 
 def test_functions_that_double_are_counted_before_they_are_inlined() -> None:
-    doubling = [_function(f"f{i}", _node(f"f{i + 1}", "a", "c"), _node(f"f{i + 1}", "c", "b")) for i in range(40)]
+    doubling = [f"f{i} (a) => (b) {{ c = local.f{i + 1} (a) b = local.f{i + 1} (c) }}" for i in range(40)]
     with pytest.raises(
         ImportModelError, match="functions of the model must give at most 1000000 nodes, but give 1099511627776"
     ):
-        import_onnx(_model("f0", *doubling, _function("f40", _node("Relu", "a", "b"))))
+        import_onnx(_model("f0", *doubling, "f40 (a) => (b) { b = Relu (a) }"))
 
 
 # Operators with graphs of their own, If, Loop and Scan: refused with the node, whatever their graphs hold.
 
 
-def notes_of(content: bytes) -> list[str]:
+SCAN = "<num_scan_inputs = 1, body = g (float[4] v) => (float[4] w) { w = Identity (v) }>"
+LOOP = """<body = g (int64 i, bool c, float[4] v) => (bool d, float[4] w) {
+  d = Identity (c)
+  w = Identity (v)
+}>"""
+IF = """<
+  then_branch = t () => (float[4] b) { b = Neg (x) },
+  else_branch = e () => (float[4] b) { b = Exp (x) }
+>"""
+
+
+def model(text: str) -> bytes:
+    head = '<ir_version: 9, opset_import: ["" : 17]> g (float[4] x, bool condition) => (float[4] y)'
+    return parser.parse_model(f"{head} {{ {text} }}").SerializeToString()
+
+
+IS_CHOSEN = "condition 'condition' is known at run time: --branch condition=0 or condition=1 says which branch is taken"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"y = If (condition) {IF}", f"node 0 If ('y'): {IS_CHOSEN}"),
+        (f"n = Constant <value_int = 3> () y = Loop (n, , x) {LOOP}", "node 1 Loop ('y'): operator is not supported"),
+        (f"y = Scan {SCAN} (x)", "node 0 Scan ('y'): operator is not supported"),
+    ],
+)
+def test_graphs_of_an_operator_are_refused_with_it(text: str, reason: str) -> None:
     with pytest.raises(ImportModelError, match="unsupported operation") as caught:
-        import_onnx(content)
-    return [note.message for note in caught.value.diagnostics[0].notes]
+        import_onnx(model(text))
+    assert [note.message for note in caught.value.diagnostics[0].notes] == [reason]
 
 
-def graph(*names: str) -> GraphProto:
-    """The identity of each input."""
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in names]
-    nodes = [helper.make_node("Identity", [name], [f"{name}_after"]) for name in names]
-    after = [helper.make_tensor_value_info(f"{name}_after", TensorProto.FLOAT, [4]) for name in names]
-    return helper.make_graph(nodes, "inner", info, after)
+def test_a_branch_is_taken_where_its_condition_is_said() -> None:
+    content = model(f"y = If (condition) {IF}")
+    assert [node.kind for node in nodes_of(content, branches={"condition": True})] == ["Neg", "Identity"]
 
 
-def branch() -> GraphProto:
-    """A graph that reads the outer one."""
-    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
-    return helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "branch", [], [result])
-
-
-def model(kind: str, *constants: Any, **graphs: Any) -> bytes:
-    builder = ModelBuilder()
-    x = builder.input("x", [4])
-    inputs = [builder.constant(np.array(one)) for one in constants]
-    if kind == "If" and not constants:
-        inputs = [builder.input("condition", [], np.bool_)]
-    data = [] if kind == "If" else [x]
-    result = builder.node(kind, *inputs, *data, name="inner one", output="y", **graphs)
-    return builder.finish(result, dtype=np.float32)
-
-
-def test_a_branch_is_refused_where_its_condition_is_not_known() -> None:
-    content = model("If", then_branch=branch(), else_branch=branch())
-    choice = (
-        "condition 'condition' is known at run time: --branch condition=0 or condition=1 says which branch is taken"
-    )
-    assert notes_of(content) == [f"node 0 If ('inner one'): {choice}"]
-    assert [node.kind for node in nodes_of(content, branches={"condition": True})] == ["Identity", "Identity"]
-
-
-def test_a_loop_is_refused() -> None:
-    content = model("Loop", 3, True, body=graph("v"))
-    assert notes_of(content) == ["node 0 Loop ('inner one'): operator is not supported"]
-
-
-def test_a_scan_is_refused() -> None:
-    content = model("Scan", body=graph("v"), num_scan_inputs=1)
-    assert notes_of(content) == ["node 0 Scan ('inner one'): operator is not supported"]
-
-
-def test_a_graph_reads_what_a_later_node_gives(tmp_path: Path) -> None:
-    builder = ModelBuilder()
-    x, condition = builder.input("x", [4]), builder.input("condition", [], np.bool_)
-    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
-    graphs = {
-        name: helper.make_graph([helper.make_node(kind, ["later"], ["b"])], "branch", [], [result])
-        for name, kind in (("then_branch", "Neg"), ("else_branch", "Exp"))
-    }
-    builder.node("If", condition, output="y", **graphs)
-    builder.node("Relu", x, output="later")
-    path = tmp_path / "model.onnx"
-    path.write_bytes(builder.finish("y", dtype=np.float32))
-    executable = qdialect.compile(path, fallback="framework", cache=False)
+def test_a_graph_reads_what_a_later_node_gives() -> None:
+    content = model(f"y = If (condition) {IF.replace('(x)', '(later)')} later = Relu (x)")
+    executable = qdialect.compile(content, fallback="framework", cache=False)
     data = np.array([-1, 0, 1, 2], np.float32)
     np.testing.assert_array_equal(np.asarray(executable(data, np.array(True))), -np.maximum(data, 0))
 

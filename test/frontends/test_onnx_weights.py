@@ -1,22 +1,18 @@
 """Constant float weights of ONNX models, and weights of few bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from compiled_ops import variants_together
-from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from onnx_graphs import ORT, ModelBuilder, agreed, drawn, run
+from onnx_graphs import ORT, Array, ModelBuilder, agreed, drawn, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.support.diagnostics import ImportModelError
 
-Array = NDArray[Any]
 # The shapes of the data and of the weights, and attributes.
 KINDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "Conv": ((1, 4, 8, 8), (8, 2, 3, 3), {"pads": [1, 1, 1, 1], "group": 2}),
@@ -214,7 +210,6 @@ def test_weights_computed_from_quantized_ones_are_floats(rewrite: str, *, has_ma
 
 X_NARROW, Y_NARROW = (0.02, 128), (0.1, 120)
 QUANTIZED = drawn((3, 10), np.uint8)
-FLOATS = np.random.default_rng(1).normal(size=(3, 10)).astype(np.float32)
 KINDS_NARROW = {"int4": (TensorProto.INT4, -8), "uint4": (TensorProto.UINT4, 0)}
 
 

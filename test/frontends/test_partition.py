@@ -1,7 +1,5 @@
 """Regions of a graph, the frameworks that run them, and what a lacking model or package means."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Networks of float16 and bfloat16 tensors against PyTorch and ONNX Runtime, bit for bit where these round once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,9 +13,8 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as nnf
-from compiled_ops import check_compiled
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from compiled_ops import Array, check_compiled
+from onnx import TensorProto, helper, numpy_helper, parser
 from torch import Tensor, nn
 
 import qdialect
@@ -25,7 +22,6 @@ from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.torch import import_torch
 from qdialect.reference import interpreter
 
-Array = NDArray[Any]
 Functions = Mapping[str, Callable[[Tensor, Tensor], Tensor]]
 
 PYTORCH: Any = import_module("torch")
@@ -292,8 +288,12 @@ F32, F16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 node = helper.make_node
 
 
-def model_of(*nodes: onnx.NodeProto, given: int = F16, outputs: tuple[int, ...] = (F16,)) -> bytes:
-    """A model from ``x`` [6, 8] to ``y`` and the like, with a weight ``w`` and the number ``c``."""
+def nodes_of(text: str) -> list[onnx.NodeProto]:
+    return list(parser.parse_graph(f"g (float x) => (float y) {{ {text} }}").node)
+
+
+def model_of(*parts: onnx.NodeProto | str, given: int = F16, outputs: tuple[int, ...] = (F16,)) -> bytes:
+    """Of nodes and texts: from ``x`` [6, 8] to ``y`` and the like, with a weight ``w`` and the number ``c``."""
     constants = [numpy_helper.from_array(WEIGHT, "w"), numpy_helper.from_array(np.array(0.37, np.float16), "c")]
     constants.append(numpy_helper.from_array(np.array([2]), "axis"))
     named = zip("yz", outputs, strict=False)
@@ -301,86 +301,48 @@ def model_of(*nodes: onnx.NodeProto, given: int = F16, outputs: tuple[int, ...] 
         helper.make_tensor_value_info(y, kind, None) if kind else onnx.ValueInfoProto(name=y) for y, kind in named
     ]
     source = helper.make_tensor_value_info("x", given, (6, 8))
-    graph = helper.make_graph(list(nodes), "graph", [source], results, constants)
+    nodes = [node for part in parts for node in (nodes_of(part) if isinstance(part, str) else [part])]
+    graph = helper.make_graph(nodes, "graph", [source], results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return model.SerializeToString()
 
 
-BRANCHES = {
-    "then_branch": helper.make_graph(
-        [node("Mul", ["x", "c"], ["t"])], "then", [], [helper.make_tensor_value_info("t", F16, None)]
-    ),
-    "else_branch": helper.make_graph(
-        [node("Add", ["x", "c"], ["e"])], "else", [], [helper.make_tensor_value_info("e", F16, None)]
-    ),
-}
+def of_floats(text: str) -> bytes:
+    return model_of(text, given=F32, outputs=(F32,))
+
+
+def of_branch(text: str) -> onnx.GraphProto:
+    return helper.make_graph(nodes_of(text), "branch", [], [helper.make_tensor_value_info("t", F16, None)])
+
+
+BRANCHES: dict[str, Any] = {"then_branch": of_branch("t = Mul (x, c)"), "else_branch": of_branch("t = Add (x, c)")}
+TRUE, HALVES = numpy_helper.from_array(np.array(True)), numpy_helper.from_array(np.array([1.5], np.float16))
 MODELS = {
     "chain": model_of(
-        node("MatMul", ["x", "w"], ["m"]),
-        node("Add", ["m", "c"], ["a"]),
-        node("Transpose", ["a"], ["t"]),
-        node("Mul", ["t", "c"], ["y"]),
-        node("Relu", ["a"], ["z"]),
-        outputs=(F16, F16),
+        "m = MatMul (x, w) a = Add (m, c) t = Transpose (a) y = Mul (t, c) z = Relu (a)", outputs=(F16, F16)
     ),
-    "casts at the ends": model_of(
-        node("Cast", ["x"], ["a"], to=F16),
-        node("Mul", ["a", "c"], ["b"]),
-        node("Cast", ["b"], ["y"], to=F32),
-        given=F32,
-        outputs=(F32,),
-    ),
-    "a pair of casts": model_of(
-        node("Cast", ["x"], ["a"], to=F16), node("Cast", ["a"], ["y"], to=F32), given=F32, outputs=(F32,)
-    ),
-    "a pair of casts to bfloat16": model_of(
-        node("Cast", ["x"], ["a"], to=BF16), node("Cast", ["a"], ["y"], to=F32), given=F32, outputs=(F32,)
-    ),
-    "casts around a movement": model_of(
-        node("Cast", ["x"], ["a"], to=F16),
-        node("Transpose", ["a"], ["b"]),
-        node("Cast", ["b"], ["y"], to=F32),
-        given=F32,
-        outputs=(F32,),
-    ),
-    "integers": model_of(
-        node("Cast", ["x"], ["i"], to=TensorProto.INT64),
-        node("Cast", ["i"], ["a"], to=F16),
-        node("Mul", ["a", "c"], ["y"]),
-    ),
+    "casts at the ends": of_floats("a = Cast <to = 10> (x) b = Mul (a, c) y = Cast <to = 1> (b)"),
+    "a pair of casts": of_floats("a = Cast <to = 10> (x) y = Cast <to = 1> (a)"),
+    "a pair of casts to bfloat16": of_floats("a = Cast <to = 16> (x) y = Cast <to = 1> (a)"),
+    "casts around a movement": of_floats("a = Cast <to = 10> (x) b = Transpose (a) y = Cast <to = 1> (b)"),
+    "integers": model_of("i = Cast <to = 7> (x) a = Cast <to = 10> (i) y = Mul (a, c)"),
     "constants": model_of(
         node("Constant", [], ["k"], value=numpy_helper.from_array(WEIGHT)),
-        node("Shape", ["x"], ["s"]),
-        node("ConstantOfShape", ["s"], ["o"], value=numpy_helper.from_array(np.array([1.5], np.float16))),
-        node("MatMul", ["o", "k"], ["m"]),
-        node("Add", ["m", "x"], ["y"]),
+        "s = Shape (x)",
+        node("ConstantOfShape", ["s"], ["o"], value=HALVES),
+        "m = MatMul (o, k) y = Add (m, x)",
     ),
-    "a choice": model_of(
-        node("Greater", ["x", "c"], ["z"]), node("Where", ["z", "x", "c"], ["y"]), outputs=(F16, TensorProto.BOOL)
-    ),
-    "a known branch": model_of(
-        node("Constant", [], ["k"], value=numpy_helper.from_array(np.array(True))),
-        node("If", ["k"], ["y"], **cast("Any", BRANCHES)),
-    ),
-    "a branch": model_of(
-        node("ReduceMax", ["x"], ["m"], keepdims=0),
-        node("Greater", ["m", "c"], ["k"]),
-        node("If", ["k"], ["y"], **cast("Any", BRANCHES)),
-    ),
+    "a choice": model_of("z = Greater (x, c) y = Where (z, x, c)", outputs=(F16, TensorProto.BOOL)),
+    "a known branch": model_of(node("Constant", [], ["k"], value=TRUE), node("If", ["k"], ["y"], **BRANCHES)),
+    "a branch": model_of("m = ReduceMax <keepdims = 0> (x) k = Greater (m, c)", node("If", ["k"], ["y"], **BRANCHES)),
     "scales of a softmax of single elements": model_of(
-        node("Cast", ["x"], ["i"], to=TensorProto.UINT8),
-        node("DequantizeLinear", ["i", "c"], ["d"]),
-        node("Unsqueeze", ["d", "axis"], ["r"]),
-        node("Softmax", ["r"], ["s"]),
-        node("QuantizeLinear", ["s", "c"], ["y"]),
+        "i = Cast <to = 2> (x) d = DequantizeLinear (i, c) r = Unsqueeze (d, axis) s = Softmax (r)",
+        "y = QuantizeLinear (s, c)",
         outputs=(TensorProto.UINT8,),
     ),
-    "an output without a type": model_of(node("Mul", ["x", "c"], ["y"]), outputs=(0,)),
-    "what ONNX Runtime runs": model_of(
-        node("Mul", ["x", "c"], ["a"]), node("ReduceL1", ["w"], ["l"]), node("Det", ["w"], ["d"]),
-        node("Mul", ["d", "l"], ["e"]), node("Add", ["a", "e"], ["y"]),
-    ),
-}  # fmt: skip
+    "an output without a type": model_of("y = Mul (x, c)", outputs=(0,)),
+    "what ONNX Runtime runs": model_of("a = Mul (x, c) l = ReduceL1 (w) d = Det (w) e = Mul (d, l) y = Add (a, e)"),
+}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,7 +1,5 @@
 """The ways in which a .tflite file may say one thing, and the numbers of its operators."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress

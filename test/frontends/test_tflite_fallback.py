@@ -1,7 +1,5 @@
 """TFLite models that are compiled in parts: the same bits as LiteRT on the whole, with the kernels of the profile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,8 +9,7 @@ import numpy as np
 import pytest
 import tflite
 from flatbuffers import Builder
-from numpy.typing import NDArray
-from tflite_graphs import options, options_of
+from tflite_graphs import Array, options, options_of
 from tolerances import assert_floats_within
 
 import qdialect
@@ -23,7 +20,6 @@ from qdialect.frontends.tflite.division import extract
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.targets import resolve
 
-Array = NDArray[Any]
 FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
 LITERT: Any = import_module("ai_edge_litert.interpreter")
 SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
@@ -38,9 +34,6 @@ class Net(ModelWriter):
     def __init__(self) -> None:
         super().__init__("test")
         self._count = 0
-
-    def image(self) -> int:
-        return self.tensor("image", SHAPE, np.int8, Q)
 
     def result(self, shape: Sequence[int] = SHAPE, dtype: type[np.generic] = np.int8) -> int:
         self._count += 1
@@ -73,41 +66,85 @@ class Net(ModelWriter):
         return result
 
 
-def middle() -> bytes:
-    b = Net()
-    image = b.image()
-    return b.finish([image], [b.convolution(b.unsupported(b.convolution(image)))])
+def middle(b: Net, image: int) -> list[int]:
+    return [b.convolution(b.unsupported(b.convolution(image)))]
 
 
-def beginning() -> bytes:
-    b = Net()
-    image = b.image()
-    return b.finish([image], [b.convolution(b.unsupported(image))])
+def beginning(b: Net, image: int) -> list[int]:
+    return [b.convolution(b.unsupported(image))]
 
 
-def end() -> bytes:
-    b = Net()
-    image = b.image()
-    return b.finish([image], [b.unsupported(b.convolution(image))])
+def end(b: Net, image: int) -> list[int]:
+    return [b.unsupported(b.convolution(image))]
 
 
-def diamond() -> bytes:
-    b = Net()
-    image = b.image()
+def diamond(b: Net, image: int) -> list[int]:
     top = b.convolution(image)
-    return b.finish([image], [b.sum(b.convolution(top, 1), b.unsupported(top))])
+    return [b.sum(b.convolution(top, 1), b.unsupported(top))]
 
 
-def many_outputs() -> bytes:
+def many_outputs(b: Net, image: int) -> list[int]:
     """Of both sides, and one that both read."""
-    b = Net()
-    image = b.image()
     first = b.convolution(image)
     second = b.unsupported(first)
-    return b.finish([image], [second, b.sum(first, second), first])
+    return [second, b.sum(first, second), first]
 
 
-NETWORKS: list[Callable[[], bytes]] = [middle, beginning, end, diamond, many_outputs]
+def convolved(b: Net, image: int) -> list[int]:
+    return [b.convolution(image)]
+
+
+Body = Callable[[Net, int], list[int]]
+
+
+def network_of(body: Body) -> bytes:
+    b = Net()
+    image = b.tensor("image", SHAPE, np.int8, Q)
+    return b.finish([image], body(b, image))
+
+
+# Models of the schema's own objects, for what the package's writer does not write.
+
+
+def table(kind: str, /, **fields: Any) -> Any:
+    made = getattr(SCHEMA, f"{kind}T")()
+    for field, value in fields.items():
+        setattr(made, field, value)
+    return made
+
+
+def model_of(*held: Array, graphs: int = 1) -> Any:
+    """Without operators; the arrays are its buffers, from the second one on."""
+    empty = [table("SubGraph", tensors=[], operators=[], inputs=[], outputs=[]) for _ in range(graphs)]
+    buffers = [table("Buffer"), *(table("Buffer", data=memoryview(one.tobytes())) for one in held)]
+    return table("Model", version=3, operatorCodes=[], buffers=buffers, subgraphs=empty)
+
+
+def added(graph: Any, name: str, shape: Sequence[int], element: str, quantization: Any = None, buffer: int = 0) -> int:
+    kind = getattr(SCHEMA.TensorType, element)
+    fields = {"shape": list(shape), "type": kind, "quantization": quantization, "buffer": buffer}
+    graph.tensors.append(table("Tensor", name=name, **fields))
+    return len(graph.tensors) - 1
+
+
+def add_operator(
+    model: Any, kind: str, inputs: list[int], outputs: list[int], options: str = "", graph: int = 0, **fields: Any
+) -> Any:
+    number, custom = getattr(SCHEMA.BuiltinOperator, kind), "TFLite_Detection_PostProcess" if kind == "CUSTOM" else None
+    code = {"builtinCode": number, "deprecatedBuiltinCode": min(number, 127), "version": 1, "customCode": custom}
+    model.operatorCodes.append(table("OperatorCode", **code))
+    made = table("Operator", opcodeIndex=len(model.operatorCodes) - 1, inputs=inputs, outputs=outputs)
+    if options:
+        made.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, f"{options}Options")
+        made.builtinOptions = table(f"{options}Options", **fields)
+    model.subgraphs[graph].operators.append(made)
+    return made
+
+
+def packed(model: Any) -> bytes:
+    builder = Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
 
 
 def with_detection(content: bytes) -> bytes:
@@ -118,20 +155,16 @@ def with_detection(content: bytes) -> bytes:
     model = SCHEMA.ModelT.InitFromObj(SCHEMA.Model.GetRootAs(content, 0))
     graph = model.subgraphs[0]
     scores = graph.outputs[0]
-    reshaped = added(graph, "scores", (1, 144, 8), SCHEMA.TensorType.INT8, graph.tensors[scores].quantization)
-    floats = added(graph, "floats", (1, 144, 8), SCHEMA.TensorType.FLOAT32)
-    boxes = added(graph, "boxes", (1, 144, 4), SCHEMA.TensorType.FLOAT32)
-    anchors = added(graph, "anchors", (144, 4), SCHEMA.TensorType.FLOAT32, buffer=len(model.buffers))
-    held = SCHEMA.BufferT()
-    held.data = memoryview(np.random.default_rng(3).uniform(0.1, 1, (144, 4)).astype(np.float32).tobytes())
-    model.buffers.append(held)
-    results = [
-        added(graph, name, shape, SCHEMA.TensorType.FLOAT32)
-        for name, shape in (("boxes", (1, 5, 4)), ("classes", (1, 5)), ("best", (1, 5)), ("count", (1,)))
-    ]
-    add_operator(model, SCHEMA.BuiltinOperator.RESHAPE, [scores], [reshaped], shape=(1, 144, 8))
-    add_operator(model, SCHEMA.BuiltinOperator.DEQUANTIZE, [reshaped], [floats])
-    custom = add_operator(model, SCHEMA.BuiltinOperator.CUSTOM, [boxes, floats, anchors], results)
+    reshaped = added(graph, "scores", (1, 144, 8), "INT8", graph.tensors[scores].quantization)
+    floats, boxes = (added(graph, name, (1, 144, extent), "FLOAT32") for name, extent in (("floats", 8), ("boxes", 4)))
+    anchors = added(graph, "anchors", (144, 4), "FLOAT32", buffer=len(model.buffers))
+    drawn = np.random.default_rng(3).uniform(0.1, 1, (144, 4)).astype(np.float32)
+    model.buffers.append(table("Buffer", data=memoryview(drawn.tobytes())))
+    shapes = {"boxes": (1, 5, 4), "classes": (1, 5), "best": (1, 5), "count": (1,)}
+    results = [added(graph, name, shape, "FLOAT32") for name, shape in shapes.items()]
+    add_operator(model, "RESHAPE", [scores], [reshaped], "Reshape", newShape=[1, 144, 8])
+    add_operator(model, "DEQUANTIZE", [reshaped], [floats])
+    custom = add_operator(model, "CUSTOM", [boxes, floats, anchors], results)
     said: dict[str, int | float] = {
         "max_detections": 5,
         "max_classes_per_detection": 1,
@@ -139,51 +172,15 @@ def with_detection(content: bytes) -> bytes:
         "nms_score_threshold": 0.1,
         "nms_iou_threshold": 0.5,
     }
-    custom.customOptions = list(
-        FLEXBUFFERS.Dumps(
-            said | dict.fromkeys(("y_scale", "x_scale"), 10.0) | dict.fromkeys(("h_scale", "w_scale"), 5.0)
-        )
-    )
+    said |= dict.fromkeys(("y_scale", "x_scale"), 10.0) | dict.fromkeys(("h_scale", "w_scale"), 5.0)
+    custom.customOptions = list(FLEXBUFFERS.Dumps(said))
     graph.inputs, graph.outputs = [*graph.inputs, boxes], results
     return packed(model)
 
 
-def packed(model: Any) -> bytes:
-    builder = Builder(1024)
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
-
-
-def added(graph: Any, name: str, shape: Sequence[int], kind: int, quantization: Any = None, buffer: int = 0) -> int:
-    tensor = SCHEMA.TensorT()
-    tensor.name, tensor.shape, tensor.type = name, list(shape), kind
-    tensor.quantization, tensor.buffer = quantization, buffer
-    graph.tensors.append(tensor)
-    return len(graph.tensors) - 1
-
-
-def add_operator(
-    model: Any, code: int, inputs: list[int], outputs: list[int], shape: Sequence[int] | None = None
-) -> Any:
-    entry = SCHEMA.OperatorCodeT()
-    entry.builtinCode, entry.deprecatedBuiltinCode = code, min(code, 127)
-    entry.version = 1
-    if code == SCHEMA.BuiltinOperator.CUSTOM:
-        entry.customCode = "TFLite_Detection_PostProcess"
-    model.operatorCodes.append(entry)
-    operator = SCHEMA.OperatorT()
-    operator.opcodeIndex, operator.inputs, operator.outputs = len(model.operatorCodes) - 1, inputs, outputs
-    if shape is not None:
-        operator.builtinOptionsType = SCHEMA.BuiltinOptions.ReshapeOptions
-        operator.builtinOptions = SCHEMA.ReshapeOptionsT()
-        operator.builtinOptions.newShape = list(shape)
-    model.subgraphs[0].operators.append(operator)
-    return operator
-
-
-def saved(folder: Path, content: bytes) -> Path:
+def saved(folder: Path, model: bytes | Body) -> Path:
     path = folder / "model.tflite"
-    path.write_bytes(content)
+    path.write_bytes(model if isinstance(model, bytes) else network_of(model))
     return path
 
 
@@ -208,12 +205,10 @@ def assert_equal(found: Array | tuple[Array, ...], wanted: Sequence[Array]) -> N
 
 
 @pytest.mark.parametrize(("profile", "kernels"), [("", "AUTO"), ("tflite", "BUILTIN_REF")])
-@pytest.mark.parametrize("network", NETWORKS)
-def test_bits_are_those_of_the_whole_model(
-    network: Callable[[], bytes], profile: str, kernels: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("network", [middle, beginning, end, diamond, many_outputs])
+def test_bits_are_those_of_the_whole_model(network: Body, profile: str, kernels: str, tmp_path: Path) -> None:
     """Without a profile those of LiteRT's default run."""
-    path = saved(tmp_path, network())
+    path = saved(tmp_path, network)
     executable = qdialect.compile(path, profile=profile, fallback="framework")
     assert {region.runner for region in executable.regions} == {"qdialect", "LiteRT"}
     for seed in (1, 2):
@@ -221,9 +216,7 @@ def test_bits_are_those_of_the_whole_model(
 
 
 def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
-    b = Net()
-    given = b.image()
-    path = saved(tmp_path, with_detection(b.finish([given], [b.convolution(given)])))
+    path = saved(tmp_path, with_detection(network_of(convolved)))
     executable = qdialect.compile(path, fallback="framework")
     assert [region.runner for region in executable.regions] == ["qdialect", "LiteRT"]
     boxes = np.random.default_rng(1).normal(size=(1, 144, 4)).astype(np.float32)
@@ -233,54 +226,37 @@ def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_that_nobody_has(tmp_path: Path) -> None:
-    b = Net()
-    given = b.image()
-    content = with_detection(b.finish([given], [b.convolution(given)]))
+    content = with_detection(network_of(convolved))
     changed = content.replace(b"TFLite_Detection_PostProcess", b"TFLite_Detection_PostProcesS")
     with pytest.raises(qdialect.ImportModelError, match=r"(?s)CUSTOM:TFLite_Detection_PostProcesS.*LiteRT does not"):
         qdialect.compile(saved(tmp_path, changed), fallback="framework")
 
 
 def test_the_delegate_runs_its_part_where_the_profile_names_it(tmp_path: Path) -> None:
-    path = saved(tmp_path, middle())
+    path = saved(tmp_path, middle)
     executable = qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")
     assert_equal(executable(image()), whole(path, image(), kernels="AUTO"))
 
 
 def streaming() -> bytes:
     """Its second subgraph sets a state up, to which the first adds each input."""
-    code, kind, types = SCHEMA.BuiltinOperator, SCHEMA.BuiltinOptions, SCHEMA.TensorType
-    model = SCHEMA.ModelT()
-    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT(), SCHEMA.BufferT()]
-    model.buffers[1].data = memoryview(np.full(4, 10, np.float32).tobytes())
-    model.subgraphs = [SCHEMA.SubGraphT(), SCHEMA.SubGraphT()]
+    model = model_of(np.full(4, 10, np.float32), graphs=2)
+    main, first = model.subgraphs
 
-    def handle(graph: Any) -> int:
-        held = added(graph, "state", (), types.RESOURCE)
-        operator(graph, code.VAR_HANDLE, [], [held], "VarHandleOptions", sharedName="state", container="")
+    def handle(number: int) -> int:
+        held, named = added(model.subgraphs[number], "state", (), "RESOURCE"), {"sharedName": "state", "container": ""}
+        add_operator(model, "VAR_HANDLE", [], [held], "VarHandle", number, **named)
         return held
 
-    def operator(graph: Any, number: int, inputs: list[int], outputs: list[int], table: str, **fields: Any) -> None:
-        made = add_operator(model, number, inputs, outputs)
-        model.subgraphs[0].operators.pop()
-        graph.operators.append(made)
-        made.builtinOptionsType, made.builtinOptions = getattr(kind, table), getattr(SCHEMA, f"{table}T")()
-        for name, value in fields.items():
-            setattr(made.builtinOptions, name, value)
-
-    for graph in model.subgraphs:
-        graph.tensors, graph.operators, graph.inputs, graph.outputs = [], [], [], []
-    main, first = model.subgraphs
-    operator(main, code.CALL_ONCE, [], [], "CallOnceOptions", initSubgraphIndex=1)
-    x, old, new = (added(main, name, (4,), types.FLOAT32) for name in ("x", "old", "new"))
-    held = handle(main)
-    operator(main, code.READ_VARIABLE, [held], [old], "ReadVariableOptions")
-    operator(main, code.ADD, [x, old], [new], "AddOptions")
-    operator(main, code.ASSIGN_VARIABLE, [held, new], [], "AssignVariableOptions")
+    add_operator(model, "CALL_ONCE", [], [], "CallOnce", initSubgraphIndex=1)
+    x, old, new = (added(main, name, (4,), "FLOAT32") for name in ("x", "old", "new"))
+    held = handle(0)
+    add_operator(model, "READ_VARIABLE", [held], [old], "ReadVariable")
+    add_operator(model, "ADD", [x, old], [new], "Add")
+    add_operator(model, "ASSIGN_VARIABLE", [held, new], [], "AssignVariable")
     main.inputs, main.outputs = [x], [new]
-    held = handle(first)
-    start = added(first, "start", (4,), types.FLOAT32, buffer=1)
-    operator(first, code.ASSIGN_VARIABLE, [held, start], [], "AssignVariableOptions")
+    held, start = handle(1), added(first, "start", (4,), "FLOAT32", buffer=1)
+    add_operator(model, "ASSIGN_VARIABLE", [held, start], [], "AssignVariable", 1)
     return packed(model)
 
 
@@ -293,33 +269,21 @@ def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(given), 10 + trip * given)
 
 
-def blockwise(
-    block: int, kind: int = SCHEMA.TensorType.INT4, *, least: float = 0.01, activation: int = 0
-) -> tuple[bytes, Array]:
+def blockwise(block: int, kind: str = "INT4", *, least: float = 0.01, activation: int = 0) -> tuple[bytes, Array]:
     """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
-    code, types = SCHEMA.BuiltinOperator, SCHEMA.TensorType
     random = np.random.default_rng(2)
     weights = random.integers(-8, 8, (8, 192))
     scales = random.uniform(least, 0.1, (8, 192 // block)).astype(np.float16)
-    model = SCHEMA.ModelT()
-    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(4)]
-    pairs = (weights & 15).astype(np.uint8).reshape(-1, 2)
-    model.buffers[1].data = memoryview((pairs[:, 0] | (pairs[:, 1] << 4)).astype(np.uint8).tobytes())
-    model.buffers[2].data = memoryview(scales.tobytes())
-    model.buffers[3].data = memoryview(np.arange(8, dtype=np.float32).tobytes())
-    graph = SCHEMA.SubGraphT()
-    model.subgraphs, graph.tensors, graph.operators = [graph], [], []
-    details = SCHEMA.BlockwiseQuantizationT()
-    details.scales, details.zeroPoints, details.blockSize = 2, -1, block
-    quantization = SCHEMA.QuantizationParametersT()
-    quantization.details, quantization.detailsType = details, SCHEMA.QuantizationDetails.BlockwiseQuantization
-    x, weight = added(graph, "x", (4, 192), types.FLOAT32), added(graph, "w", (8, 192), kind, quantization, 1)
-    added(graph, "scales", scales.shape, types.FLOAT16, buffer=2)
-    bias, y = added(graph, "b", (8,), types.FLOAT32, buffer=3), added(graph, "y", (4, 8), types.FLOAT32)
-    dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, bias], [y])
-    dense.builtinOptionsType = SCHEMA.BuiltinOptions.FullyConnectedOptions
-    dense.builtinOptions = SCHEMA.FullyConnectedOptionsT()
-    dense.builtinOptions.fusedActivationFunction = activation
+    model = model_of(pack(weights & 15, 4), scales, np.arange(8, dtype=np.float32))
+    (graph,) = model.subgraphs
+    details = table("BlockwiseQuantization", scales=2, zeroPoints=-1, blockSize=block)
+    kind_of_details = SCHEMA.QuantizationDetails.BlockwiseQuantization
+    quantization = table("QuantizationParameters", details=details, detailsType=kind_of_details)
+    x, weight = added(graph, "x", (4, 192), "FLOAT32"), added(graph, "w", (8, 192), kind, quantization, 1)
+    added(graph, "scales", scales.shape, "FLOAT16", buffer=2)
+    bias, y = added(graph, "b", (8,), "FLOAT32", buffer=3), added(graph, "y", (4, 8), "FLOAT32")
+    inputs = [x, weight, bias]
+    add_operator(model, "FULLY_CONNECTED", inputs, [y], "FullyConnected", fusedActivationFunction=activation)
     graph.inputs, graph.outputs = [x], [y]
     return packed(model), weights * np.repeat(scales.astype(np.float64), block, axis=1)
 
@@ -348,7 +312,7 @@ def test_scales_by_block_that_are_refused(tmp_path: Path) -> None:
     refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
     with pytest.raises(qdialect.ImportModelError, match=refused):
         qdialect.compile(path, profile="tflite", fallback="framework")
-    for other in (blockwise(16), blockwise(32, 19)):
+    for other in (blockwise(16), blockwise(32, "INT2")):
         with pytest.raises(qdialect.ImportModelError, match=refused):
             qdialect.compile(saved(tmp_path, other[0]), fallback="framework")
     with pytest.raises(qdialect.ImportModelError, match="got blockwise int2"):
@@ -362,42 +326,31 @@ def test_scales_by_block_that_are_refused(tmp_path: Path) -> None:
 
 
 NARROW_SHAPES = {"FULLY_CONNECTED": ((3, 9), (5, 9), (3, 5)), "CONV_2D": ((1, 4, 4, 3), (5, 2, 2, 3), (1, 3, 3, 5))}
-NARROW_OPTIONS = {"FULLY_CONNECTED": "FullyConnectedOptions", "CONV_2D": "Conv2DOptions"}
+NARROW_OPTIONS: dict[str, tuple[str, dict[str, int]]] = {
+    "FULLY_CONNECTED": ("FullyConnected", {}),
+    "CONV_2D": ("Conv2D", {"padding": 1, "strideH": 1, "strideW": 1}),
+}
 
 
 def narrow(kind: str, bits: int, dtype: str) -> bytes:
     """A product of `dtype` data with constant weights of 2 or 4 bits, with a scale for each channel."""
-    types, random = SCHEMA.TensorType, np.random.default_rng(bits)
-    shapes = NARROW_SHAPES[kind]
-    model = SCHEMA.ModelT()
-    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(3)]
-    low = -(2 ** (bits - 1))
-    values = random.integers(low, -low, shapes[1])
-    held = pack(values.reshape(1, -1) & (2**bits - 1), bits)
-    model.buffers[1].data = memoryview(held.tobytes())
-    bias = random.integers(-50, 50, 5).astype(np.float32 if dtype == "FLOAT32" else np.int32)
-    model.buffers[2].data = memoryview(bias.tobytes())
-    graph = SCHEMA.SubGraphT()
-    model.subgraphs, graph.tensors, graph.operators = [graph], [], []
+    random, shapes, is_f32 = np.random.default_rng(bits), NARROW_SHAPES[kind], dtype == "FLOAT32"
+    values = random.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), shapes[1])
+    bias = random.integers(-50, 50, 5).astype(np.float32 if is_f32 else np.int32)
+    model = model_of(pack(values.reshape(1, -1) & (2**bits - 1), bits), bias)
+    (graph,) = model.subgraphs
 
     def by(*scales: float) -> Any:
-        found = SCHEMA.QuantizationParametersT()
-        found.scale, found.zeroPoint, found.quantizedDimension = list(scales), [0] * len(scales), 0
-        return found
+        return table("QuantizationParameters", scale=[*scales], zeroPoint=[0] * len(scales), quantizedDimension=0)
 
     steps = [0.01, 0.02, 0.03, 0.04, 0.05]
-    element, is_f32 = getattr(types, dtype), dtype == "FLOAT32"
-    x = added(graph, "x", shapes[0], element, None if is_f32 else by(0.05))
-    w = added(graph, "w", shapes[1], types.INT4 if bits == 4 else 19, by(*steps), 1)
+    x = added(graph, "x", shapes[0], dtype, None if is_f32 else by(0.05))
+    w = added(graph, "w", shapes[1], f"INT{bits}", by(*steps), 1)
     scales = None if is_f32 else by(*(0.05 * one for one in steps))
-    b = added(graph, "b", (5,), types.FLOAT32 if is_f32 else types.INT32, scales, 2)
-    y = added(graph, "y", shapes[2], element, None if is_f32 else by(0.04))
-    operator = add_operator(model, getattr(SCHEMA.BuiltinOperator, kind), [x, w, b], [y])
-    name = NARROW_OPTIONS[kind]
-    operator.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, name)
-    operator.builtinOptions = getattr(SCHEMA, f"{name}T")()
-    if kind == "CONV_2D":
-        operator.builtinOptions.padding, operator.builtinOptions.strideH, operator.builtinOptions.strideW = 1, 1, 1
+    b = added(graph, "b", (5,), "FLOAT32" if is_f32 else "INT32", scales, 2)
+    y = added(graph, "y", shapes[2], dtype, None if is_f32 else by(0.04))
+    name, fields = NARROW_OPTIONS[kind]
+    add_operator(model, kind, [x, w, b], [y], name, **fields)
     graph.inputs, graph.outputs = [x], [y]
     return packed(model)
 

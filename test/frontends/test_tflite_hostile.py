@@ -1,7 +1,5 @@
 """Files that grow, run on or crash when they are read; and what is left out of a file that is whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Float32 data and i8 weights as LiteRT computes them, stateful filters, and the delegate XNNPACK."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,8 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import check_compiled, variants_together
-from numpy.typing import NDArray
 from recurrent_models import Lstm, Svdf
-from tflite_graphs import Given, Option, Result, one_operator, options, options_of, reference
+from tflite_graphs import Array, Given, Option, Result, one_operator, options, options_of, reference
 from tolerances import assert_floats_within
 
 import qdialect
@@ -31,7 +28,6 @@ from qdialect.support.diagnostics import ImportModelError
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
 RELU = tflite.ActivationFunctionType.RELU
-Array = NDArray[Any]
 
 
 def drawn(seed: int, *shape: int) -> Array:
@@ -503,7 +499,7 @@ def delegated(kind: int, inputs: list[Given], output: Result, option: Option) ->
     check_compiled(module, "host", [arrays], [wanted])
 
 
-def drawn_bytes(dtype: Any, *shape: int) -> NDArray[Any]:
+def drawn_bytes(dtype: Any, *shape: int) -> Array:
     ends = np.iinfo(dtype)
     return np.random.default_rng(sum(shape)).integers(ends.min, ends.max + 1, shape).astype(dtype)
 

@@ -1,7 +1,6 @@
 """Operators of 16-bit activations interpreted and compiled: no element differs from LiteRT."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,30 +8,70 @@ import pytest
 import tflite
 from compiled_ops import check_compiled, variants_together
 from flatbuffers import Builder
-from i16_nodes import (
-    HIGH,
-    KIND,
-    LOW,
-    OPTIONS,
-    RELU,
-    RELU6,
-    SAME,
-    VALID,
-    Array,
-    Node,
-    Shape,
-    check,
-    drawn,
-    extents,
-    message_of,
-    q,
-)
-from tflite_graphs import i32, options_of
+from tflite_graphs import Array, Given, Result, check_operator, i32, one_operator, options_of
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
+
+KIND = tflite.BuiltinOperator
+OPTIONS = tflite.BuiltinOptions
+Shape = tuple[int, ...]
+RELU, RELU6 = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.RELU6
+SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
+LOW, HIGH = -(2**15), 2**15 - 1
+
+
+def q(*scales: float, axis: int = 0) -> Quantization:
+    return Quantization(scales, (0,) * len(scales), axis)
+
+
+def drawn(shape: Shape, dtype: Any = np.int16, seed: int = 0) -> Array:
+    """Values of all magnitudes, the ends of the type among them."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    values = rng.integers(info.min, info.max, shape, endpoint=True) >> rng.integers(0, info.bits - 1, shape)
+    values.flat[:: max(values.size // 3, 1)] = rng.choice([info.min, info.max])
+    return values.astype(dtype)
+
+
+Parts = tuple[int, list[Given], list[Result], Any]
+
+
+def parts(
+    kind: int,
+    inputs: Sequence[Array],
+    quantizations: Sequence[Quantization | None],
+    output: Quantization | None,
+    shape: Shape,
+    option: Any = (),
+    constants: Sequence[int] = (),
+    dtype: Any = np.int16,
+) -> Parts:
+    """One operator: its inputs as arrays, some of them constant, and what its tensors are quantized by."""
+    by = enumerate(zip(inputs, quantizations, strict=True))
+    given = [Given(array, i in constants, quantization) for i, (array, quantization) in by]
+    return kind, given, [Result(shape, dtype, output)], option or None
+
+
+def check(*arguments: Any) -> None:
+    check_operator(*parts(*arguments))
+
+
+def message_of(*arguments: Any) -> str:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(one_operator(*parts(*arguments)))
+    return caught.value.render()
+
+
+def extents(data: Shape, window: Sequence[int], padding: int, strides: Sequence[int], dilation: Any) -> list[int]:
+    """Of the windows of an image."""
+    whole = [(window[i] - 1) * dilation[i] + 1 for i in range(2)]
+    return [
+        -(-data[1 + i] // strides[i]) if padding == SAME else (data[1 + i] - whole[i]) // strides[i] + 1
+        for i in range(2)
+    ]
 
 
 def pot_options(table: str) -> Any:
@@ -65,7 +104,7 @@ def test_sums(kind: int, table: str, number: int, is_pot: bool) -> None:
         option = pot_options(table)(activation, is_pot)
         shape = np.broadcast_shapes(lhs, rhs)
         arrays = [drawn(lhs), drawn(rhs, seed=1)]
-        check(Node(kind, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
+        check(kind, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option)
 
 
 @variants_together
@@ -74,7 +113,7 @@ def test_sums(kind: int, table: str, number: int, is_pot: bool) -> None:
 def test_sums_of_scales_that_are_powers_of_two(kind: int, table: str, scales: tuple[float, ...]) -> None:
     arrays = [drawn((40, 37)), drawn((40, 37), seed=1)]
     parameters = [q(scales[0]), q(scales[1])]
-    check(Node(kind, arrays, parameters, q(scales[2]), (40, 37), pot_options(table)(0, True)))
+    check(kind, arrays, parameters, q(scales[2]), (40, 37), pot_options(table)(0, True))
 
 
 @variants_together
@@ -84,7 +123,7 @@ def test_products(number: int, scales: tuple[float, ...]) -> None:
     (lhs, rhs), activation = SHAPES[number], (0, RELU6)[(number + (scales[0] < 0.5)) % 2]
     option = options_of("Mul", activation)
     shape, arrays = np.broadcast_shapes(lhs, rhs), [drawn(lhs), drawn(rhs, seed=1)]
-    check(Node(KIND.MUL, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
+    check(KIND.MUL, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option)
 
 
 KINDS = [KIND.EQUAL, KIND.NOT_EQUAL, KIND.LESS, KIND.LESS_EQUAL, KIND.GREATER, KIND.GREATER_EQUAL]
@@ -95,14 +134,14 @@ KINDS = [KIND.EQUAL, KIND.NOT_EQUAL, KIND.LESS, KIND.LESS_EQUAL, KIND.GREATER, K
 def test_comparisons(kind: int) -> None:
     arrays = [drawn((40, 37)), drawn((40, 37), seed=1)]
     arrays[1][::2] = arrays[0][::2]
-    check(Node(kind, arrays, [q(0.01), q(0.01)], None, (40, 37), (), (), np.bool_))
-    node = Node(kind, arrays, [q(0.01), q(0.5)], None, (40, 37), (), (), np.bool_)
-    assert "inputs must have one scale, but got" in message_of(node)
+    check(kind, arrays, [q(0.01), q(0.01)], None, (40, 37), (), (), np.bool_)
+    found = message_of(kind, arrays, [q(0.01), q(0.5)], None, (40, 37), (), (), np.bool_)
+    assert "inputs must have one scale, but got" in found
 
 
 def test_a_selection_along_the_first_dimension() -> None:
     arrays = [np.array([True, False, True]), drawn((3, 19)), drawn((3, 19), seed=1)]
-    check(Node(KIND.SELECT, arrays, [None, q(0.1), q(0.2)], q(0.1), (3, 19), options_of("Select")))
+    check(KIND.SELECT, arrays, [None, q(0.1), q(0.2)], q(0.1), (3, 19), options_of("Select"))
 
 
 @variants_together
@@ -110,9 +149,10 @@ def test_a_selection_along_the_first_dimension() -> None:
 def test_sums_over_axes(scales: tuple[float, float]) -> None:
     """LiteRT's own kernel, as its reference kernel sums up words in 8 bits."""
     data = (drawn((300, 7)).astype(np.int32) // 60).astype(np.int16)
-    node = Node(KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), options_of("Reducer"), (1,))
-    wanted = frameworks.load_litert(node.content(), 1, is_reference=False)([data])
-    module = import_tflite(node.content())
+    how = options_of("Reducer"), (1,)
+    content = one_operator(*parts(KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), *how))
+    wanted = frameworks.load_litert(content, 1, is_reference=False)([data])
+    module = import_tflite(content)
     np.testing.assert_array_equal(interpreter.run(module, [data])[0], wanted[0])
     check_compiled(module, "host", [[data]], [wanted])
 
@@ -124,7 +164,8 @@ def test_squared_differences(scales: tuple[float, float, float]) -> None:
     arrays = [drawn((3, 70)), drawn((1, 70), seed=1)]
     known = [q(scales[0]), q(scales[1])]
     option = options_of("SquaredDifference")
-    module = import_tflite(Node(KIND.SQUARED_DIFFERENCE, arrays, known, q(scales[2]), (3, 70), option).content())
+    content = one_operator(*parts(KIND.SQUARED_DIFFERENCE, arrays, known, q(scales[2]), (3, 70), option))
+    module = import_tflite(content)
     found = interpreter.run(module, arrays)[0]
     exact = np.square(arrays[0] * scales[0] - arrays[1] * scales[1]) / scales[2]
     step = 2 + 4 * np.sqrt(np.minimum(exact, HIGH) / scales[2]) * max(scales[:2])
@@ -137,7 +178,7 @@ def test_squared_differences(scales: tuple[float, float, float]) -> None:
 def test_prelu(constants: Any) -> None:
     slope = Quantization((0.01,), (3,))
     arrays = [drawn((2, 3, 5, 19)), drawn((1, 1, 19), np.int8, 1)]
-    check(Node(KIND.PRELU, arrays, [q(0.003), slope], q(0.0037), (2, 3, 5, 19), (), constants))
+    check(KIND.PRELU, arrays, [q(0.003), slope], q(0.0037), (2, 3, 5, 19), (), constants)
 
 
 EVERY = np.arange(LOW, HIGH + 1).astype(np.int16).reshape(256, 256)
@@ -169,20 +210,20 @@ UNARY: list[tuple[int, float, float, Any]] = [
 @variants_together
 @pytest.mark.parametrize(("kind", "scale", "output", "option"), UNARY)
 def test_functions_of_every_value(kind: int, scale: float, output: float, option: Any) -> None:
-    check(Node(kind, [EVERY], [q(scale)], q(output), EVERY.shape, option))
+    check(kind, [EVERY], [q(scale)], q(output), EVERY.shape, option)
 
 
 @variants_together
 @pytest.mark.parametrize("alpha", [0.1, 0.0, -0.3, 1.5])
 def test_leaky_relu_of_every_value(alpha: float) -> None:
     option = options_of("LeakyRelu", alpha)
-    check(Node(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option))
+    check(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option)
 
 
 def test_roots_of_every_value() -> None:
     positive = np.maximum(EVERY, 0)
-    check(Node(KIND.SQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape))
-    check(Node(KIND.RSQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape))
+    check(KIND.SQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape)
+    check(KIND.RSQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape)
 
 
 POOLS: list[tuple[Shape, Any, Any, int]] = [
@@ -200,7 +241,7 @@ POOLS: list[tuple[Shape, Any, Any, int]] = [
 def test_pools(kind: int, data: Shape, kernel: Any, strides: Any, padding: int, activation: int) -> None:
     option = options_of("Pool2D", padding, strides[1], strides[0], kernel[1], kernel[0], activation)
     size = extents(data, kernel, padding, strides, (1, 1))
-    check(Node(kind, [drawn(data)], [q(0.001)], q(0.001), (data[0], *size, data[3]), option))
+    check(kind, [drawn(data)], [q(0.001)], q(0.001), (data[0], *size, data[3]), option)
 
 
 @variants_together
@@ -212,9 +253,9 @@ def test_reductions(axes: Shape, keep: int) -> None:
     shape = tuple(1 if i in positive else n for i, n in enumerate(data.shape) if keep or i not in positive)
     option = options_of("Reducer", keep)
     for scale in (0.0037, 0.003):
-        check(Node(KIND.MEAN, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,)))
+        check(KIND.MEAN, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,))
     for kind in (KIND.REDUCE_MAX, KIND.REDUCE_MIN):
-        check(Node(kind, [data, i32(axes)], [q(0.003), None], q(0.003), shape, option, (1,)))
+        check(kind, [data, i32(axes)], [q(0.003), None], q(0.003), shape, option, (1,))
 
 
 @variants_together
@@ -223,7 +264,7 @@ def test_reductions(axes: Shape, keep: int) -> None:
 def test_softmax(shape: Shape, scale: float, beta: float) -> None:
     option = options_of("Softmax", beta)
     for data in (drawn(shape), np.full(shape, HIGH, np.int16)):
-        check(Node(KIND.SOFTMAX, [data], [q(scale)], q(2.0**-15), shape, option))
+        check(KIND.SOFTMAX, [data], [q(scale)], q(2.0**-15), shape, option)
 
 
 @variants_together
@@ -240,7 +281,7 @@ def test_resizes(kind: int, data: Shape, size: tuple[int, int], corners: tuple[i
         return getattr(tflite, f"{table}End")(builder)
 
     option, shape = (getattr(OPTIONS, table), write), (data[0], *size, data[3])
-    check(Node(kind, [drawn(data), i32(size)], [q(0.01), None], q(0.01), shape, option, (1,)))
+    check(kind, [drawn(data), i32(size)], [q(0.01), None], q(0.01), shape, option, (1,))
 
 
 CONVERSIONS = [
@@ -255,31 +296,39 @@ CONVERSIONS = [
 @variants_together
 @pytest.mark.parametrize(("source", "target", "before", "after"), CONVERSIONS)
 def test_requantization_between_types(source: Any, target: Any, before: Quantization, after: Quantization) -> None:
-    check(Node(KIND.QUANTIZE, [drawn((40, 37), source)], [before], after, (40, 37), (), (), target))
+    check(KIND.QUANTIZE, [drawn((40, 37), source)], [before], after, (40, 37), (), (), target)
 
 
 def test_between_floats_and_16_bits() -> None:
     values = (np.random.default_rng(0).normal(size=(40, 37)) * 1e3).astype(np.float32)
-    check(Node(KIND.QUANTIZE, [values], [None], q(0.037), values.shape))
-    check(Node(KIND.DEQUANTIZE, [drawn((40, 37))], [q(0.037)], None, (40, 37), (), (), np.float32))
+    check(KIND.QUANTIZE, [values], [None], q(0.037), values.shape)
+    check(KIND.DEQUANTIZE, [drawn((40, 37))], [q(0.037)], None, (40, 37), (), (), np.float32)
 
 
-def test_zero_points_are_refused() -> None:
-    odd = Quantization((0.1,), (3,))
-    node = Node(KIND.MUL, [drawn((3,)), drawn((3,))], [odd, q(0.1)], q(0.1), (3,), options_of("Mul", 0))
-    assert "input zero point must be 0, but got 3" in message_of(node)
+IMAGE, ODD = drawn((1, 4, 4, 3)), Quantization((0.1,), (3,))
+DEPTHWISE_OPTIONS = options_of("DepthwiseConv2D", SAME, 1, 1, 1, 0, 1, 1)
+REFUSED: list[tuple[str, tuple[Any, ...]]] = [
+    ("input zero point must be 0, but got 3", (KIND.MUL, [IMAGE] * 2, [ODD, q(0.1)], q(0.1), IMAGE.shape)),
+    (
+        "bias must be i64, but got i32",
+        (
+            KIND.DEPTHWISE_CONV_2D,
+            [IMAGE, drawn((1, 3, 3, 3), np.int8), np.zeros(3, np.int32)],
+            [q(0.1), q(0.1, axis=3), q(0.01)],
+            q(0.1),
+            IMAGE.shape,
+            DEPTHWISE_OPTIONS,
+            (1, 2),
+        ),
+    ),
+    ("output scale must be 2^-15, but got 0.1", (KIND.LOGISTIC, [IMAGE], [q(0.1)], q(0.1), IMAGE.shape)),
+    ("must be i8 or ui8, but got i16", (KIND.HARD_SWISH, [IMAGE], [q(0.1)], q(0.1), IMAGE.shape)),
+]
 
 
-def test_what_the_framework_lacks_is_refused() -> None:
-    x, w = drawn((1, 4, 4, 3)), drawn((1, 3, 3, 3), np.int8)
-    option = options_of("DepthwiseConv2D", SAME, 1, 1, 1, 0, 1, 1)
-    arrays = [x, w, np.zeros(3, np.int32)]
-    node = Node(KIND.DEPTHWISE_CONV_2D, arrays, [q(0.1), q(0.1, axis=3), q(0.01)], q(0.1), (1, 4, 4, 3), option, (1, 2))
-    assert "bias must be i64, but got i32" in message_of(node)
-    node = Node(KIND.LOGISTIC, [x], [q(0.1)], q(0.1), x.shape)
-    assert "output scale must be 2^-15, but got 0.1" in message_of(node)
-    node = Node(KIND.HARD_SWISH, [x], [q(0.1)], q(0.1), x.shape)
-    assert "must be i8 or ui8, but got i16" in message_of(node)
+@pytest.mark.parametrize(("message", "arguments"), REFUSED)
+def test_what_is_refused(message: str, arguments: tuple[Any, ...]) -> None:
+    assert message in message_of(*arguments)
 
 
 # Convolutions and matrix products of 16-bit activations: no element differs from LiteRT.
@@ -314,7 +363,7 @@ def test_convolutions(number: int, per_channel: bool, bias: Any) -> None:
     option = options_of("Conv2D", *entries)
     parameters = [q(0.003), q(*scales), q(*(0.003 * s for s in scales))]
     shape = (data[0], *size, weight[0])
-    check(Node(KIND.CONV_2D, [x, w, b], parameters, q(float(output)), shape, option, (1, 2)))
+    check(KIND.CONV_2D, [x, w, b], parameters, q(float(output)), shape, option, (1, 2))
 
 
 DEPTHWISE: list[tuple[Shape, Shape, int, Any, Any]] = [
@@ -336,7 +385,7 @@ def test_depthwise_convolutions(data: Shape, weight: Shape, padding: int, stride
     option = options_of("DepthwiseConv2D", *entries)
     parameters = [q(0.003), q(*scales, axis=3), q(*(0.003 * s for s in scales))]
     shape = (data[0], *size, channels)
-    check(Node(KIND.DEPTHWISE_CONV_2D, [x, w, b], parameters, q(0.02), shape, option, (1, 2)))
+    check(KIND.DEPTHWISE_CONV_2D, [x, w, b], parameters, q(0.02), shape, option, (1, 2))
 
 
 TRANSPOSED: list[tuple[Shape, Shape, Shape, int, Any]] = [
@@ -365,40 +414,30 @@ def test_transposed_convolutions(
         arrays.append(np.random.default_rng(2).integers(-(2**20), 2**20, weight[0]).astype(bias))
         parameters.append(q(*(0.003 * s for s in scales)))
     constants = (0, 1, 3)
-    check(Node(KIND.TRANSPOSE_CONV, arrays, parameters, q(0.01), shape, option, constants))
+    check(KIND.TRANSPOSE_CONV, arrays, parameters, q(0.01), shape, option, constants)
+
+
+DENSE = [(1, 5, 19), (3, 70, 10), (7, 1030, 33), (1, 1, 1)]
 
 
 @variants_together
 @pytest.mark.parametrize("bias", [None, np.int32, np.int64])
 @pytest.mark.parametrize("per_channel", [True, False])
-@pytest.mark.parametrize(("rows", "depth", "channels"), [(1, 5, 19), (3, 70, 10), (7, 1030, 33), (1, 1, 1)])
-def test_fully_connected(rows: int, depth: int, channels: int, per_channel: bool, bias: Any) -> None:
-    x, w = drawn((rows, depth)), drawn((channels, depth), np.int8, 1)
-    scales = np.random.default_rng(3).uniform(0.001, 0.01, channels if per_channel else 1).tolist()
-    option = options_of("FullyConnected", RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
-    arrays, parameters = [x >> 4, w], [q(0.003), q(*scales)]
-    if bias is not None:
-        arrays.append(np.random.default_rng(2).integers(-(2**20), 2**20, channels).astype(bias))
-        parameters.append(q(*(0.003 * s for s in scales)))
-    node = Node(KIND.FULLY_CONNECTED, arrays, parameters, q(0.01), (rows, channels), option, (1, 2))
-    check(node)
-
-
-@variants_together
-@pytest.mark.parametrize("bias", [None, np.int32, np.int64])
-@pytest.mark.parametrize("per_channel", [True, False])
-@pytest.mark.parametrize(("rows", "depth", "channels"), [(1, 5, 19), (7, 330, 33)])
-def test_fully_connected_with_words_for_weights(
-    rows: int, depth: int, channels: int, per_channel: bool, bias: Any
-) -> None:
-    x, w = drawn((rows, depth)), drawn((channels, depth), np.int16, 1)
+@pytest.mark.parametrize(
+    ("rows", "depth", "channels", "weights"),
+    [*((*one, np.int8) for one in DENSE), (1, 5, 19, np.int16), (7, 330, 33, np.int16)],
+)
+def test_fully_connected(rows: int, depth: int, channels: int, weights: Any, per_channel: bool, bias: Any) -> None:
+    of_words = weights is np.int16
+    x, w = drawn((rows, depth)) >> (0 if of_words else 4), drawn((channels, depth), weights, 1)
     scales = np.random.default_rng(3).uniform(0.001, 0.01, channels if per_channel else 1).tolist()
     option = options_of("FullyConnected", RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
     arrays, parameters = [x, w], [q(0.003), q(*scales)]
     if bias is not None:
-        arrays.append(np.random.default_rng(2).integers(-(2**30), 2**30, channels).astype(bias))
+        most = 2 ** (30 if of_words else 20)
+        arrays.append(np.random.default_rng(2).integers(-most, most, channels).astype(bias))
         parameters.append(q(*(0.003 * s for s in scales)))
-    check(Node(KIND.FULLY_CONNECTED, arrays, parameters, q(1.7), (rows, channels), option, (1, 2)))
+    check(KIND.FULLY_CONNECTED, arrays, parameters, q(1.7 if of_words else 0.01), (rows, channels), option, (1, 2))
 
 
 MATRICES: list[tuple[Shape, Shape, bool, bool]] = [
@@ -417,4 +456,4 @@ def test_batch_matmul(lhs: Shape, rhs: Shape, adj_x: bool, adj_y: bool, constant
     shape = (lhs[0], lhs[2] if adj_x else lhs[1], rhs[1] if adj_y else rhs[2])
     arrays, option = ([drawn(lhs) >> 2, drawn(rhs, right, 1)], options_of("BatchMatMul", int(adj_x), int(adj_y)))
     scale = 0.01 if right is np.int8 else 1.7
-    check(Node(KIND.BATCH_MATMUL, arrays, [q(0.003), q(0.007)], q(scale), shape, option, constants))
+    check(KIND.BATCH_MATMUL, arrays, [q(0.003), q(0.007)], q(scale), shape, option, constants)

@@ -4,8 +4,6 @@
 half-way between two quantized values.  ELU has no reference kernel; its numbers are those of the built-in one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import variants_together
-from tflite_graphs import Array, Given, Result, check_operator, one_operator, options, options_of
+from tflite_graphs import Array, Given, Result, check_operator, node_of, one_operator, options, options_of
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite, supported_operators
@@ -33,13 +31,13 @@ CASES = {
 
 # What only moves or renames quantized values and shapes is in test_tflite_import.
 MOVEMENTS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
-# What is computed on f32 values alone is in docs/evidence and test_tflite_f32_volumes.
+# What is computed on f32 values alone is in docs/evidence and test_tflite_float.
 F32_VALUES = {
     *("CONV_3D", "CONV_3D_TRANSPOSE", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION"),
     *("CEIL", "FLOOR", "FLOOR_DIV", "REDUCE_PROD", "ROUND", "SQUARE"),
     *("COS", "LOG_SOFTMAX", "POW", "SIGN", "SIN"),
 }
-# What integers and booleans stand for themselves in is in docs/evidence and test_tflite_plain_operators.
+# What integers and booleans stand for themselves in is in docs/evidence and test_tflite_movement.
 PLAIN = {
     *("ADD_N", "BITCAST", "BITWISE_XOR", "DILATE", "EMBEDDING_LOOKUP", "FILL", "MATRIX_DIAG", "MATRIX_SET_DIAG"),
     *("RANGE", "REDUCE_ALL", "REDUCE_ANY", "RIGHT_SHIFT", "SPARSE_TO_DENSE", "ZEROS_LIKE"),
@@ -73,7 +71,7 @@ def test_every_operator_has_a_case() -> None:
 
 # Operators on numbers as they are, on quantized values and at indices, compared with LiteRT's reference kernels.
 
-KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
+KIND = tflite.BuiltinOperator
 SCALE, HALF = Quantization((0.01,), (0,)), Quantization((0.5,), (3,))
 Node = tuple[str, list[Given], list[Result], dict[int, Any]]
 """An operator by the name of its options, its tensors, and the fields of its options that are not zero."""
@@ -106,13 +104,6 @@ def result(shape: tuple[int, ...], dtype: Any) -> Result:
 
 def of(name: str, inputs: list[Given], shape: tuple[int, ...], dtype: Any, **fields: int) -> Node:
     return name, inputs, [result(shape, dtype)], {int(slot[1:]): flag for slot, flag in fields.items()}
-
-
-def node_of(name: str) -> tuple[int, int]:
-    """Its number and that of its options."""
-    kind = "".join(f"_{letter}" if letter.isupper() else letter for letter in name).strip("_").upper()
-    known_as = {"PAD_V2": "PADV2", "TOP_K_V2": "TOPK_V2"}.get(kind, kind)
-    return getattr(KIND, known_as), getattr(OPTIONS, f"{name}Options", OPTIONS.NONE)
 
 
 def check(node: Node) -> Sequence[Array]:

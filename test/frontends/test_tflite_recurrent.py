@@ -1,7 +1,5 @@
 """Recurrent layers of .tflite models, against LiteRT's reference kernels, and loops that are unrolled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

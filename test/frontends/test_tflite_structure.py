@@ -1,7 +1,5 @@
 """Composites, shapes and signatures of .tflite models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-from tflite_graphs import HALF, compiled, i32, options_of, reference
+from tflite_graphs import HALF, i32, options_of, reference
 
 import qdialect
 from qdialect.cli.import_model import main
@@ -22,6 +20,7 @@ from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Signature, 
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
@@ -71,7 +70,7 @@ def _with_options(plain: bytes, decompositions: Sequence[int]) -> bytes:
 def test_a_decomposition_takes_the_composites_stead(bodies: list[int]) -> None:
     model = content(bodies, range(1, 1 + len(bodies)))
     (wanted,) = reference(model, [X])
-    np.testing.assert_array_equal(compiled(model, [X]), wanted)
+    np.testing.assert_array_equal(compile_module(import_tflite(model))(X), wanted)
 
 
 def test_what_it_lacks_is_named_by_its_own_nodes() -> None:
@@ -101,8 +100,6 @@ def test_litert_runs_one_that_is_not_compiled(tmp_path: Path) -> None:
 
 
 # Shape arithmetic is done when a model is read.
-
-OPTIONS = tflite.BuiltinOptions
 
 
 def reshaped(by: int = 7) -> bytes:

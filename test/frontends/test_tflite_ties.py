@@ -1,26 +1,20 @@
 """Halves and ends of TFLite operators: each kernel of LiteRT rounds them in its own way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 import tflite
-from numpy.typing import NDArray
-from tflite_graphs import options_of
+from tflite_graphs import Array, options_of
 
 import qdialect
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.flatbuffer.writer import options as named_options
 
-Array = NDArray[Any]
-
 BYTES = np.arange(-128, 128).astype(np.int8)
 WORDS = np.arange(-32768, 32768, 5).astype(np.int16)
-SLOPE = options_of("LeakyRelu", -0.5)
 NONE = (tflite.BuiltinOptions.NONE, None)
 DENSE = options_of("FullyConnected", 0, 0, 0)
 Step = tuple[float, int]

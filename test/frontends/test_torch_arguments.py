@@ -1,7 +1,5 @@
 """Arguments of PyTorch operators are read, or the call is refused; embeddings and activations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs made to take time or memory: both are bounded by the size of the archive, and messages name the node."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Convolutions and matrix products of PyTorch: weights by tensor and by channel, float biases, float epilogues."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from functools import partial
@@ -189,59 +187,6 @@ def test_real_layer(name: str) -> None:
 # Convolutions and pools over three dimensions, against PyTorch.
 
 EXPORT: Any = import_module("torch.export")
-
-
-def test_convolutions() -> None:
-    first, second, third = drawn(1, 3, 4, 2, 3, 3), drawn(2, 6, 2, 3, 1, 3), drawn(3, 4, 1, 2, 2, 2)
-
-    def convolved(x: Tensor) -> tuple[Tensor, ...]:
-        return (
-            nnf.conv3d(x, first, drawn(4, 3), padding=1),
-            nnf.conv3d(x, second, None, (2, 1, 2), (1, 0, 1), 1, 2),
-            nnf.conv3d(x, third, drawn(5, 4), 1, (2, 0, 1), (2, 1, 3), 4),
-            nnf.conv3d(x, drawn(6, 3, 4, 3, 3, 3), None, padding="same"),
-        )
-
-    check(convolved, drawn(7, 2, 4, 4, 5, 6))
-
-
-def test_averages() -> None:
-    def averaged(x: Tensor) -> tuple[Tensor, ...]:
-        return (
-            nnf.avg_pool3d(x, 2),
-            nnf.avg_pool3d(x, (2, 3, 3), (1, 2, 2), 1),
-            nnf.avg_pool3d(x, (2, 3, 3), (1, 2, 2), 1, ceil_mode=True, count_include_pad=False),
-            nnf.avg_pool3d(x, (3, 1, 2), divisor_override=4),
-            nnf.local_response_norm(x[:, :, 0], 3),
-        )
-
-    check(averaged, drawn(8, 2, 4, 4, 5, 6))
-
-
-def test_transposed_convolutions() -> None:
-    first, second, third = drawn(1, 4, 3, 2, 3, 2), drawn(2, 4, 2, 3, 1, 2), drawn(3, 4, 3, 2, 2, 3)
-
-    def spread(x: Tensor) -> tuple[Tensor, ...]:
-        return (
-            nnf.conv_transpose3d(x, first, drawn(4, 3), 2),
-            nnf.conv_transpose3d(x, second, None, (2, 1, 3), (1, 0, 1), (1, 0, 2), 2),
-            nnf.conv_transpose3d(x, third, None, (1, 2, 1), (1, 1, 2), 0, 1, (2, 1, 2)),
-        )
-
-    check(spread, drawn(5, 2, 4, 3, 4, 5))
-
-
-def test_maxima() -> None:
-    def largest(x: Tensor) -> tuple[Tensor, ...]:
-        return (
-            nnf.max_pool3d(x, 2),
-            nnf.max_pool3d(x, (3, 2, 3), (1, 2, 2), (1, 0, 1), ceil_mode=True),
-            nnf.max_pool3d(x, (2, 1, 2), 1, 0, (2, 1, 3)),
-            nnf.adaptive_max_pool3d(x, (2, 1, 4)),
-            nnf.max_pool2d(x[:, :, 0], 2, 1, 1, (1, 2)),
-        )
-
-    check(largest, drawn(6, 2, 3, 4, 5, 6))
 
 
 class _Quantized(nn.Module):

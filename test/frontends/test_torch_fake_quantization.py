@@ -1,7 +1,5 @@
 """Fake quantization, and quantization at run time: the same bits as PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """PyTorch programs that are compiled in parts: the same bits as PyTorch on the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path

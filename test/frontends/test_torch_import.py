@@ -1,7 +1,5 @@
 """What the PyTorch front end makes of programs as a whole: interfaces, archives, names of what it refuses."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

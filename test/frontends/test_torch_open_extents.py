@@ -1,7 +1,5 @@
 """Programs for many shapes: extents that `torch.export` leaves open, and expressions of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs of PyTorch as wholes: operators that work in place, folding, and trusted programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast

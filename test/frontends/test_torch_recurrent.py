@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN of PyTorch, over sequences and of one time step, against what PyTorch computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiled code equals the reference interpreter on drawn modules, and touches no byte outside its buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Damaged .tflite files: each import ends in `ImportModelError` or a module that runs, in time, in one process."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

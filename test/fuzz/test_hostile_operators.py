@@ -3,8 +3,6 @@
 No error may be one that no check has foreseen, and no model of a few hundred bytes may take long or much memory.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 

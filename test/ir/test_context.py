@@ -1,7 +1,5 @@
 """The one factory of contexts, and MLIR's diagnostics, printing and round trips."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -4,21 +4,17 @@ The float form multiplies, adds, floors, casts and clips, then divides and round
 compares and selects.  What a listing means is computed here, op by op in plain NumPy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from drawn_graphs import drawn_epilogue, drawn_graph, op_names
-from numpy.typing import NDArray
+from drawn_graphs import Array, drawn_epilogue, drawn_graph, op_names
 
 from qdialect import CompileError, compile, parse
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import explain_matches
 
-Array = NDArray[Any]
 F32 = np.float32
 
 

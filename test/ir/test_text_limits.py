@@ -1,7 +1,5 @@
 """Text that MLIR must not see, parsing, the JIT, and the stubs of the bindings."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import ctypes

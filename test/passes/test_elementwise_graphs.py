@@ -1,17 +1,14 @@
 """Element-wise graphs, against every number tried, and the epilogues of results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from compiled_ops import Array, check, tensor, variants_together
 from compiled_ops import Array as AnyArray
-from compiled_ops import check, tensor, variants_together
 from drawn_graphs import drawn_graph, graph
-from numpy.typing import NDArray
 
 from qdialect import parse, targets
 from qdialect.arithmetic import accumulator_range
@@ -37,7 +34,6 @@ from qdialect.passes.pattern import MatchFailure
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-Array = NDArray[Any]
 TYPE = "tensor<2x3xi32>"
 
 

@@ -1,26 +1,20 @@
 """`tosa` modules give what upstream's own lowering of them gives, interpreted and compiled."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 import tosa_graphs as tosa_oracle
 from compiled_ops import check_compiled, variants_together
-from numpy.typing import NDArray
-from tosa_graphs import LARGER, TosaText, check_spec, convolution, network, operand, random_pairs, random_values
+from tosa_graphs import LARGER, Array, TosaText, check_spec, convolution, network, operand, random_pairs, random_values
 
 import qdialect
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.tosa import import_tosa
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
-
-Array = NDArray[Any]
 
 
 def inputs_of(module: ir.Module, seed: int, bits: int) -> list[Array]:

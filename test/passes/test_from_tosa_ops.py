@@ -1,7 +1,5 @@
 """`tosa` ops give what the specification's pseudo-code gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any

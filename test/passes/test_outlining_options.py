@@ -1,7 +1,5 @@
 """Which fused ops go to a target: predicates by name, merged regions, and what other passes leave alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Functions of two tensors, tables, whole networks, long chains and profiles through the passes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +13,11 @@ from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
 import qdialect
 from qdialect.arithmetic import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic, Table
-from qdialect.arithmetic.profiles import ONNX_PROFILES, PROFILES, ActivationOrder, Profile
+from qdialect.arithmetic.profiles import ONEDNN, ONNX_PROFILES, PROFILES, ActivationOrder, Profile
 from qdialect.dialect import (
     AddOp,
+    Conv2DOp,
+    DequantizeOp,
     DivOp,
     LutOp,
     MaximumOp,
@@ -247,3 +247,29 @@ def test_what_tells_the_profiles_of_one_runtime_apart() -> None:
     assert kind("tflite") == (Rounding.FIXED32_DOUBLE, Multiplier.F64, AddArithmetic.SHIFTED_FIXED)
     assert kind("tflite-xnnpack") == (Rounding.F32_RNE_ZP_LAST, Multiplier.F32, AddArithmetic.FIXED_ONCE)
     assert kind("tosa-double") == (Rounding.FIXED64_DOUBLE, Multiplier.F64, AddArithmetic.SHIFTED_DOUBLE)
+
+
+# R15: MXNet computes as oneDNN does.
+
+
+def test_the_arithmetic_of_onednn_is_a_profile() -> None:
+    """Sums become f32, the activation works on these, and one rounding follows, the zero point before it."""
+    rng, scale = np.random.default_rng(3), 0.0625
+    weight = rng.integers(-128, 128, (4, 1, 1, 3)).astype(np.int8)
+
+    def body(x: ir.Value) -> ir.Value:
+        how: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (scale,)}
+        acc = build(Conv2DOp, x, constant(weight), None, element="i32", **how).output
+        real = build(DequantizeOp, acc, element="f32", scales=(0.5 * scale,), zero_points=(0,)).output
+        zero = constant(np.zeros((1, 9, 9, 4), np.float32))
+        activated = ir.Operation.create("arith.maximumf", results=[real.type], operands=[real, zero]).results[0]
+        to: dict[str, Any] = {"scales": (3.7,), "zero_points": (0,)}
+        return build(QuantizeOp, activated, element="ui8", **to, **ONEDNN.quantization).output
+
+    module = graph(["tensor<1x9x9x3xi8>"], body)
+    x = rng.integers(-128, 128, (1, 9, 9, 3)).astype(np.int8)
+    acc = np.einsum("nyxc,oc->nyxo", x.astype(np.int64), weight.reshape(4, 3).astype(np.int64))
+    real = np.maximum(acc.astype(np.float32) * np.float32(0.5 * scale), np.float32(0))
+    wanted = np.clip(np.rint(real * (np.float32(1) / np.float32(3.7))), 0, 255).astype(np.uint8)
+    np.testing.assert_array_equal(interpreter.run(module, [x])[0], wanted)
+    check(module, [x])

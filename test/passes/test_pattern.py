@@ -1,7 +1,5 @@
 """The pattern driver: rewrites to an end, erases what dies, tells why not, and cannot run for ever."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

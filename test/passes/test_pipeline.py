@@ -1,7 +1,5 @@
 """Text pipelines, and a pass manager that mixes our passes with upstream's."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Passes by name, and their options as text."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

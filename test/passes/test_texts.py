@@ -3,8 +3,6 @@
 The reference runs it before and after its passes: as it is, with other weights, and with each choice of arithmetic.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`qnn` modules as `tosa` ops: by the specification they give what the reference gives, and they read back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -12,9 +10,8 @@ import numpy as np
 import pytest
 from compiled_ops import tensor
 from drawn_graphs import copied, graph
-from numpy.typing import NDArray
 from op_texts import functions, with_choices
-from tosa_graphs import check_export, export_notes, inputs_of, network
+from tosa_graphs import Array, check_export, export_notes, inputs_of, network
 
 import qdialect
 from qdialect.arithmetic import AddArithmetic, FloatRounding, NanPolicy, Rounding, Scaling, SubArithmetic
@@ -45,7 +42,6 @@ from qdialect.frontends.tosa import import_tosa
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export.export import EXPORTERS
 
-Array = NDArray[Any]
 Attributes = dict[str, Any]
 ROUNDINGS = list(Rounding)
 EIGHT_BIT = ("i8", "ui8")
@@ -61,10 +57,6 @@ def of(op_class: Any, types: Sequence[str], element: str, **attributes: Any) -> 
 def drawn(*shape: int, dtype: str = "int8", seed: int = 0) -> Array:
     info = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(info.min, int(info.max) + 1, shape).astype(dtype)
-
-
-def names(module: ir.Module) -> list[str]:
-    return [op.operation.name for op in module.body.operations[0].operation.regions[0].blocks[0].operations]
 
 
 # Every op by its round-trip texts, and with every value of its attributes that are choices.

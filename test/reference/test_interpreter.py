@@ -1,7 +1,5 @@
 """The interpreter: every op has a meaning, attributes reach the kernels, and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One executable and many callers: threads, errors, bound calls and forks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Python threads, forks and signal handlers: nothing crashes, hangs or computes something else."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

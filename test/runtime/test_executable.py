@@ -1,7 +1,5 @@
 """Executables: arrays in and out, what is refused, and targets."""
 
-from __future__ import annotations
-
 import array
 import gc
 import operator

@@ -1,7 +1,5 @@
 """Functions of other libraries, with any batch too: the bits of compiled ops, and errors at the call."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """Profiles, their bounds, the workload of a network, and open extents."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

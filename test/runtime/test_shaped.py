@@ -1,7 +1,5 @@
 """Open extents of PyTorch programs and .tflite files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +11,7 @@ import numpy as np
 import pytest
 import tflite
 import torch
-from numpy.typing import NDArray
-from onnx_graphs import ModelBuilder
+from onnx_graphs import Array, ModelBuilder
 from tflite_graphs import options_of
 from torch_models import PROGRAM, graph_of, members_of, packed
 
@@ -25,7 +22,6 @@ from qdialect.frontends.torch import import_torch
 from qdialect.runtime import Executable
 from qdialect.support.diagnostics import ImportModelError, InputError
 
-Array = NDArray[Any]
 KIND = tflite.BuiltinOperator
 
 

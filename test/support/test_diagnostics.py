@@ -1,7 +1,5 @@
 """Texts of errors, registries, and numbers of jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Files that users name, child processes, the heap, and bounds of memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

@@ -1,7 +1,5 @@
 """Options of every entry point: what is unknown or unused is an error that names what there is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

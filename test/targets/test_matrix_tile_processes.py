@@ -15,9 +15,8 @@ import pytest
 from bounds import HANG
 from c_programs import HERE, STRICT, arrays_of_c, build_c, compiled, ran, tool
 from cached import entries, kept
-from drawn_graphs import random_inputs
+from drawn_graphs import Array, random_inputs
 from drawn_networks import Network, tiled, with_externs, with_tiles
-from numpy.typing import NDArray
 from subprocesses import output_of
 
 import qdialect
@@ -31,7 +30,6 @@ from qdialect.targets import resolve
 
 __all__ = ["kept"]
 
-Array = NDArray[Any]
 pytestmark = with_tiles
 
 # A program begins with these: the network, an input and its output are its arguments.

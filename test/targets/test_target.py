@@ -1,7 +1,5 @@
 """What a CPU can do: by name, and detected."""
 
-from __future__ import annotations
-
 import mmap
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The checks of names, releases, wheels and imports fire on what breaks them, and on nothing else."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import io

@@ -1,7 +1,5 @@
 """The pages: their code runs, their links lead somewhere, and the generated ones are current."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

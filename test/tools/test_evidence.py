@@ -1,7 +1,5 @@
 """The measured rows of docs/evidence: a sample is measured again; and `qdialect-reduce`."""
 
-from __future__ import annotations
-
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +34,7 @@ Module = tuple[Key, Case, ir.Module]
 _STRATA: Mapping[str, Callable[[Key], object]] = {
     "onnx": lambda key: (key.operator, "QDQ" in key.form),
     "tflite": lambda key: (key.operator, key.types),
-    "torch": lambda key: key.operator,
+    "torch": lambda key: (key.operator, key.types == "float32"),
     "recorded": lambda key: key.operator,
 }
 """Of the rows that are compiled whole and have this in common one is measured here, by chance, but always the same."""

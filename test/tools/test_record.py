@@ -1,7 +1,5 @@
 """tools/record and tools/house: drawn cases are the recorded ones, and figures are counted by hand."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 import subprocess

@@ -1,7 +1,5 @@
 """Helpers of the tests: bounds of time, forked commands, guarded processes, tolerances, variants together."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

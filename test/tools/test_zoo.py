@@ -1,7 +1,5 @@
 """tools/zoo: models are made and measured once, failures are results, and the report says what numbers mean."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict, replace
