@@ -63,9 +63,11 @@ class _TimedBlock(nn.Module):
         self.first, self.second = (nn.Conv2d(n, filters, 3, padding=1) for n in (channels, filters))
         self.time = nn.Linear(_TIME, filters)
         self.shortcut = nn.Conv2d(channels, filters, 1) if channels != filters else nn.Identity()
-        kinds = ({}, {"kdim": _TEXT, "vdim": _TEXT}) if attends else ()
-        self.attentions = nn.ModuleList(nn.MultiheadAttention(filters, 4, batch_first=True, **kind) for kind in kinds)
-        self.rows = nn.ModuleList(nn.LayerNorm(filters) for _ in kinds)
+        widths = (filters, _TEXT) if attends else ()
+        self.attentions = nn.ModuleList(
+            nn.MultiheadAttention(filters, 4, kdim=width, vdim=width, batch_first=True) for width in widths
+        )
+        self.rows = nn.ModuleList(nn.LayerNorm(filters) for _ in widths)
 
     def forward(self, image: Tensor, time: Tensor, text: Tensor) -> Tensor:
         x = self.first(functional.silu(self.norms[0](image))) + self.time(functional.silu(time))[:, :, None, None]
