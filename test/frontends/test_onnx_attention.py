@@ -238,8 +238,12 @@ def test_scores_at_every_stage(mode: int, is_truth: bool) -> None:
 
 
 def test_scores_of_one_head_of_several_examples() -> None:
-    row, mask = (BATCH, 1, KEPT_WIDTH), np.array([[1], [0]], np.int32)
-    check_node(MANY_HEADS, [row, row, row, None, Known(mask)], outputs=4, num_heads=1)
+    rows = [numbers(BATCH, 1, KEPT_WIDTH, seed=seed) for seed in range(3)]
+    model, results = ModelBuilder(), ["y", "keys", "values", "scores"]
+    names = [model.input(f"x{index}", array.shape) for index, array in enumerate(rows)]
+    mask = model.constant(np.array([[1], [0]], np.int32))
+    model.node_of_many(MANY_HEADS, [*names, "", mask], results, num_heads=1)
+    agreed(model.finish(*results, dtype=np.float32, version=21), *rows, within="layer")
 
 
 @pytest.mark.parametrize("lowest", [-np.inf, np.finfo(np.float32).min])
