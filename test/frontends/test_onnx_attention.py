@@ -232,7 +232,7 @@ def test_scores_at_every_stage(mode: int, is_truth: bool) -> None:
     counts = np.random.default_rng(3).random((NEW, EARLIER + NEW)) < 0.6
     counts[1] = False
     mask = counts if is_truth else np.where(counts, np.float32(0.5), np.float32(-np.inf))
-    how = {"is_causal": 1, "softcap": 1.5, "qk_matmul_output_mode": mode}
+    how: dict[str, Any] = {"is_causal": 1, "softcap": 1.5, "qk_matmul_output_mode": mode}
     rows = (BATCH, KEPT_HEADS, NEW, KEPT_WIDTH)
     check_node("Attention", [rows, rows, rows, Known(mask), CACHE, CACHE], outputs=4, version=23, **how)
 

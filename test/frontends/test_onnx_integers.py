@@ -225,7 +225,7 @@ def edge(kind: str, inputs: Sequence[Array | None], constants: int, **attributes
         ),
         ("Pad", [np.array([1, 2, 3]), np.array([1, 2]), np.array(2**60 + 1)], 2, {}),
         *(("Pow", [np.array([-(2**31), 2**31 - 1, 7], np.int32), np.array(e)], 1, {}) for e in (0, 1, 2, 3)),
-        *(("Pow", [np.array([-(2**63), 2**62 + 7, 7]), np.array(e)], 1, {}) for e in (0, 2, 3)),
+        *(("Pow", [np.array([-(2**63), 2**62 + 7, 7]), np.array(e)], 1, {}) for e in (0, 2, 3, 2.0, np.float32(3))),
         *(
             ("Resize", [IMAGE, None, np.array([1, 1, *scales], np.float32)], 1, {"mode": mode, **how})
             for mode, how in (

@@ -259,6 +259,8 @@ def _evaluated(node: Node, operands: Operands) -> Array:
     is_extreme = node.kind in ("ReduceMax", "ReduceMin") or node.attributes.get("reduction") in ("max", "min")
     has_nan = is_extreme and any(operand.dtype.kind == "f" and np.isnan(operand).any() for operand in operands)
     require(not has_nan, "constant inputs must not hold NaN: where it stands decides on ONNX Runtime's extremes")
+    if _is_integer_product(node, operands):
+        operands = [one.astype(operands[0].dtype) for one in operands]
     names = [str(index) for index in range(len(operands))]
     proto = helper.make_node(node.kind, names, ["result"])
     proto.attribute.extend(attributes_of(node))
@@ -282,9 +284,14 @@ def _evaluated(node: Node, operands: Operands) -> Array:
 
 
 def _is_in_float64(node: Node, operands: Operands) -> bool:
-    """Squares and cubes are products of integers in ONNX Runtime, too."""
-    is_product = node.kind == "Pow" and operands[1].size == 1 and operands[1].item() in (2, 3)
-    return node.kind in _IN_FLOAT64 and operands[0].dtype.kind in "iu" and not is_product
+    is_integer = node.kind in _IN_FLOAT64 and operands[0].dtype.kind in "iu"
+    return is_integer and not _is_integer_product(node, operands)
+
+
+def _is_integer_product(node: Node, operands: Operands) -> bool:
+    """Squares and cubes of integers are products that wrap around in ONNX Runtime, whatever type has the exponent."""
+    is_power = node.kind == "Pow" and operands[0].dtype.kind in "iu"
+    return is_power and operands[1].size == 1 and operands[1].item() in (2, 3)
 
 
 def _widened(node: Node, operands: Operands) -> Operands:
