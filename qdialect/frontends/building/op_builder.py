@@ -8,24 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.expressions import Expression, fold
 from qdialect.arithmetic.float32 import ALGORITHMS
-from qdialect.dialect import (
-    BroadcastOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32ReduceOp,
-    F32SumOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    QnnOp,
-    ReshapeOp,
-    TransposeOp,
-    build,
-)
+from qdialect.dialect import build
 from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
@@ -35,7 +21,7 @@ from qdialect.ir.context import file_location
 
 # Builds ops of a function at the location of what is being emitted.
 
-Op = TypeVar("Op", bound=QnnOp)
+Op = TypeVar("Op", bound=qnn.QnnOp)
 
 # arith.cmpf's number of "ordered and greater than".
 _GREATER = 2
@@ -147,11 +133,11 @@ class OpBuilder:
         """`value` in another shape; itself where it has that shape."""
         if shape_of(value.type) == shape:
             return value
-        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
+        return self.build(qnn.ReshapeOp, value, element=element_of(value.type), shape=shape)
 
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """`value` with its dimensions in another order."""
-        return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
+        return self.build(qnn.TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
 
     def rearranged(self, value: ir.Value, split: Shape, order: Sequence[int], shape: Shape) -> ir.Value:
         """`value` with its dimensions taken apart as `split`, reordered and put together as `shape`."""
@@ -165,7 +151,7 @@ class OpBuilder:
         """`value` repeated up to `shape`; itself where it has that shape."""
         if shape_of(value.type) == shape:
             return value
-        return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
+        return self.build(qnn.BroadcastOp, value, element=element_of(value.type), shape=shape)
 
 
 # Upstream ops on tensors of plain numbers: integers, booleans and floats that stand for themselves.
@@ -258,7 +244,7 @@ class F32Builder:
 
 
 def reduced(
-    emitter: OpBuilder, op_class: type[F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
+    emitter: OpBuilder, op_class: type[qnn.F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
 ) -> ir.Value:
     """A reduction of an f32 value over `axes`."""
     return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
@@ -266,11 +252,11 @@ def reduced(
 
 def ordered_sum(emitter: OpBuilder, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
     """The sum of an f32 value over `axes`, one term after another."""
-    return emitter.build(F32SumOp, value, element="f32", axes=axes, keep_dims=keep_dims, in_order=True)
+    return emitter.build(qnn.F32SumOp, value, element="f32", axes=axes, keep_dims=keep_dims, in_order=True)
 
 
-_F32_REDUCTIONS = {"max": F32MaxOp, "min": F32MinOp, "prod": F32ProdOp, "sum": F32SumOp}
-_INTEGER_REDUCTIONS = {"max": IntMaxOp, "min": IntMinOp, "prod": IntProdOp, "sum": IntSumOp}
+_F32_REDUCTIONS = {"max": qnn.F32MaxOp, "min": qnn.F32MinOp, "prod": qnn.F32ProdOp, "sum": qnn.F32SumOp}
+_INTEGER_REDUCTIONS = {"max": qnn.IntMaxOp, "min": qnn.IntMinOp, "prod": qnn.IntProdOp, "sum": qnn.IntSumOp}
 
 
 def reduced_numbers(emitter: OpBuilder, kind: str, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
@@ -314,10 +300,10 @@ def _sum_of_run(emitter: OpBuilder, value: ir.Value, run: Sequence[int], keep_di
     # Rows have partial sums by the op's definition, in an order that does not depend on how many numbers there are.
     block = _block(count) if after or len(run) > 1 else 1
     if block == 1:
-        return reduced(emitter, F32SumOp, value, tuple(run), keep_dims)
+        return reduced(emitter, qnn.F32SumOp, value, tuple(run), keep_dims)
     blocks = emitter.reshape(value, (*before, count // block, block, *after))
-    partial = reduced(emitter, F32SumOp, blocks, (first,), keep_dims=False)
-    total = reduced(emitter, F32SumOp, partial, (first,), keep_dims=False)
+    partial = reduced(emitter, qnn.F32SumOp, blocks, (first,), keep_dims=False)
+    total = reduced(emitter, qnn.F32SumOp, partial, (first,), keep_dims=False)
     return emitter.reshape(total, (*before, *(1 for _ in run), *after)) if keep_dims else total
 
 

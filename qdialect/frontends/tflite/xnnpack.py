@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import (
     FloatRounding,
     Multiplier,
@@ -26,22 +27,6 @@ from qdialect.arithmetic import (
 )
 from qdialect.arithmetic.choices import Interpolation, LeakyMode
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
-from qdialect.dialect import (
-    CONTRACTION_CLASSES,
-    AddOp,
-    IntSumOp,
-    LeakyReluOp,
-    LutOp,
-    MatMulOp,
-    MeanOp,
-    MulOp,
-    QuantizeOp,
-    RequantizeOp,
-    ResizeBilinearOp,
-    SubOp,
-    SumOp,
-    build,
-)
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -64,19 +49,19 @@ class RunTimeDense(Pattern[tuple[int, int]]):
     name: ClassVar[str] = "xnnpack-run-time-dense"
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> tuple[int, int] | None:
+    def check(self, op: qnn.RequantizeOp) -> tuple[int, int] | None:
         """Multiplier and exponent."""
         producer = op.input.owner
         # BATCH_MATMUL rounds in another way already.
         is_other = op.rounding is not Rounding.FIXED64_NEAREST or element_of(op.output.type) != "i8"
-        if is_other or isinstance(producer, ir.Block) or not isinstance(producer.opview, MatMulOp):
+        if is_other or isinstance(producer, ir.Block) or not isinstance(producer.opview, qnn.MatMulOp):
             return None
         if constant_value(producer.operands[1]) is not None or len(op.weight_scales) != 1:
             return None
         q, e = quantize_multiplier(op.input_scale * op.weight_scales[0] / op.output_scale)
         return (q, e) if e <= 0 and -e < _FACTOR_BITS else None
 
-    def rewrite(self, op: RequantizeOp, match: tuple[int, int], rewriter: Rewriter) -> None:
+    def rewrite(self, op: qnn.RequantizeOp, match: tuple[int, int], rewriter: Rewriter) -> None:
         q, e = match
         shape, bounds = shape_of(op.input.type), range_of(op.output.type)
         with rewriter.before(op):
@@ -112,26 +97,28 @@ class Mean(Pattern[tuple[np.float32, np.float32]]):
     name: ClassVar[str] = "xnnpack-mean"
     roots = ("qnn.mean", "qnn.sum")
 
-    def check(self, op: MeanOp | SumOp) -> tuple[np.float32, np.float32] | None:
+    def check(self, op: qnn.MeanOp | qnn.SumOp) -> tuple[np.float32, np.float32] | None:
         """Factor and bias; None where 32 bits may not hold the sum."""
         count = math.prod(shape_of(op.input.type)[axis] for axis in op.axes)
         if count > _MAX_SUMMANDS:
             return None
         factor = np.float32(op.input_scale) / np.float32(op.output_scale)
-        if isinstance(op, MeanOp):
+        if isinstance(op, qnn.MeanOp):
             factor = factor * (np.float32(1) / np.float32(count))
         return factor, np.float32(-op.input_zero_point * count) * factor + np.float32(op.output_zero_point)
 
-    def rewrite(self, op: MeanOp | SumOp, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
+    def rewrite(self, op: qnn.MeanOp | qnn.SumOp, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
         factor, bias = match
         with rewriter.before(op):
-            total = build(IntSumOp, _widened(op.input), element="i32", axes=op.axes, keep_dims=op.keep_dims).output
+            total = qnn.build(
+                qnn.IntSumOp, _widened(op.input), element="i32", axes=op.axes, keep_dims=op.keep_dims
+            ).output
             shape = shape_of(total.type)
             value = upstream("arith.sitofp", tensor_of(shape, ir.F32Type.get()), total)
             for name, number in (("arith.mulf", factor), ("arith.addf", bias)):
                 value = upstream(name, value.type, value, constant(np.broadcast_to(number, shape)))
             how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
-            quantized = build(QuantizeOp, value, element=element_of(op.output.type), **how)
+            quantized = qnn.build(qnn.QuantizeOp, value, element=element_of(op.output.type), **how)
         rewriter.replace(op, quantized.output)
 
 
@@ -160,7 +147,7 @@ _PRODUCTS = (2.0**-16, 2.0**8)
 _SUMS = (2.0**-10, 2.0**8)
 _TABLES = (2.0**-8, 2.0**7)
 _SLOPE_BITS = 8
-_CONTRACTION_OPS = tuple(CONTRACTION_CLASSES.values())
+_CONTRACTION_OPS = tuple(qnn.CONTRACTION_CLASSES.values())
 
 
 def use_xnnpack(module: ir.Module) -> None:
@@ -190,7 +177,7 @@ class _Accumulators(_Restated):
     name: ClassVar[str] = "xnnpack-accumulators"
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> dict[str, Any] | None:
+    def check(self, op: qnn.RequantizeOp) -> dict[str, Any] | None:
         # The kernels of recurrent operators, which are not the delegate's, have factors of float32.
         is_other = op.multiplier is Multiplier.F32 or not _is_delegated_product(op)
         if is_other or op.rounding is TFLITE_XNNPACK.rounding:
@@ -200,7 +187,7 @@ class _Accumulators(_Restated):
         return TFLITE_XNNPACK.rescale if _within(factors, _CONTRACTIONS) else None
 
 
-def _is_delegated_product(op: RequantizeOp) -> bool:
+def _is_delegated_product(op: qnn.RequantizeOp) -> bool:
     """Whether `op` rescales products that the delegate takes: weights have no zero point, or are constant."""
     producer = op.input.owner
     if isinstance(producer, ir.Block) or not isinstance(producer.opview, _CONTRACTION_OPS):
@@ -212,7 +199,7 @@ class _Product(_Restated):
     name: ClassVar[str] = "xnnpack-product"
     roots = ("qnn.mul",)
 
-    def check(self, op: MulOp) -> dict[str, Any] | None:
+    def check(self, op: qnn.MulOp) -> dict[str, Any] | None:
         product = np.float32(op.lhs_scale) * np.float32(op.rhs_scale)
         is_taken = _within([product / np.float32(op.output_scale)], _PRODUCTS)
         return TFLITE_XNNPACK.rescale if is_taken and op.rounding is not TFLITE_XNNPACK.rounding else None
@@ -222,10 +209,10 @@ class _Sum(_Restated):
     name: ClassVar[str] = "xnnpack-sum"
     roots = ("qnn.add", "qnn.sub")
 
-    def check(self, op: AddOp | SubOp) -> dict[str, Any] | None:
+    def check(self, op: qnn.AddOp | qnn.SubOp) -> dict[str, Any] | None:
         ratios = [_ratio(scale, op.output_scale) for scale in (op.lhs_scale, op.rhs_scale)]
         is_taken = op.arithmetic == TFLITE.addition and _within(ratios, _SUMS)
-        once = TFLITE_XNNPACK.addition if isinstance(op, AddOp) else SubArithmetic.FIXED_ONCE
+        once = TFLITE_XNNPACK.addition if isinstance(op, qnn.AddOp) else SubArithmetic.FIXED_ONCE
         return {"arithmetic": once} if is_taken else None
 
 
@@ -233,7 +220,7 @@ class _Resize(_Restated):
     name: ClassVar[str] = "xnnpack-resize"
     roots = ("qnn.resize_bilinear",)
 
-    def check(self, op: ResizeBilinearOp) -> dict[str, Any] | None:
+    def check(self, op: qnn.ResizeBilinearOp) -> dict[str, Any] | None:
         is_taken = op.arithmetic is not Interpolation.XNNPACK_FIXED and is_eight_bit(op.input)
         return {"arithmetic": Interpolation.XNNPACK_FIXED} if is_taken else None
 
@@ -242,7 +229,7 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
     """A table of ``floor(((x - z_x) * f + 128) / 256) + z_y``, f the factor of the side of x in 1/256."""
 
     def rewrite(self, op: Any, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
-        input_zero_point = op.input_zero_points[0] if isinstance(op, RequantizeOp) else op.input_zero_point
+        input_zero_point = op.input_zero_points[0] if isinstance(op, qnn.RequantizeOp) else op.input_zero_point
         offsets = table_values(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
         values = _rescaled(offsets, *match) + op.output_zero_point
         table = encode_table(np.clip(values, *range_of(op.output.type)), dtype_of(op.output.type))
@@ -253,7 +240,7 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
             "output_zero_point": op.output_zero_point,
         }
         with rewriter.before(op):
-            lut = build(LutOp, op.input, element=element_of(op.output.type), table=table, **parameters)
+            lut = qnn.build(qnn.LutOp, op.input, element=element_of(op.output.type), table=table, **parameters)
         rewriter.replace(op, lut.output)
 
 
@@ -267,7 +254,7 @@ class _Rescale(_Tabulated):
     name: ClassVar[str] = "xnnpack-rescale"
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> tuple[np.float32, np.float32] | None:
+    def check(self, op: qnn.RequantizeOp) -> tuple[np.float32, np.float32] | None:
         # QUANTIZE forms its factor in float64; the clamps, whose factor is a float32, are not the delegate's.
         is_quantize = op.multiplier is Multiplier.F64 and len(op.input_zero_points) == 1
         is_same_type = element_of(op.input.type) == element_of(op.output.type) and is_eight_bit(op.input)
@@ -279,7 +266,7 @@ class _LeakyRelu(_Tabulated):
     name: ClassVar[str] = "xnnpack-leaky-relu"
     roots = ("qnn.leaky_relu",)
 
-    def check(self, op: LeakyReluOp) -> tuple[np.float32, np.float32] | None:
+    def check(self, op: qnn.LeakyReluOp) -> tuple[np.float32, np.float32] | None:
         positive = _ratio(op.input_scale, op.output_scale)
         negative = positive * np.float32(op.alpha)
         is_taken = op.mode is LeakyMode.TFLITE and _within([positive], _TABLES) and negative >= _TABLES[0]

@@ -7,19 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    F32MaxOp,
-    F32ProdOp,
-    F32ReduceOp,
-    F32SumOp,
-    MeanOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    SumOp,
-)
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
@@ -42,10 +31,10 @@ from qdialect.ir._mlir import ir
 
 # Reductions over axes of quantized tensors.
 
-_ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}
-_EXTREME_OPS = {"ReduceMax": ReduceMaxOp, "ReduceMin": ReduceMinOp}
+_ARG_OPS = {"ArgMax": qnn.ArgMaxOp, "ArgMin": qnn.ArgMinOp}
+_EXTREME_OPS = {"ReduceMax": qnn.ReduceMaxOp, "ReduceMin": qnn.ReduceMinOp}
 _ROUNDING = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
-_SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
+_SUM_OPS = {"ReduceSum": qnn.SumOp, "ReduceMean": qnn.MeanOp}
 
 
 @imports(*_ARG_OPS)
@@ -173,16 +162,16 @@ class _Norm:
     """``after(reduction of before(x))``."""
 
     before: _Function
-    op_class: type[F32ReduceOp]
+    op_class: type[qnn.F32ReduceOp]
     after: _Function
 
 
 _NORMS = {
-    "ReduceL1": _Norm(_magnitude, F32SumOp, _same),
-    "ReduceL2": _Norm(_square, F32SumOp, lambda s, x: s.op("math.sqrt", x)),
-    "ReduceLogSum": _Norm(_same, F32SumOp, lambda s, x: s.op("math.log", x)),
-    "ReduceProd": _Norm(_same, F32ProdOp, _same),
-    "ReduceSumSquare": _Norm(_square, F32SumOp, _same),
+    "ReduceL1": _Norm(_magnitude, qnn.F32SumOp, _same),
+    "ReduceL2": _Norm(_square, qnn.F32SumOp, lambda s, x: s.op("math.sqrt", x)),
+    "ReduceLogSum": _Norm(_same, qnn.F32SumOp, lambda s, x: s.op("math.log", x)),
+    "ReduceProd": _Norm(_same, qnn.F32ProdOp, _same),
+    "ReduceSumSquare": _Norm(_square, qnn.F32SumOp, _same),
 }
 
 
@@ -212,13 +201,13 @@ def _log_sum_exp(call: Call) -> Computed:
         s, (x,) = F32Builder(emitter, shape), values
         if not axes:
             return x
-        largest = reduced(emitter, F32MaxOp, x, axes)
+        largest = reduced(emitter, qnn.F32MaxOp, x, axes)
         kept = F32Builder(emitter, shape_of(largest.type))
         bounded = kept("minimumf", kept("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
         return F32Builder(emitter, after)(
             "addf",
-            emitter.float_op("math.log", reduced(emitter, F32SumOp, terms, axes, keep_dims)),
+            emitter.float_op("math.log", reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)),
             emitter.reshape(bounded, after),
         )
 

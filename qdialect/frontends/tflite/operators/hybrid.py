@@ -11,17 +11,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding
 from qdialect.arithmetic.block_weights import PackedWeights, pack_weights
-from qdialect.dialect import (
-    DynamicConv2DOp,
-    DynamicDenseOp,
-    F32MaxOp,
-    F32MinOp,
-    QuantizeOp,
-    RangeScaleOp,
-    RangeZeroPointOp,
-)
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
@@ -79,7 +71,7 @@ def _dense(
     row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
     start = emitter.reshape(emitter.value(bias[0]), (len(matrix),)) if bias else None
     parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
-    return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+    return emitter.build(qnn.DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
 
 
 @imports_hybrid("FULLY_CONNECTED")
@@ -172,7 +164,7 @@ def _convolution(operator: Operator) -> Building:
             emitter, padded, (0, 1, 2, 3), ((0, 0), (top, bottom), (left, right), (0, 0))
         )
         parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
-        total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
+        total = emitter.build(qnn.DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
         return finished(emitter, total, bias, windows.activation, shape_of(total.type))
 
     emitter = yield
@@ -272,14 +264,14 @@ def quantizer_of(emitter: Emitter, *, is_asymmetric: bool) -> Quantizer:
 def _to_integer(emitter: Emitter, value: ir.Value) -> ir.Value:
     """Whole numbers as i8."""
     how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
-    return emitter.build(QuantizeOp, value, element="i8", **how)
+    return emitter.build(qnn.QuantizeOp, value, element="i8", **how)
 
 
 def _ends(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
     """Smallest and largest of the numbers and zero."""
     over = {"axes": axes, "keep_dims": True, "from_zero": True, "nan_as_zero": True}
-    minimum = emitter.build(F32MinOp, value, element="f32", **over)
-    return minimum, emitter.build(F32MaxOp, value, element="f32", **over)
+    minimum = emitter.build(qnn.F32MinOp, value, element="f32", **over)
+    return minimum, emitter.build(qnn.F32MaxOp, value, element="f32", **over)
 
 
 def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border, otherwise: ir.Value) -> ir.Value:
@@ -306,8 +298,8 @@ def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: B
 def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
     """``round(x * (1 / scale)) + zero_point`` in float32 (TFLite tensor_utils AsymmetricQuantizeFloats)."""
     ends = _ends(emitter, value, axes)
-    scale = emitter.build(RangeScaleOp, *ends, element="f32")
-    zero_point = emitter.build(RangeZeroPointOp, *ends, element="f32")
+    scale = emitter.build(qnn.RangeScaleOp, *ends, element="f32")
+    zero_point = emitter.build(qnn.RangeZeroPointOp, *ends, element="f32")
     s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
     zero = emitter.number(0.0, small.shape)
     zero_point = emitter.select(emitter.compare(_ORDERED, zero_point, zero_point), zero_point, zero)

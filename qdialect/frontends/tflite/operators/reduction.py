@@ -10,21 +10,9 @@ from typing import Any
 import numpy as np
 import tflite
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding, folded_count_multiplier, quantize_multiplier
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    CumSumOp,
-    DynamicGatherOp,
-    L2NormalizeOp,
-    MeanOp,
-    QuantizeOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    SumOp,
-    TopKOp,
-)
 from qdialect.frontends.building.checks import Array, axes_in, require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
@@ -82,16 +70,16 @@ def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
 @imports("SUM")
 def _sum(operator: Operator) -> Emission:
     """As the reference kernel sums `ui8`; it sums `i8` in 8 bits, which overflow, so those sum as `ui8` do."""
-    return _rescaled(operator, SumOp, {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64})
+    return _rescaled(operator, qnn.SumOp, {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64})
 
 
 @imports("MEAN")
 def _mean(operator: Operator) -> Emission:
     """The sum is rescaled by a factor that has the number of elements in it."""
-    return _rescaled(operator, MeanOp, TFLITE.rescale)
+    return _rescaled(operator, qnn.MeanOp, TFLITE.rescale)
 
 
-def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mapping[str, Any]) -> Emission:
+def _rescaled(operator: Operator, op_class: type[qnn.SumOp | qnn.MeanOp], rescale: Mapping[str, Any]) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     output = eight_bit_ends(operator, data)
@@ -107,7 +95,7 @@ def _extreme(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     same_quantization(operator, data)
-    op_class = ReduceMaxOp if operator.kind == "REDUCE_MAX" else ReduceMinOp
+    op_class = qnn.ReduceMaxOp if operator.kind == "REDUCE_MAX" else qnn.ReduceMinOp
     return built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
 
 
@@ -119,7 +107,7 @@ def _l2_normalization(operator: Operator) -> Building:
     check_parameters(output, 1 / 128, 0 if output.element == "i8" else 128)
     emitter = yield
     zero_point = data.zero_point
-    return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
+    return emitter.build(qnn.L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
 
 @imports_f32(*_EXTREMES)
@@ -167,7 +155,7 @@ def _sum_i16(operator: Operator) -> Building:
     total = reduced_numbers(emitter, "sum", s.resize(emitter.value(data), "i32"), axes, keep_dims)
     number = s.op("arith.mulf", s.convert("arith.sitofp", total, "f32"), f32_quotient(data.scale, output.scale))
     how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": TFLITE.float_rounding}
-    return emitter.build(QuantizeOp, number, element="i16", **how)
+    return emitter.build(qnn.QuantizeOp, number, element="i16", **how)
 
 
 @imports_i16("REDUCE_MAX", "REDUCE_MIN")
@@ -239,7 +227,7 @@ def _at(emitter: Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at
 
 # ARG_MAX and ARG_MIN: of quantized values as one op, of other numbers by an extreme and what equals it.
 
-_ARG_OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
+_ARG_OPS = {"ARG_MAX": qnn.ArgMaxOp, "ARG_MIN": qnn.ArgMinOp}
 _KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 
@@ -304,7 +292,7 @@ def _cumsum(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
     along = axis_of(integers(axis, "axis"), len(data.shape))
-    return built(CumSumOp, data, element=data.element, axis=along, **how)
+    return built(qnn.CumSumOp, data, element=data.element, axis=along, **how)
 
 
 @imports("TOPK_V2")
@@ -323,11 +311,11 @@ def _top_k(operator: Operator) -> Building:
     rows, k = math.prod(data.shape[:-1]), counts[0]
     emitter = yield
     value = emitter.reshape(emitter.value(data), (rows, extent))
-    first = emitter.build(TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
+    first = emitter.build(qnn.TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
     s = Arithmetic(emitter)
     at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
     flat = emitter.reshape(value, (rows * extent,))
-    values = emitter.build(DynamicGatherOp, flat, at, element=data.element, axis=0)
+    values = emitter.build(qnn.DynamicGatherOp, flat, at, element=data.element, axis=0)
     shape = (*data.shape[:-1], k)
     return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
 

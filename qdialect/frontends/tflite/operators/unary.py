@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tflite
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, activations, encode_table, hard_swish_bound
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode, NanPolicy
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
@@ -18,19 +19,6 @@ from qdialect.arithmetic.tflite_tables import (
     tflite_negate_table,
     tflite_rsqrt_table,
     tflite_sqrt_table,
-)
-from qdialect.dialect import (
-    DequantizeOp,
-    EluOp,
-    ExpOp,
-    HardswishOp,
-    LeakyReluOp,
-    LogOp,
-    LutOp,
-    QuantizeOp,
-    SigmoidOp,
-    TanhOp,
-    UnaryOp,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
@@ -96,7 +84,7 @@ def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Building
 
 
 def _tabulated(data: Tensor, output: Tensor, table: Table) -> Emission:
-    return built(LutOp, data, element=output.element, table=table, **mapping(data, output))
+    return built(qnn.LutOp, data, element=output.element, table=table, **mapping(data, output))
 
 
 @imports(*_TABLES)
@@ -131,7 +119,7 @@ def _quantization(tensor: Tensor) -> QuantizedDtype:
     return QuantizedDtype(tensor.scale, tensor.zero_point, NUMPY_DTYPES[tensor.element])
 
 
-def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str, Any]) -> Emission:
+def _unary(operator: Operator, op_class: type[qnn.UnaryOp], attributes: Mapping[str, Any]) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     return built(op_class, data, element=output.element, **mapping(data, output), entries=TFLITE.entries, **attributes)
 
@@ -140,14 +128,14 @@ def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str,
 def _logistic(operator: Operator) -> Emission:
     _input_of(operator)
     check_parameters(operator.outputs[0], 1 / 256, quantized_range(operator.outputs[0])[0])
-    return _unary(operator, SigmoidOp, {})
+    return _unary(operator, qnn.SigmoidOp, {})
 
 
 @imports("TANH")
 def _tanh(operator: Operator) -> Emission:
     _input_of(operator)
     check_parameters(operator.outputs[0], 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
-    return _unary(operator, TanhOp, {})
+    return _unary(operator, qnn.TanhOp, {})
 
 
 @imports("ELU")
@@ -155,7 +143,7 @@ def _elu(operator: Operator) -> Building:
     """A table, which the delegate fills with ``half_even(elu(x) * (1 / s) + z)`` in float32."""
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    own = _unary(operator, EluOp, {"nan": TFLITE.nan})
+    own = _unary(operator, qnn.EluOp, {"nan": TFLITE.nan})
     emitter = yield
     if not emitter.is_delegated:
         return own(emitter)
@@ -171,7 +159,7 @@ def _table_function(operator: Operator) -> Emission:
     """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest quantized value."""
     data = _input_of(operator)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    return _unary(operator, {"EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": TFLITE.nan})
+    return _unary(operator, {"EXP": qnn.ExpOp, "LOG": qnn.LogOp}[operator.kind], {"nan": TFLITE.nan})
 
 
 @imports("HARD_SWISH")
@@ -182,7 +170,7 @@ def _hard_swish(operator: Operator) -> Emission:
     # Words are shifted right by 15 bits at most.
     maximum = minimum * 2.0**16
     require(output.scale <= maximum, f"output scale must be at most {maximum}, but got {output.scale}")
-    return _unary(operator, HardswishOp, {"mode": HardswishMode.TFLITE})
+    return _unary(operator, qnn.HardswishOp, {"mode": HardswishMode.TFLITE})
 
 
 @imports("LEAKY_RELU")
@@ -191,7 +179,7 @@ def _leaky_relu(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
-    return _unary(operator, LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})
+    return _unary(operator, qnn.LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})
 
 
 # Functions of one 16-bit tensor that are computed in integers.
@@ -279,7 +267,7 @@ def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
     nan = NanPolicy.MAX if emitter.is_delegated and output.element != "i16" else NanPolicy.MIN
     how: dict[str, Any] = {"rounding": profile.float_rounding, "scaling": profile.scaling, "nan": nan}
     how |= {"scales": [output.scale], "zero_points": [output.zero_point]}
-    return emitter.build(QuantizeOp, emitter.value(data), element=output.element, **how)
+    return emitter.build(qnn.QuantizeOp, emitter.value(data), element=output.element, **how)
 
 
 @imports("QUANTIZE")
@@ -308,7 +296,7 @@ def _dequantize(operator: Operator) -> Emission:
     (sixteen_bit if data.element == "i16" else eight_bit)(data, "input")
     require(found == "f32", f"output must be f32, but got {found}")
     parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
-    return built(DequantizeOp, data, element="f32", **parameters)
+    return built(qnn.DequantizeOp, data, element="f32", **parameters)
 
 
 # CAST: the same number in another type, whatever it stands for; quantization plays no part.
@@ -340,7 +328,7 @@ def _cast(operator: Operator) -> Building:
     emitter = yield
     value = emitter.value(data)
     if is_quantized:
-        return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
+        return emitter.build(qnn.DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
     if source == "f32" and target != source:
         return _saturated(Arithmetic(emitter), value, target)
     return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
