@@ -31,7 +31,7 @@ from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.contractions import emission, tile_contraction
+from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import AlignedData, aligned_data
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
@@ -115,7 +115,7 @@ def test_small_planes_have_the_bits_of_the_reference(
         del op, strategy
         return tile_blocks(pixels, are_far=are_far)
 
-    monkeypatch.setattr(emission, "pixel_blocks", blocks)
+    monkeypatch.setattr(tile_contraction, "pixel_blocks", blocks)
     drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
     assert_same_bits(drawn, shape)
 

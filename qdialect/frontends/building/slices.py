@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from qdialect.dialect import GatherOp, PadOp, SliceOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Budget, require
@@ -47,6 +49,20 @@ def take_slices(builder: OpBuilder, value: ir.Value, slices: Sequence[Slice]) ->
         return value
     begin, strides = tuple(one.first for one in forward), tuple(one.step for one in forward)
     return builder.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
+
+
+_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
+
+
+def taken_by_slice(extent: int, start: int, end: int, step: int) -> range:
+    """The elements that ONNX's Slice takes.
+
+    An end that is the largest integer of 32 or 64 bits is open in both directions. Backwards, a start before the first
+    element is the first one.
+    """
+    # An end before the first element cannot be written as an index.
+    is_open = end in _NO_END or (step < 0 and end < -extent)
+    return range(extent)[slice(max(start, -extent), None if is_open else end, step)]
 
 
 def gather(builder: OpBuilder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:

@@ -23,6 +23,7 @@ from qdialect.frontends.building.checks import (
     axis_in,
     require,
 )
+from qdialect.frontends.building.slices import taken_by_slice
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
 
@@ -214,19 +215,6 @@ def _hot(node: Node, operands: Operands) -> Array:
     from_start: Array = indices + extent * (indices < 0)
     is_hot = np.expand_dims(from_start, axis) == along
     return values.take(is_hot.astype(np.int64))
-
-
-_NO_END = (np.iinfo(np.int32).max, np.iinfo(np.int64).max)
-
-
-def taken_by_slice(extent: int, start: int, end: int, step: int) -> range:
-    """The elements that a Slice takes; an end that is the largest integer of 32 or 64 bits is that of either direction.
-
-    Backwards, a start before the first element is the first one.
-    """
-    # An end before the first element cannot be written as an index.
-    is_open = end in _NO_END or (step < 0 and end < -extent)
-    return range(extent)[slice(max(start, -extent), None if is_open else end, step)]
 
 
 def _sliced(node: Node, operands: Operands) -> Array:

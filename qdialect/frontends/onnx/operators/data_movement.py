@@ -10,8 +10,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Budget, UnsupportedError, axes_in, axis_in, require
-from qdialect.frontends.building.slices import Slice, check_indices
-from qdialect.frontends.onnx.folding import taken_by_slice
+from qdialect.frontends.building.slices import Slice, check_indices, taken_by_slice
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
