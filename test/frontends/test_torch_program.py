@@ -84,6 +84,7 @@ CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": lambda x, y: x.add_(y),
     "mul": lambda x, y: x.mul_(y),
     "sub": lambda x, y: x.sub_(y),
+    "dropout": lambda x, y: torch.dropout_(x.mul(y), 0.5, False).relu_(),
     "squeeze_excite": lambda x, y: x.mul_(y.sigmoid_()),
     "residual": lambda x, y: torch.relu_(x.add_(y)),
     "read_before_and_after": _read_before_and_after,

@@ -189,7 +189,7 @@ class _Memory:
             return [read]
         if not isinstance(operand, Ref):
             return [node]
-        pure = replace(read, kind=_functional(node.kind))
+        pure = _pure(read)
         if self._may_write(index, operand.name):
             self._overwrite(index, operand.name, node.name)
             return [pure]
@@ -277,6 +277,15 @@ def _writes_first(schema: Any) -> bool:
     """Whether an operator writes to its first operand."""
     aliases = schema.arguments[0].alias_info if schema.arguments else None
     return bool(aliases is not None and aliases.is_write)
+
+
+def _pure(node: Node) -> Node:
+    """`node` by the operator that writes to none; some name their arguments otherwise, as `dropout_` does."""
+    kind = _functional(node.kind)
+    taken, wanted = ([one.name for one in parameters_of(each)] for each in (node.kind, kind))
+    # Those of `polygamma_` have the same names in another order.
+    names = {own: name for own, name in zip(taken, wanted, strict=False) if own not in wanted}
+    return replace(node, kind=kind, arguments={names.get(name, name): one for name, one in node.arguments.items()})
 
 
 def _functional(kind: str) -> str:
