@@ -255,6 +255,8 @@ def _biased(call: Call, sums: Callable[[Emitter, Value], ir.Value], after: Shape
 
 # Convolutions of sequences whose first windows begin in what a call before left.
 
+_SILU = ("silu", "swish")
+
 
 @imports("com.microsoft.CausalConvWithState")
 def _causal_convolution(call: Call) -> tuple[Tensor, Tensor]:
@@ -277,6 +279,3 @@ def _causal_convolution(call: Call) -> tuple[Tensor, Tensor]:
         result = part_of(call, "Mul", [result, part_of(call, "Sigmoid", [result])])
     ends = [Constant(np.array([one])) for one in (both.shape[2] - held[2], both.shape[2], 2)]
     return result, part_of(call, "Slice", [both, *ends])
-
-
-_SILU = ("silu", "swish")
