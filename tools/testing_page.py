@@ -42,10 +42,6 @@ in a fault is kept in `build/campaigns`.
 
 """
 END = """
-The wrong one of `models` was a network of torchao, which that campaign drew too. torchao quantizes rows at run time by
-steps of 1/127.5 of their largest number. One that is negative lies between two steps, and the last bit of the layer
-normalization before it decides.
-
 ## A smaller model
 
 `qdialect-reduce model.onnx --test ./is_wrong.sh -o small.onnx` makes a `.mlir` or `.onnx` file smaller while a command
