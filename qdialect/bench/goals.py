@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qdialect.bench.engines import OURS
-from qdialect.bench.results import Measurement, Results
+from qdialect.bench.results import Measurement, Results, Row
 from qdialect.bench.sources import SMALLEST_CALL as CALL
 
 SHARES: Mapping[str, Mapping[str, float]] = {
@@ -90,7 +90,8 @@ def _shares(results: Results) -> Iterator[Verdict]:
         if measurement and share is not None:
             goal = f"at least {_percent(minimum)} of bare {results.loop}"
             figure = _percent(share) + ("" if ours and ours.is_exact else ", inexact")
-            yield Verdict(name, goal, figure, _peer_share(measurement), share >= minimum)
+            peers = _peers(measurement, _share)
+            yield Verdict(name, goal, figure, peers, share >= minimum)
 
 
 def _times(results: Results) -> Iterator[Verdict]:
@@ -106,12 +107,15 @@ def _times(results: Results) -> Iterator[Verdict]:
 def _ahead(results: Results) -> Iterator[Verdict]:
     for measurement in results.measurements:
         ours = measurement.best(OURS, exact=False)
-        peer = measurement.fastest_peer(OURS, exact=False)
+        # Rows rounded to 8 bits are another function than float ones.
+        is_same = measurement.kind == "transformer"
+        peer = measurement.fastest_peer(OURS, exact=is_same)
         minimum = _lead(measurement, results.loop)
         if minimum and measurement.threads == 1 and ours and peer:
             ratio = peer.seconds / ours.seconds
-            best = f"{duration(peer.seconds)} ({peer.engine})"
-            goal = f"{minimum:g} times as fast as every engine" if minimum > 1 else "as fast as every engine"
+            best = _peers(measurement, _time)
+            engine = "engine that computes the same" if is_same else "engine"
+            goal = f"{minimum:g} times as fast as every {engine}" if minimum > 1 else f"as fast as every {engine}"
             yield Verdict(measurement.name, goal, f"{ratio:.2f} times", best, ratio >= minimum)
 
 
@@ -167,11 +171,20 @@ def _memory(results: Results) -> Iterator[Verdict]:
                 )
 
 
-def _peer_share(measurement: Measurement) -> str:
+def _share(measurement: Measurement, row: Row) -> str:
+    return _percent(measurement.share(row) or 0)
+
+
+def _time(_: Measurement, row: Row) -> str:
+    return duration(row.seconds)
+
+
+def _peers(measurement: Measurement, figure: Callable[[Measurement, Row], str]) -> str:
+    """The fastest exact engine, and the fastest one if it is another."""
     exact = measurement.fastest_peer(OURS)
     fastest = measurement.fastest_peer(OURS, exact=False)
     texts = [
-        f"{_percent(measurement.share(peer) or 0)} ({peer.engine}{'' if peer.is_exact else ', inexact'})"
+        f"{figure(measurement, peer)} ({peer.engine}{'' if peer.is_exact else ', inexact'})"
         for peer in dict.fromkeys((exact, fastest))
         if peer
     ]

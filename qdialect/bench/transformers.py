@@ -64,10 +64,9 @@ class Workload:
 
 
 def transformer_sources() -> list[Source]:
-    """T1 to T6, and as variations T1 to T4 with two layers each, and other lengths and weights of T5 and T6."""
-    sources = [Source(name, KIND, partial(prepare, name, load)) for name, load in WORKLOADS.items()]
-    sources += [
-        Source(name, KIND, partial(prepare, name, load), "_" not in name) for name, load in LANGUAGE_LAYERS.items()
+    """T1 to T6 with all lengths and weights of T5 and T6, and as variations T1 to T4 with two layers each."""
+    sources = [
+        Source(name, KIND, partial(prepare, name, load)) for name, load in {**WORKLOADS, **LANGUAGE_LAYERS}.items()
     ]
     short = {f"{name}_short": replace(load, shape=replace(load.shape, layers=2)) for name, load in WORKLOADS.items()}
     return sources + [Source(name, KIND, partial(prepare, name, load), False) for name, load in short.items()]

@@ -405,6 +405,19 @@ def test_goals_are_those_of_the_instruction_of_the_peak() -> None:
     assert [v.what for v in judge(unknown)] == ["net"], "no goal was made for it"
 
 
+def test_a_transformer_is_compared_with_what_computes_the_same() -> None:
+    rows = row("qdialect", 0.6), row("onnxruntime", 0.4), row("ggml", 0.9, **INEXACT)
+    results = replace(RESULTS, measurements=(measurement("T5", *rows, kind="transformer"),), footprints=())
+    (verdict,) = judge(results)
+    assert (verdict.goal, verdict.figure, verdict.is_met) == (
+        "1.25 times as fast as every engine that computes the same",
+        "1.50 times",
+        True,
+    )
+    assert "(onnxruntime)" in verdict.best_peer
+    assert "(ggml, inexact)" in verdict.best_peer
+
+
 def test_results_survive_their_json_form() -> None:
     assert Results.from_json(RESULTS.to_json()) == RESULTS
 
