@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 
 from qdialect.bench.clock import agree, common_state
@@ -120,10 +121,12 @@ def _core_shares(results: Results) -> Iterator[str]:
     if not results.core_shares:
         return
     yield "## Share of the core\n"
+    mean = statistics.fmean(one.of_bound for one in results.core_shares)
     yield (
         "Each network on one core, kernel by kernel: its products as a share of the peak; what its instructions "
         "need at least on the busiest port as a share of the time; and how far the cost model's cycles are from those "
-        "measured, of half of the calls at most and weighted by time.\n"
+        "measured, of half of the calls at most and weighted by time. "
+        f"The mean of the shares of the bound is {100 * mean:.0f} %.\n"
     )
     rows = [
         (

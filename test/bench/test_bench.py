@@ -464,6 +464,7 @@ def test_the_share_of_the_core_is_told() -> None:
     lines = report.markdown(RESULTS).splitlines()
     assert "## Share of the core" in lines
     assert "| net | 250 us | 60.0 % | 87.5 % | 8.0 % | 4.1 % |" in lines
+    assert any("mean of the shares of the bound is 88 %" in line for line in lines)
     assert Results.from_json(RESULTS.to_json()) == RESULTS
     older = json.loads(RESULTS.to_json())
     del older["core_shares"], older["loop"]
