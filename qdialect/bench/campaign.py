@@ -78,9 +78,13 @@ class Campaign:
         return self._worker(engine).ask("version")["version"]
 
     def bandwidths(self) -> dict[str, float]:
-        """Bytes a second that one core reads, by level of memory."""
+        """Bytes a second that the cores read, all at the same time, by level of memory."""
         self._progress("measuring memory")
-        return self._limits[0].ask("bandwidth") if self._limits else {}
+        for worker in self._limits:
+            worker.send("bandwidth")
+        rates = [worker.receive() for worker in self._limits]
+        suffix = f", {self.threads} cores together" if self.threads > 1 else ""
+        return {level + suffix: sum(rate[level] for rate in rates) for level in rates[0]} if rates else {}
 
     def measure(self, case: Case) -> Measurement:
         """One workload, on every engine that can run it."""

@@ -172,7 +172,7 @@ class Run:
             versions = self._versions(plans[0])
             working = [name for name in selection.engines if name in versions]
             campaigns = [stack.enter_context(Campaign(replace(p, engines=working), self.progress)) for p in plans]
-            limits = campaigns[0].bandwidths()
+            limits = {level: rate for campaign in campaigns for level, rate in campaign.bandwidths().items()}
             measurements = [m for source in selection.sources for m in self._measure(source, campaigns)]
         return Results(
             machine=describe_machine(),
