@@ -283,8 +283,7 @@ class ContractionMicroKernel:
         weights = TiledOperand(self.tiles.block.channels * self.axes.weight_bytes, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
-        results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
-        return self.kernel.program.strategy.is_weight_stationary(weights, data, results)
+        return self.kernel.program.strategy.is_weight_stationary(weights, data)
 
     def _contract(self, micro_kernel: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
