@@ -62,7 +62,7 @@ class Machine(Protocol[V]):
         """lhs * rhs + addend of floats, rounded once."""
         ...
 
-    def select(self, condition: V, then: V, other: V, /, *, attribute: str = "") -> V:
+    def select(self, condition: V, then: V, other: V, /) -> V:
         """`then` where `condition` holds, else `other`."""
         ...
 
@@ -313,7 +313,7 @@ class NumpyMachine:
         operands = (_unsigned(lhs), _unsigned(rhs)) if predicate.startswith("u") else (lhs, rhs)
         return _COMPARISONS[predicate[-2:]](*operands)
 
-    def select(self, condition: Any, then: Any, other: Any, *, attribute: str = "") -> Any:
+    def select(self, condition: Any, then: Any, other: Any) -> Any:
         """See `Machine`."""
         return BIT_FUNCTIONS["arith.select"](condition, then, other)
 

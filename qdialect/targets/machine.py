@@ -176,9 +176,6 @@ class Machine:
     third_bandwidth: int = 0
     """Bytes that arrive from L3 in a cycle; 0 if that was not measured."""
 
-    third_bytes: int = 8 * _MB
-    """What a core can count on of L3 while the others run."""
-
     near_fetch_distance: int = 0
     """How many bytes ahead s16 weights are prefetched from L2; 0 if that does not pay."""
 
@@ -187,9 +184,6 @@ class Machine:
 
     unit_bits: int = 0
     """Bits of the units that take two cycles for a whole vector; 0 where they are as wide as the vector."""
-
-    division_cycles: int = 0
-    """Cycles from the start of a division of a whole vector of f32 numbers to that of the next; 0 where not known."""
 
     pipes: Pipes | None = None
     """Which kinds of instructions compete; None where that was not measured."""
@@ -251,27 +245,21 @@ _HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64, multiply_adds=2
 # and takes this one an instruction more in 36.
 _SKYLAKE = replace(_HASWELL, dot_products=2, near_fetch_distance=_NEAR_FETCH)
 _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
-_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64, division_cycles=10)
+_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
 # All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, and tiles that take more
 # than 20 of them wait; 16 to 17 cycles pass from a product of tiles to the next. The third level delivers 9 bytes a
 # cycle, and late: short streams from there are fetched ahead, too.
 _SAPPHIRE_RAPIDS = replace(
-    _ICE_LAKE,
-    l2_bytes=2 * _MB,
-    l2_bandwidth=40,
-    tile_product_cycles=16,
-    fetched_weights=32 * _KB,
-    third_bandwidth=9,
-    division_cycles=11,
+    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB, third_bandwidth=9
 )
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32, multiply_adds=1)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, multiply_adds=2, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2, near_fetch_distance=_NEAR_FETCH, word_dots=1.6)
 # Of 256 bits, a loop of products of words and additions reaches 0.8 of what the units allow, and one that reads words
-# from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.  A division
-# starts 5.9 cycles after the one before, and a scaling 2 whatever its result is.
+# from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.  A scaling
+# starts 2 cycles after the one before, whatever its result is.
 _ZEN_4 = Machine(
     *(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32),
     near_fetch_distance=_NEAR_FETCH,
@@ -279,7 +267,6 @@ _ZEN_4 = Machine(
     unit_bits=256,
     pipes=ZEN_4_PIPES,
     levels=ZEN_4_LEVELS,
-    division_cycles=6,
     scales_to_zero=True,
 )
 _ZEN_5 = Machine(512, 32, 2, 4, 4, 2, 48 * _KB, _MB, 64)

@@ -22,7 +22,7 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.program.program import Lifetime, peak, plan_arena, plan_centred_arena
+from qdialect.lowering.qnn_to_linalg.program.program import Lifetime, peak, plan_arena
 from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, storage_of
 from qdialect.targets import TARGETS
 
@@ -44,14 +44,6 @@ def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
     steps = [sum(own.size for own in buffers if own.first <= step <= own.last) for step in range(10)]
     assert peak(buffers) == max(steps)
     assert plan_arena(buffers, 1)[1] >= peak(buffers)
-
-
-# Places around centres: buffers that live at the same time are apart, the halves of others on the same sides.
-
-
-@given(lifetimes(), st.sampled_from([1, 16, 64]))
-def test_centred_buffers_that_live_together_are_apart(buffers: list[Lifetime], alignment: int) -> None:
-    check_plan(buffers, alignment, *plan_centred_arena(buffers, alignment))
 
 
 # Where the elements of a stored tensor are.

@@ -26,8 +26,6 @@ ENTRIES = 16
 
 SCALED = "qnn.scaled"
 """On a product with a power of two that is in range: an instruction may compute it from the exponent."""
-SCALE_BOUND = "qnn.scale_bound"
-"""On the lower bound of a number whose product of that kind has an exponent of -151 or less from there down."""
 
 _F, _I = "f32", "i32"
 
@@ -66,7 +64,7 @@ class Machine(FloatMachine[V]):
         For x = `bound` and below, without this bound too, k is -151 or less.
         """
         limit = self.constant(bound)
-        return self._ops.select(self._ops.compare("olt", x, limit), limit, x, attribute=SCALE_BOUND)
+        return self._ops.select(self._ops.compare("olt", x, limit), limit, x)
 
     def split(self, a: V, minimum: float) -> tuple[V, V, V]:
         """(k, f, 2^-k) with a = 2^k * f and f in [minimum, 2 * minimum), for a > 0.

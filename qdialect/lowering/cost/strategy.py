@@ -16,8 +16,6 @@ from qdialect.targets.machine import Machine
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG, _ROWS_FOR_WORDS = 8, 4
-_MANY_TILES = 4
-"""Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
 # A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
@@ -212,7 +210,7 @@ class Strategy:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def is_weight_stationary(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
+    def is_weight_stationary(self, weights: TiledOperand, data: TiledOperand) -> bool:
         """Whether the loop order is weight-stationary: a tile of channels meets all pixels before the next tile.
 
         The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
@@ -225,33 +223,12 @@ class Strategy:
         The second is taken where it fetches less.  Weights may be four times as large, twice the second level: they are
         read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
         what other cores read, and may come from memory.
-
-        `results` are the elements that a tile of channels has, with those of a residual.
         """
         if self.fixed_weight_stationary is not None:
             return self.fixed_weight_stationary
         channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
-        if pixels_inside < channels_inside:
-            return True
-        is_fast = self.model is not None and self.model.layout is Layout.BYTES
-        return is_fast and self.lanes != _WIDE and self._keeps_weights(weights, data, results)
-
-    def _keeps_weights(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
-        """Whether a tile of channels meets all pixels because its weights are nearer than those of all channels.
-
-        Where all channels are inside, W T_d bytes of weights come from the second level at least.  All pixels inside
-        read D T_w bytes instead, from afar at four times the cost, and their results lie in lines of their own, which
-        are not read in a row: each costs as much as six lines that are.  Few tiles of pixels are over before the
-        weights have been read.
-
-        Dot products of 256 bits gain 4 to 5 % of a layer by this; those of 512 bits, or of words, gained nothing that
-        could be told from noise.
-        """
-        if self.model is None or data.tiles < _MANY_TILES or weights.size <= self.model.machine.l1_bytes // 2:
-            return False
-        read = data.size * weights.tiles * (4 if data.size > self.near_bytes else 1)
-        return read + 6 * LANES * results * weights.tiles < weights.size * data.tiles
+        return pixels_inside < channels_inside
 
     def channel_blocks(
         self,

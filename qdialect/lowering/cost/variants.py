@@ -155,7 +155,7 @@ def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:
     data = TiledOperand(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
     if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:
         return []
-    inside = strategy.is_weight_stationary(weights, data, math.prod(shape.pixels))
+    inside = strategy.is_weight_stationary(weights, data)
     return [_LOOP_ORDERS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
 
 

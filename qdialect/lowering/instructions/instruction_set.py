@@ -101,12 +101,6 @@ class InstructionSet:
         """Whether lanes whose product with a power of two rounds to zero are left out of that instruction."""
         return not self.machine.scales_to_zero
 
-    @property
-    def divides_slowly(self) -> bool:
-        """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
-        # Eight instructions divide a vector, and are half of the time of a divider that is worth it.
-        return self.lanes == _ZMM and self.machine.division_cycles * self.machine.vector_instructions > 16
-
 
 _ZMM, _YMM, _XMM = 16, 8, 4
 

@@ -151,34 +151,6 @@ PACK_BYTES: Mapping[int, Instruction] = {lanes: _pack(lanes, "packuswb", _BYTES)
 """By 32 bits of an operand: unsigned bytes of two vectors of words."""
 
 
-def _added(first: Array, second: Array) -> Array:
-    _, low, high = _WORDS
-    return np.clip(first.astype(np.int32) + second, low, high).astype(np.int16)
-
-
-def _portable_sum(first: ir.Value, second: ir.Value) -> ir.Value:
-    _, low, high = _WORDS
-    wide = b.vector_type(b.shape_of(first)[0], 32)
-    total = arith.addi(arith.extsi(wide, first), arith.extsi(wide, second))
-    limited = arith.minsi(arith.maxsi(total, b.splat(wide, low)), b.splat(wide, high))
-    return arith.trunci(first.type, limited)
-
-
-_ALL_WORDS = Lanes(32, "int16")
-ADD_WORDS: Mapping[int, Instruction] = {
-    16: Instruction(
-        "vpaddsw.512",
-        "llvm.sadd.sat",
-        (frozenset({"avx512bw"}),),
-        (_ALL_WORDS, _ALL_WORDS),
-        _ALL_WORDS,
-        _added,
-        _portable_sum,
-    )
-}
-"""By 32-bit lanes of a register: sums of words that saturate; only where `vpsravw` shifts each by its own number."""
-
-
 # Conversions of f32 numbers to integers: rounded by the instruction's own mode, or by the thread's.
 #
 # Those of 512 bits have a static rounding mode, whatever the thread's mode.  `cvtps2dq`, which every CPU has, rounds as

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from qdialect.arithmetic.quantization import ShortReciprocal
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir, loop_transform, math, structured_transform, tensor_transform, transform, vector
 from qdialect.lowering.ir import phase_pass
@@ -200,21 +199,19 @@ def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
 
 # Parameters that are the same constant in all calls of a kernel are propagated into it if they affect instructions.
 #
-# A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, the smaller of a float
-# and 6 needs no instructions for zeros and NaN, and a division by 6 is two products: patterns cannot see through a
-# kernel parameter.  Scales stay parameters, because they affect no instruction: kernels that differ in nothing else are
-# shared by networks.
+# A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, and the smaller of a
+# float and 6 needs no instructions for zeros and NaN: patterns cannot see through a kernel parameter.  Scales stay
+# parameters, because they affect no instruction: kernels that differ in nothing else are shared by networks.
 
 _Constant = ir.IntegerAttr | ir.FloatAttr
 _BOUNDS = ("arith.maximumf", "arith.minimumf")
-_DIVISION, _DIVISOR = "arith.divf", 1
 
 
 def propagate_call_constants(module: ir.Module) -> None:
     """Replace in each kernel the integer and index parameters that are the same constant in all of its calls.
 
-    Of those in float32 it replaces bounds, and divisors that have a `ShortReciprocal`.
-    The parameters stay, unused. A function that others than those of `module` may call keeps its own.
+    Of those in float32 it replaces bounds. The parameters stay, unused. A function that others than those of `module`
+    may call keeps its own.
     """
     private = {name_of(function): function for function in functions(module) if _is_private(function)}
     found: dict[str, dict[int, _Constant]] = {}
@@ -252,21 +249,13 @@ def _replace(kernel: ir.Operation, index: int, constant: _Constant) -> None:
     block = kernel.regions[0].blocks[0]
     uses = [(use.owner.operation, use.operand_number) for use in block.arguments[index].uses]
     if isinstance(constant, ir.FloatAttr):
-        uses = [(op, number) for op, number in uses if _chooses(op, number, constant)]
+        uses = [(op, number) for op, number in uses if op.name in _BOUNDS]
     if not uses:
         return
     with ir.InsertionPoint.at_block_begin(block):
         value = arith.constant(constant.type, constant)
     for op, number in uses:
         op.operands[number] = value
-
-
-def _chooses(op: ir.Operation, number: int, constant: ir.FloatAttr) -> bool:
-    """Whether `op` needs other instructions if its operand `number` is `constant`."""
-    if op.name in _BOUNDS:
-        return True
-    is_divisor = (op.name, number) == (_DIVISION, _DIVISOR) and isinstance(constant.type, ir.F32Type)
-    return is_divisor and ShortReciprocal.of(constant.value) is not None
 
 
 # Linalg: tiles of sums of f32 products -> vector ops, with the roundings of the body.

@@ -50,7 +50,7 @@ _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_extern=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [
         *([PairChannelsPass()] if Layout.PAIRS in strategy_of(settings.target).others else []),
-        ToLinalgPass(settings.target.name, settings.clocked, settings.threads),
+        ToLinalgPass(settings.target.name, settings.clocked),
     ],
     Phase.VECTOR: lambda settings: [
         ToVectorPass(),

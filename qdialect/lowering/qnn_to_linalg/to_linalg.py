@@ -25,7 +25,6 @@ from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, de
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory
-from qdialect.support.limits import checked
 from qdialect.targets import Target
 
 
@@ -35,9 +34,8 @@ class ToLinalgPass(PhasePass):
     """Lower the one function of a `qnn` module to kernels of `linalg` and a `main` that calls them.
 
     Constants, inputs, outputs and the target are attributes of the module. `target` is the CPU to lower for; with
-    `clocked`, `main` writes the cycle counter before each call and at its end. Memory is planned for as many `threads`
-    as `qnn-to-threads` will divide the network among. Fuse first, as `fuse-qnn` does: an op that is not fused becomes
-    a kernel of its own.
+    `clocked`, `main` writes the cycle counter before each call and at its end. Fuse first, as `fuse-qnn` does: an op
+    that is not fused becomes a kernel of its own.
     """
 
     name: ClassVar[str] = "qnn-to-linalg"
@@ -45,10 +43,9 @@ class ToLinalgPass(PhasePass):
     end: ClassVar[Phase] = Phase.LINALG
     target: str = "host"
     clocked: bool = False
-    threads: int = 1
 
     def lower(self, module: ir.Module) -> None:
-        qnn_to_linalg(module, targets.resolve(self.target), self.clocked, checked(self.threads))
+        qnn_to_linalg(module, targets.resolve(self.target), self.clocked)
         return_free_memory()
         phase_pass.check_linalg(module)
 
@@ -58,21 +55,21 @@ class ToLinalgPass(PhasePass):
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
 
 
-def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:
+def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> None:
     """Lower the one function of a `qnn` module in place; the module's attributes then describe the arguments of `main`.
 
-    With `clocked`, `main` reads the cycle counter around each call. Memory is planned for as many `threads` as the
-    network will be divided among. Raises `CompileError` with a note for each op without a lowering.
+    With `clocked`, `main` reads the cycle counter around each call. Raises `CompileError` with a note for each op
+    without a lowering.
     """
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
     variants = variant_attributes.wanted_variants(module, target)
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        program = _program(function, target, variants, threads)
+        program = _program(function, target, variants)
         is_apart = partial(multiplies_stored_pairs, program.strategy)
         GraphLowering(function, program, extern_functions(module), is_apart=is_apart).run()
-        text, arena = program.render(clocked, threads)
+        text, arena = program.render(clocked)
     # Free the memory of packing now: MLIR's copy of the constants is their third.
     return_free_memory()
     kernels = context.parse_generated(text, module.context, "kernels")
@@ -95,13 +92,13 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     lowered.write(found, target.name)
 
 
-def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None, threads: int) -> Program:
+def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None) -> Program:
     """An empty program with the arrays of `function`."""
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
     inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
     strategy, location = strategy_of(target), function.location
-    return Program(inputs, outputs, strategy, location=location, variants=variants, overwrites=threads == 1)
+    return Program(inputs, outputs, strategy, location=location, variants=variants)
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:

@@ -13,7 +13,7 @@ from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, analyse
-from qdialect.lowering.threads.region import Clock, Region, ThreadMemory, clock_of, elide_barriers, has_counters
+from qdialect.lowering.threads.region import Clock, Region, ThreadMemory, clock_of, has_counters
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, check_network, network_calls, schedule
 
 # Every thread runs through all calls of `main`. Each thread computes a part of an expensive call; cheap calls run on
@@ -64,7 +64,7 @@ def _divide_network(module: ir.Module, main: ir.Operation, threads: int, min_cyc
     divisions = _divisions(kernels, found, memory, threads, min_cycles)
     if not divisions:
         return 0
-    calls = list(elide_barriers(schedule(found, frozenset(divisions), threads), divisions, threads))
+    calls = list(schedule(found, frozenset(divisions), threads))
     counters = _counters(calls, divisions) if has_counters(main) else {}
     for chosen in divisions.values():
         divide(chosen.kernel, chosen.partitions)

@@ -1,22 +1,18 @@
-"""The parallel region of `main`: its memory, the code that every thread runs, and the removal of barriers."""
+"""The parallel region of `main`: its memory, and the code that every thread runs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect.ir._mlir import arith, func, ir, memref, scf
-from qdialect.lowering.ir.accesses import Access, Run
 from qdialect.lowering.ir.functions import CLOCK, error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
 from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.loop_nests import KernelFunction
-from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, origin
+from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall
 
 # The parallel region of `main`: every thread runs through all calls and computes its parts of them.
 
@@ -294,143 +290,3 @@ def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-# Removes barriers if each part reads only data that the same part has written.
-#
-# Parts of the same number run on the same thread, however many threads there are, as long as no thread steals chunks
-# from another. So if each thread computes the same rows in successive layers, no barrier is needed in between.
-
-_MAX_PAIRS = 64
-"""Most pairs of runs that are compared byte by byte for two calls; if more of them may overlap, the barrier stays."""
-
-
-@dataclass(frozen=True)
-class _Running:
-    """A call since the last barrier, and the bytes that each thread accesses in it; None if that is not fixed."""
-
-    scheduled: ScheduledCall
-    touches: Mapping[int, Sequence[Touch]] | None
-
-
-def elide_barriers(
-    calls: Iterable[ScheduledCall], divisions: Mapping[str, Division], threads: int
-) -> Iterator[ScheduledCall]:
-    """The `calls` in order, with only the barriers that they need."""
-    running: list[_Running] = []
-    for scheduled in calls:
-        own = _Running(scheduled, _touches(scheduled, divisions, threads))
-        waits = any(_needs_barrier(before, own) for before in running)
-        running = [own] if waits else [*running, own]
-        yield replace(scheduled, waits=waits)
-
-
-def _touches(
-    scheduled: ScheduledCall, divisions: Mapping[str, Division], threads: int
-) -> Mapping[int, Sequence[Touch]] | None:
-    if scheduled.thread is not None:
-        return {scheduled.thread: scheduled.call.touches}
-    division = divisions[scheduled.call.kernel.name]
-    if division.chunks > 1:
-        return None
-    return {part: part_touches(scheduled.call, division, part) for part in range(threads)}
-
-
-def _needs_barrier(before: _Running, after: _Running) -> bool:
-    """Whether two threads access the same bytes in the two calls, and one of them writes."""
-    if not before.scheduled.call.conflicts(after.scheduled.call):
-        return False
-    if before.touches is None or after.touches is None:
-        return True
-    pairs = _overlapping(before.touches, after.touches)
-    return len(pairs) > _MAX_PAIRS or any(one.conflicts(other) for one, other in pairs)
-
-
-def _overlapping(
-    before: Mapping[int, Sequence[Touch]], after: Mapping[int, Sequence[Touch]]
-) -> list[tuple[Touch, Touch]]:
-    """Accesses of different threads that conflict if each is taken to cover all from its first byte to its last."""
-    one, other = _flat(before), _flat(after)
-    rows, columns = _table(one)[:, :, None], _table(other)[:, None, :]
-    thread, block, is_write, start, end = range(5)
-    overlaps = (rows[start] < columns[end]) & (columns[start] < rows[end]) & (rows[block] == columns[block])
-    found = overlaps & (rows[thread] != columns[thread]) & ((rows[is_write] | columns[is_write]) == 1)
-    return [(one[i][1], other[j][1]) for i, j in np.argwhere(found)]
-
-
-def _flat(touches: Mapping[int, Sequence[Touch]]) -> list[tuple[int, Touch]]:
-    return [(thread, touch) for thread, found in touches.items() for touch in found]
-
-
-def _table(touches: Sequence[tuple[int, Touch]]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """A row each for the thread, the block, whether it is written, the first byte and one past the last."""
-    rows = [(thread, touch.block, touch.is_write, touch.bytes.start, touch.bytes.end) for thread, touch in touches]
-    return np.array(rows, np.int64).reshape(-1, 5).T
-
-
-# The bytes of the network's buffers that one part of a call reads and writes.
-
-_Box = tuple[tuple[int, int], ...]
-"""The range of iterations of each of nested loops."""
-
-
-def part_touches(call: NetworkCall, division: Division, part: int) -> list[Touch]:
-    """The memory that threads share which part number `part` of `call` touches, if `division` cuts its kernel.
-
-    The chunks of a part are those in `division`.
-    """
-    return [
-        _touch(call, access, run) for access in division.kernel.shared for run in _part_runs(division, access, part)
-    ]
-
-
-def _touch(call: NetworkCall, access: Access, run: Run) -> Touch:
-    value = call.op.operands[access.argument]
-    block, offset = origin(value)
-    size = element_bytes(ir.MemRefType(value.type)) or 0
-    return Touch(block, access.argument, access.is_write, run.scaled(size, offset))
-
-
-def _part_runs(division: Division, access: Access, part: int) -> Iterator[Run]:
-    """The elements that `access` touches in a part; empty if its loop nest has no iteration there."""
-    whole = access.run or Run(0, ((1, access.extent),))
-    number = division.kernel.loop_nest_of(access)
-    if number is None:
-        yield whole
-        return
-    partition = division.partitions[number]
-    begin, end = (partition.bounds[at * division.chunks] for at in (part, part + 1))
-    if begin == end:
-        return
-    nest, depth = division.kernel.loop_nests[number], partition.depth
-    if access.run is None:
-        yield whole
-        return
-    strides = [dict(access.loops).get(loop, 0) for loop in nest.loops[:depth]]
-    for box in _boxes(nest.work.trips[:depth], begin, end):
-        yield _inside(access.run, strides, nest.work.trips, box)
-
-
-def _boxes(trips: Sequence[int], begin: int, end: int) -> Iterator[_Box]:
-    """Iterations [begin, end) of nested loops, numbered consecutively."""
-    if not trips:
-        yield ()
-        return
-    inside = math.prod(trips[1:])
-    first, last = -(-begin // inside), end // inside
-    if first < last:
-        yield ((first, last), *((0, count) for count in trips[1:]))
-    for step in sorted({begin // inside, (end - 1) // inside} - set(range(first, last))):
-        low, high = max(begin - step * inside, 0), min(end - step * inside, inside)
-        yield from (((step, step + 1), *rest) for rest in _boxes(trips[1:], low, high))
-
-
-def _inside(run: Run, strides: Sequence[int], trips: Sequence[int], box: _Box) -> Run:
-    """The elements of `run` in the iterations of `box`; `strides` are how far each of the loops moves it."""
-    dims, start = list(run.dims), run.start
-    for stride, count, (low, high) in zip(strides, trips, box, strict=False):
-        # A run has no dimension for a loop of one iteration.
-        if stride and count > 1:
-            dims[dims.index((stride, count))] = (stride, high - low)
-            start += stride * low
-    return Run(start, tuple(dims))

@@ -5,9 +5,6 @@
 instead: so they must be proven to be bytes, by range analysis, by `overflow<nuw>` on the truncation, or by their use as
 indices of a table of 256 entries.
 
-If the integers are a sum with a number of 15 bits that is proven not to wrap, saturating words give the same bytes:
-packed words are added, with half as many instructions.
-
 Clamps within that range follow as unsigned bytes, on all 64 at once.  Both packs work within 128-bit lanes; one
 `vpermd` restores the order, unless the tile is of bytes that were unpacked, which are in order.  A row of fewer than
 four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
@@ -16,7 +13,7 @@ four vectors shares the 64 bytes with the next rows: the work is the same, the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import mul
 from typing import ClassVar
@@ -25,14 +22,14 @@ import numpy as np
 
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.instruction_set import InstructionSet
-from qdialect.lowering.instructions.lanes import ADD_WORDS, PACK_BYTES, PACK_WORDS, VPERMD
+from qdialect.lowering.instructions.lanes import PACK_BYTES, PACK_WORDS, VPERMD
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
 from qdialect.lowering.ir.views import may_alias, static_strides
 from qdialect.lowering.vector_to_x86.byte_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile
-from qdialect.lowering.vector_to_x86.value_range import interval, is_held
+from qdialect.lowering.vector_to_x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure
 
 _QUARTERS = 4
@@ -110,10 +107,10 @@ class ByteStore(InstructionPattern[_Store]):
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
         strides = static_strides(ir.MemRefType(match.buffer.type)) or ()
         inner = self._tile.rank if is_unpacked else 2
-        address, words = flat_address(match.buffer, match.indices), _words_behind(integers, lanes)
+        address = flat_address(match.buffer, match.indices)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack(integers, group, lanes) if words is None else words.pack(group, lanes)
+            packed = _pack(integers, group, lanes)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
                 self._tile.store(packed, match.buffer, address.further(_distance(group[0][:-1], strides[:-inner])))
@@ -221,67 +218,12 @@ def _unclamped(integers: ir.Value) -> ir.Value:
     return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
 
 
-@dataclass(frozen=True)
-class _Words:
-    """``high + rest`` of 32-bit integers, limited to bytes later, which words give as well.
-
-    With a rest of 15 bits, words that saturate before and after the sum are less than zero or 255 and more where the
-    integers are.
-    """
-
-    high: ir.Value
-    rest: ir.Value
-    known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
-    """Packed addends by their positions."""
-
-    def pack(self, group: list[Position], lanes: int) -> ir.Value:
-        """As `_pack`; addends that are the same for all rows are packed once."""
-        high, (source, own) = _halves(self.high, group, lanes), _unspread(self.rest, group)
-        key = source, tuple(own)
-        if key not in self.known:
-            self.known[key] = _halves(source, own, lanes)
-        return PACK_BYTES[lanes].emit(*map(ADD_WORDS[lanes].emit, high, self.known[key]))
-
-
-def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
-    """The operands of 16-bit arithmetic on packed words, if the target has it and the sum never wraps."""
-    total = b.defining(integers, "arith.addi")
-    if total is None or lanes not in ADD_WORDS or not _is_whole_sum(total):
-        return None
-    (high, rest), (low, most) = total.operands, interval(total.operands[1])
-    return _Words(high, rest) if low >= 0 and most < 2**15 else None
-
-
-def _is_whole_sum(total: ir.Operation) -> bool:
-    """Whether a 32-bit sum does not wrap: words would saturate instead."""
-    if "overflowFlags" in total.attributes and "nsw" in str(total.attributes["overflowFlags"]):
-        return True
-    (low, high), (least, most) = (interval(operand) for operand in total.operands)
-    return is_held((low + least, high + most), _WORD)
-
-
-def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list[Position]]:
-    """The operand of a broadcast over rows, and the positions of `group` in it; else `integers` and `group`."""
-    spread = b.defining(integers, "vector.broadcast")
-    source = spread.operands[0] if spread else integers
-    shape = b.shape_of(source) if isinstance(source.type, ir.VectorType) else []
-    if len(shape) < 2 or shape[-1] != b.lanes_of(integers):
-        return integers, group
-    *outer, _ = shape
-    positions = (position[len(position) - len(outer) :] for position in group)
-    return source, [tuple(0 if n == 1 else i for i, n in zip(one, outer, strict=True)) for one in positions]
-
-
-def _halves(integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
-    """Two registers of words of four vectors, any word for a vector that is missing."""
-    vectors = [b.extract(integers, position) for position in group]
-    quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
-    return [PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2)]
-
-
 def _pack(integers: ir.Value, group: list[Position], lanes: int) -> ir.Value:
     """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
-    return PACK_BYTES[lanes].emit(*_halves(integers, group, lanes))
+    vectors = [b.extract(integers, position) for position in group]
+    quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
+    halves = (PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2))
+    return PACK_BYTES[lanes].emit(*halves)
 
 
 def _ordered(packed: ir.Value, lanes: int) -> ir.Value:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
-from itertools import product
+from collections.abc import Sequence
 
 from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.instructions.tiles import TileMemory
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, read_of
-from qdialect.lowering.ir.functions import bounds, constant, functions, has_body, inside, ops_named
+from qdialect.lowering.ir.functions import bounds, ops_named
 from qdialect.targets.machine import Machine
 
 # Prefetches for dot products.
@@ -109,67 +108,6 @@ def tile_axis(data: Read, inner: int) -> int | None:
 def tile_size(data: Read, axis: int) -> int:
     """The number of rows that a read takes along `axis` of its buffer."""
     return data.shape[axis - len(data.indices) + len(data.shape)]
-
-
-# Prefetches of rows.
-#
-# A kernel of fused rows passes several times over a block of them before it goes on to the next one, whose first reads
-# and writes then wait for memory.  So the first pass fetches, for each line that it reads or writes, the same line of
-# the next block: a softmax of 32 MB takes 0.75 of the time on a Zen 5, a normalization 0.9.
-
-_ACCESSES = {"vector.transfer_read": 0, "vector.transfer_write": 1}
-"""The operand that is accessed; indices follow."""
-
-
-def prefetch_rows(module: ir.Module, machine: Machine) -> None:
-    """Prefetch the next block in loops over blocks of large f32 tensors, in place."""
-    for function in functions(module):
-        arguments = function.regions[0].blocks[0].arguments if has_body(function) else ()
-        large = {value for value in arguments if _F32_BYTES * _f32_elements(value) >= machine.third_bytes}
-        for loop in function.regions[0].blocks[0].operations if large else ():
-            if loop.operation.name == "scf.for":
-                _prefetch_next_block(loop.operation, large, machine.l1_bytes // 2)
-
-
-def _f32_elements(value: ir.Value) -> int:
-    is_f32 = isinstance(value.type, ir.MemRefType) and isinstance(value.type.element_type, ir.F32Type)
-    return math.prod(b.shape_of(value)) if is_f32 else 0
-
-
-def _prefetch_next_block(loop: ir.Operation, large: Container[ir.Value], maximum: int) -> None:
-    """Prefetch the next block, of at most `maximum` bytes, where `loop` first accesses a block of a tensor."""
-    first: dict[ir.Value, ir.Block] = {}
-    for access in list(inside(loop)):
-        buffer = access.operands[_ACCESSES[access.name]] if access.name in _ACCESSES else None
-        block = b.defining(buffer, "memref.reinterpret_cast") if buffer is not None else None
-        if block is None or block.operands[0] not in large:
-            continue
-        step = _step(block, loop)
-        if 0 < _F32_BYTES * step <= maximum and first.setdefault(block.operands[0], access.block) == access.block:
-            _prefetch_same_lines(access, block, step)
-
-
-def _step(block: ir.Operation, loop: ir.Operation) -> int:
-    """By how many elements the start of a block moves in an iteration of `loop`; 0 if that is not known."""
-    start = b.defining(block.operands[1], "arith.muli") if len(block.operands) > 1 else None
-    if start is None or start.operands[0] != _index_of(loop):
-        return 0
-    return constant(start.operands[1]) or 0
-
-
-def _prefetch_same_lines(access: ir.Operation, block: ir.Operation, step: int) -> None:
-    """Prefetch what `access` moves, `step` elements after where it is."""
-    place = _ACCESSES[access.name]
-    shape = b.shape_of(access.operands[0] if place else access.results[0])
-    rank = ir.MemRefType(access.operands[place].type).rank
-    lines = [*map(range, shape[:-1]), range(0, shape[-1], LINE // _F32_BYTES)]
-    with ir.InsertionPoint(access), access.location:
-        start = arith.addi(block.operands[1], b.index(step))
-        following = block.clone().operation
-        following.operands[1] = start
-        for line in product(*lines):
-            steps = [*[0] * (rank - len(line)), *line]
-            prefetch(following.results[0], b.shifted(access.operands[place + 1 : place + 1 + rank], steps), L1)
 
 
 # Prefetches of the weights that matrix tiles multiply.

@@ -28,12 +28,12 @@ from qdialect.lowering.vector_to_x86.float_rounding import (
     RoundToZero,
     RoundUp,
 )
-from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.float_scaling import ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
-from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights, prefetch_rows
+from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
 from qdialect.lowering.vector_to_x86.transpositions import (
     PixelWrite,
     StridedRead,
@@ -101,7 +101,6 @@ def to_x86(module: ir.Module, target: Target) -> None:
         contract_in_tiles(module, target)
         if instructions := instruction_set_of(target):
             prefetch_float_weights(module, instructions.machine)
-            prefetch_rows(module, instructions.machine)
         apply_instructions(module, _contractions(target))
         # Patterns of stores and conversions match vectors that fill registers.
         if instructions:
@@ -145,14 +144,12 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
         return []
     conversions = instructions.rounding_conversions
     rounding = [RoundConvert(conversions)] if conversions else []
-    masks = instructions.masks_scaling
-    scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
-    divisions = [ConstantDivision()] if instructions.divides_slowly else []
+    scaling = [ScaleExponent(instructions.masks_scaling)] if instructions.scales_by_exponents else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    words = [HighWord(), *rounding, *scaling, *divisions]
+    words = [HighWord(), *rounding, *scaling]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 

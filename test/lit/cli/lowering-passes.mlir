@@ -8,7 +8,7 @@
 // RUN: not %qopt %s --qnn-to-vector --mlir-print-ir-after-failure 2>&1 | filecheck %s --check-prefix=FAILURE
 // RUN: %qopt %s --cse --fuse-qnn --dump-pass-pipeline 2>&1 >%t | filecheck %s --check-prefix=DUMP
 
-// LIST: qnn-to-linalg{target=host clocked=false threads=1}
+// LIST: qnn-to-linalg{target=host clocked=false}
 // LIST: qnn-to-llvm
 // LIST: qnn-to-threads{threads=2 min-cycles=4000}
 // LIST: qnn-to-vector

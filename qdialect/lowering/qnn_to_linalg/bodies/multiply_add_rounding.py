@@ -59,7 +59,6 @@ SMALLEST_REST, LARGEST_REST = 2.0**-12, 1 - 2.0**-12
 _STEPS = (0, *(sign * step for step in range(1, 17) for sign in (1, -1)))
 """Units of the last place by which multipliers differ from the nearest one."""
 _SIGN = -(2**31)
-_LARGEST_BYTE = 255
 
 
 @dataclass(frozen=True)
@@ -85,12 +84,8 @@ class MultiplyAddRounding:
 
 
 def declare_zero_point(kernel: Kernel, zero_point: int) -> Value | None:
-    """A byte if it is one, so that words may add it; None for 0."""
-    if not zero_point:
-        return None
-    if not 0 <= zero_point <= _LARGEST_BYTE:
-        return kernel.number("zero_point", zero_point, "i32")
-    return kernel.number("zero_point", int(np.uint8(zero_point).view(np.int8)), "i8")
+    """A number of the tensor; None for 0."""
+    return kernel.number("zero_point", zero_point, "i32") if zero_point else None
 
 
 def with_sign(body: Body, bits: Value, sign: Value) -> Value:
@@ -103,7 +98,7 @@ def multiply_add(body: Body, integer: Value, multiplier: Value, rest: Value, zer
     """``zero_point + trunc(fma(integer, multiplier, rest))``."""
     total = body.multiply_add(body.cast("arith.sitofp", integer, "f32"), multiplier, rest)
     value = body.cast("arith.fptosi", total, "i32")
-    return value if zero_point is None else body.add(value, body.cast("arith.extui", zero_point, "i32"))
+    return value if zero_point is None else body.add(value, zero_point)
 
 
 def multiply_add_rounding(steps: Thresholds, near: F64Array, zero_point: int) -> MultiplyAddRounding | None:

@@ -25,7 +25,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import calls_of, emit_depthwise
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights, factor_of_ones
-from qdialect.lowering.qnn_to_linalg.contractions.windows import emit_window_sums, gather_taps
+from qdialect.lowering.qnn_to_linalg.contractions.windows import emit_window_sums
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -49,9 +49,8 @@ def emit(program: Program, op: Contraction, label: str) -> None:
 
 def _emit_products(program: Program, op: Contraction, label: str) -> None:
     sums = emit_window_sums(program, op)
-    taps = gather_taps(program, op)
     kernel = Kernel(program)
-    site = Site.of(kernel, op, sums=sums, taps=taps)
+    site = Site.of(kernel, op, sums=sums)
     tiled = tile_contraction.pixel_blocks(op, program.strategy, with_sums(op.pixels))
     for group, axes in op.parts:
         wide = tile_contraction.tiled_axes(op, group, axes, has_sums=sums is not None)

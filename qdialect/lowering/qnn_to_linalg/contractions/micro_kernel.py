@@ -50,27 +50,20 @@ class Site:
     stages: Stages
     sums: Buffer | None = None
     """The sums of the windows, along the pixels' last strides, where they are computed before."""
-    gathered: tuple[Buffer, packed_weights.GatheredTaps] | None = None
 
     @classmethod
     def of(
-        cls,
-        kernel: Kernel,
-        op: Contraction,
-        buffers: Sequence[Buffer] | None = None,
-        sums: BufferSlot | None = None,
-        taps: packed_weights.GatheredTaps | None = None,
+        cls, kernel: Kernel, op: Contraction, buffers: Sequence[Buffer] | None = None, sums: BufferSlot | None = None
     ) -> Site:
         """Declare what `op` reads and writes, unless there are `buffers` for it."""
         known = op.declare(kernel) if buffers is None else buffers
         summed = kernel.slot("sums", sums) if sums else None
-        gathered = (kernel.slot("gathered", taps.slot), taps) if taps else None
         stored: list[Buffer] = []
         if isinstance(op.weights, StoredWeights):
             stored.append(kernel.slot("packed", op.weights.slot))
             if isinstance(op.weights.start, BufferSlot):
                 stored.append(kernel.slot("start", op.weights.start))
-        return cls(kernel, op, known, stored, declare_stages(kernel, op.epilogue), summed, gathered)
+        return cls(kernel, op, known, stored, declare_stages(kernel, op.epilogue), summed)
 
     @property
     def residual(self) -> Buffer | None:
@@ -79,9 +72,8 @@ class Site:
 
     def emit_dot_products(self, group: ChannelGroup, axes: ReductionAxes) -> None:
         """Emit the micro-kernels of the blocks of channels of `group` by dot products."""
-        own = replace(axes, gathered=self.gathered[1].per_row) if self.gathered else axes
         for block in self._blocks(group, axes):
-            micro_kernel = ContractionMicroKernel(self, group, own, block)
+            micro_kernel = ContractionMicroKernel(self, group, axes, block)
             step = self.kernel.program.strategy.step_of(block, axes.taps, self.op.pixel_count)
             if step and not axes.sizes and group.count == 1:
                 micro_kernel.emit_in_steps(step)
@@ -142,10 +134,6 @@ class ContractionMicroKernel:
         self.parameters = [
             self._constant(name, self.tiles.per_channel(values))
             for name, values in self.op.epilogue.channel_parameters()
-        ]
-        self.gathered_weights = [
-            self._constant(f"gathered{index}", self.tiles.packed(k_group.taps).squeeze(axis=-4), is_weight=True)
-            for index, k_group in enumerate(site.gathered[1].k_groups if site.gathered else ())
         ]
         correction = self.columns.correction
         points = correction.zero_points if correction else None
@@ -295,8 +283,7 @@ class ContractionMicroKernel:
         weights = TiledOperand(self.tiles.block.channels * self.axes.weight_bytes, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
-        results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
-        return self.kernel.program.strategy.is_weight_stationary(weights, data, results)
+        return self.kernel.program.strategy.is_weight_stationary(weights, data)
 
     def _contract(self, micro_kernel: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
@@ -310,7 +297,7 @@ class ContractionMicroKernel:
             begun = Operand(kernel.read(self.sums, self._sums_view(segment)), loops.parallel)
         start = kernel.copy(Loops(loops.parallel), begun, empty, tag)
         once_more = Loops(loops.parallel, ("k4",))
-        for role, windows, weights in self._single_k_groups(segment):
+        for role, windows, weights in self._remainder(segment):
             operands = windows, Operand(weights, (*self.groups, *_TILE, "k4"))
             tag = Tag(micro_kernel, role, (0,))
             start = accumulate(kernel, tag, once_more, operands, start, is_signed=self.op.data.signed)
@@ -332,20 +319,14 @@ class ContractionMicroKernel:
         pairs = View((*view.sizes[:-1], 2, 2), (*view.strides[:-1], 2, 1), view.offset)
         return Operand(self.kernel.read(buffer, pairs), (*loops[:-1], "kp", "kq"))
 
-    def _single_k_groups(self, segment: Segment) -> Iterator[tuple[str, Operand, Tensor]]:
-        """Products of one K group each, with their roles: of the remainder, and of gathered taps."""
+    def _remainder(self, segment: Segment) -> Iterator[tuple[str, Operand, Tensor]]:
+        """Products of one K group of the remainder each, with their roles."""
         kernel, view, loops = self.kernel, self._input_view(segment), (*self.groups, *segment.loops, "k4")
         edge = -2 - len(self.axes.sizes)
         k_group = View((*view.sizes[:edge], K_GROUP), (*view.strides[:edge], 1))
         for index, (offset, weights) in enumerate(self.columns.remainder):
             start = kernel.sum(offset, kernel.constant(view.offset, "index"))
             yield f"remainder{index}", Operand(kernel.read(self.site.buffers[0], k_group, start), loops), weights
-        if self.site.gathered:
-            buffer, taps = self.site.gathered
-            strides = (*(K_GROUP * stride for stride in segment.strides(-1)), 1)
-            for index, (found, weights) in enumerate(zip(taps.k_groups, self.gathered_weights, strict=True)):
-                whole = View((*segment.sizes, K_GROUP), strides, found.offset + K_GROUP * segment.offsets[-1])
-                yield f"gathered{index}", Operand(kernel.read(buffer, whole), loops), weights
 
     def _correction(self, micro_kernel: int, segment: Segment, data: Operand) -> list[Operand]:
         """What `Stages.store` takes off the accumulators: zero points, unless in the sums, and sums of windows."""

@@ -27,7 +27,6 @@ from qdialect.lowering.cost.pair_sums import parts_that_fit
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot
 
 T = TypeVar("T", np.int8, np.int16)
 # Of a vector of 32-bit lanes.
@@ -340,17 +339,6 @@ class PackedWeights:
     """The K groups in which a channel of the block has a clipped remainder, int8[group, tile, vector, lane, 4]."""
     correction: ZeroPointCorrection | None
     """None where every channel of the block has the zero point 0."""
-
-
-@dataclass(frozen=True)
-class GatheredTaps:
-    """K groups of gathered taps, how many taps of each row they have, and what they are multiplied by."""
-
-    slot: BufferSlot
-    """[K group, pixel, 4]."""
-    per_row: int
-    k_groups: tuple[RemainderGroup, ...]
-    """Where each product finds its K group of the first pixel, and its weights."""
 
 
 def pack_weights(weights: ConstantWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1) -> PackedWeights:

@@ -1,10 +1,8 @@
-"""What is computed of windows before the products: their sums, and taps that are put together from all rows."""
+"""Sums of windows, which are computed before the products."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +10,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import split
 from qdialect.lowering.ir.views import Axis, View, row_major
-from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, accumulate, with_sums
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
@@ -117,73 +113,3 @@ def overlapping(taps: int, widest: int) -> tuple[int, int, int]:
             if (taps - size) % (count - 1) == 0:
                 return lanes, count, (taps - size) // (count - 1)
     return widest, 1, 0
-
-
-# Taps that fill no K group, put together from all rows of a kernel before the products.
-#
-# A row of c contiguous taps is ceil(c / 4) K groups.  Where c is no multiple of 4, the last of them has r = c mod 4
-# taps, and R rows have as many of these: 3x3 taps of 3 channels are three rows of 9, so nine K groups for 27 taps.  A
-# kernel of its own gathers the R r taps of each pixel into ceil(R r / 4) K groups, and the rows end with their last
-# whole one:
-#
-#     R ceil(c / 4)  ->  R floor(c / 4) + ceil(R r / 4)        9 -> 7 of 3x3x3, 42 -> 37 of 7x7x3
-#
-# A vector of 16 pixels takes for each gathered tap two loads, a permute, an extension, a shift and an `or`; a K group
-# that is saved is a dot product for each pixel and vector of channels, and half of one for half of a vector.
-
-_PIXELS = 16
-"""Pixels that are gathered at a time."""
-_STEP = 8
-"""Bytes from pixel to pixel at most: 16 pixels then lie in two vectors."""
-_INSTRUCTIONS = 6
-"""Of each gathered tap, for a vector of pixels."""
-_LANES = 16
-
-
-def gather_taps(program: Program, op: Contraction) -> packed_weights.GatheredTaps | None:
-    """Append the kernel call that gathers the taps of the pixels; None where that saves nothing."""
-    (group, reduction), axes, weights = op.parts[0], op.pixels, op.weights
-    if not program.strategy.gathers_bytes or op.data.storage.element != "i8" or len(op.parts) > 1 or group.count > 1:
-        return None
-    if not isinstance(weights, packed_weights.ConstantWeights) or weights.zero_points.any():
-        return None
-    if not _is_cheaper(reduction, axes, group.lanes) or not 0 < axes[-1].strides[0] <= _STEP:
-        return None
-    per_row, pixels = reduction.extents[-1] % _K_GROUP, op.pixel_count
-    # Where each gathered tap of the first pixel lies in the data.
-    first = op.accesses[0].start + group.start_in + reduction.extents[-1] - per_row
-    rows = [sum(map(int.__mul__, row, reduction.strides)) for row in np.ndindex(*reduction.sizes)]
-    offsets = [first + row + tap for row in rows for tap in range(per_row)]
-    length = _K_GROUP * pixels * -(-len(offsets) // _K_GROUP)
-    slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
-    _emit(program, op, offsets, slot)
-    found: list[packed_weights.RemainderGroup] = []
-    for part in (weights.clipped[0].values, weights.clipped[1]):
-        # K groups of the last taps of all rows that are not zero.
-        ends = reduction.ordered(group.taps(part))[..., -per_row:]
-        k_groups = packed_weights.remainder_groups(ends.reshape(ends.shape[0], -1), ())
-        found += [replace(k_group, offset=k_group.offset * pixels) for k_group in k_groups]
-    return packed_weights.GatheredTaps(slot, per_row, tuple(found))
-
-
-def _is_cheaper(reduction: ReductionAxes, axes: Sequence[Axis], channels: int) -> bool:
-    """Whether the dot products that are saved are more than the instructions that gather."""
-    rows, (whole, rest) = math.prod(reduction.sizes), divmod(reduction.extents[-1], _K_GROUP)
-    if not whole or not rest:
-        return False
-    saved = (rows - -(-rows * rest // _K_GROUP)) * axes[-1].size * channels / _LANES
-    return saved > _INSTRUCTIONS * rows * rest * -(-axes[-1].size // _PIXELS)
-
-
-def _emit(program: Program, op: Contraction, offsets: Sequence[int], slot: BufferSlot) -> None:
-    kernel, axes = Kernel(program), op.pixels
-    k_groups = slot.storage.length // _K_GROUP
-    numbers = replace(slot, storage=Storage((1, 1, 1, k_groups), "i32", k_groups))
-    data, gathered = kernel.slot("data", op.data), kernel.slot("gathered", numbers)
-    shape = [axis.size for axis in axes]
-    steps = tuple(axis.strides[0] for axis in axes)
-    for index, first in enumerate(range(0, len(offsets), _K_GROUP)):
-        sources = [MapOperand(data, steps, offset) for offset in offsets[first : first + _K_GROUP]]
-        target = MapOperand(gathered, row_major(shape), index * math.prod(shape))
-        emit_map(kernel, shape, sources, target, together, _PIXELS, step=_STEP)
-    program.call(kernel, "gathered taps")

@@ -11,145 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic.float32 import ALGORITHMS
-from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, ReshapeOp
+from qdialect.dialect import BroadcastOp, ReshapeOp
 from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import joined, names_of
-from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
-from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups
 from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import FusedRows, Scope, block_shape, steps
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH, Buffer
 from qdialect.lowering.qnn_to_linalg.program.operands import source_of
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
-
-# Results of a block that are written over an operand, so that fewer bytes pass through the L1 cache.
-#
-# An element-wise kernel reads an element of an operand before it writes that of its result, so both may share memory if
-# nothing reads the operand afterwards.  Only results of long functions do: a softmax writes its exponentials into the
-# memory of its result, whose lines are fetched while the exponentials are computed rather than during the division,
-# which hides less latency.  A LayerNormalization, which subtracts first and divides last, would take 1.03 times as
-# long.
-
-_RESHAPE, _BROADCAST = ReshapeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
-
-
-def in_place_results(operations: Sequence[ir.Operation], fusion_groups: FusionGroups) -> dict[ir.Value, ir.Value]:
-    """By stored element-wise result: the later result that can overwrite it, a different one each."""
-    order = {op: index for index, op in enumerate(operations)}
-    found: dict[ir.Value, ir.Value] = {}
-    for root in operations:
-        if not fusion_groups.is_root(root):
-            continue
-        members = fusion_groups.members(root)
-        last = next(
-            (
-                value
-                for value in _functions_read(members, fusion_groups)
-                if _ends_at(value, root, members, order, fusion_groups)
-            ),
-            None,
-        )
-        if last is not None and last not in found:
-            found[last] = root.results[0]
-    return found
-
-
-def _functions_read(members: Sequence[ir.Operation], fusion_groups: FusionGroups) -> Iterator[ir.Value]:
-    """The results of long functions that one of `members`, the last of which is its root, reads at the same index."""
-    type_ = members[-1].results[0].type
-    for value in (value for op in members if op.name != _BROADCAST for value in op.operands):
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation in members:
-            continue
-        if value.type == type_ and fusion_groups.is_root(owner.operation) and _is_long(owner.operation, fusion_groups):
-            yield value
-
-
-def _is_long(root: ir.Operation, fusion_groups: FusionGroups) -> bool:
-    return any(op.name in ALGORITHMS for op in fusion_groups.members(root))
-
-
-def _ends_at(
-    value: ir.Value,
-    root: ir.Operation,
-    members: Sequence[ir.Operation],
-    order: dict[ir.Operation, int],
-    fusion_groups: FusionGroups,
-) -> bool:
-    """Whether `value` is read before the kernel of `root`, or in it element by element, and never after."""
-    users = [use.owner.operation for use in value.uses]
-    others = [user for user in users if user not in members]
-    if any(user.name == _BROADCAST for user in users if user in members):
-        return False
-    seen = [result for user in others if user.name == _RESHAPE for result in user.results]
-    left = [user for user in others if user.name != _RESHAPE]
-    while seen:
-        users = [use.owner.operation for use in seen.pop().uses]
-        seen += [result for user in users if user.name == _RESHAPE for result in user.results]
-        left += [user for user in users if user.name != _RESHAPE]
-    return all(_is_before(user, root, order, fusion_groups) for user in left)
-
-
-def _is_before(
-    user: ir.Operation, root: ir.Operation, order: dict[ir.Operation, int], fusion_groups: FusionGroups
-) -> bool:
-    roots = fusion_groups.computed_at(user)
-    return bool(roots) and all(one in order and order[one] < order[root] for one in roots)
-
-
-# Inputs of fused rows that an output can overwrite: nothing reads them once it is written.
-#
-# A block of rows is computed member by member.  The output of an element-wise op may overwrite an input of its shape if
-# every reader of the input has read an element by the time that it is written:
-#
-# - an op with a kernel of its own, a reduction for example, that comes before has read the whole block;
-# - so has an element-wise op that comes before where its result is stored, as one of its readers is not element-wise;
-# - else it may be computed inside the kernels of its readers, for which the same must hold;
-# - the output itself is read and written element by element.
-
-_ELSEWHERE = tuple(one.OPERATION_NAME for one in (BroadcastOp, DequantizeOp, InterpolatedLutOp, ReshapeOp))
-"""Ops that alias their operand, or that may be fused into their readers but read other elements of it."""
-
-
-def overwritable(group: FusedRows, output: ir.Value) -> Iterator[ir.Value]:
-    """The inputs of `group` that `output` can overwrite, as far as the group itself reads them."""
-    owner = output.owner
-    if group.products or isinstance(owner, ir.Block) or owner.operation.name not in SCALAR_OPS:
-        return
-    readers = _Readers({op: index for index, op in enumerate(group.members)}, owner.operation)
-    for value, has_rows in zip(group.inputs, group.has_rows, strict=True):
-        if has_rows and shape_of(value.type) == shape_of(output.type) and readers.are_done(value):
-            yield value
-
-
-class _Readers:
-    """Which ops have read their operands when the last one writes an element."""
-
-    def __init__(self, order: Mapping[ir.Operation, int], last: ir.Operation) -> None:
-        self._order = order
-        self._last = last
-        self._done: dict[ir.Operation, bool] = {last: True}
-
-    def are_done(self, value: ir.Value) -> bool:
-        """Whether all readers of an input of the group are."""
-        return all(self._is_done(use.owner.operation) for use in value.uses)
-
-    def _is_done(self, op: ir.Operation) -> bool:
-        if op not in self._done:
-            self._done[op] = self._order.get(op, len(self._order)) < self._order[self._last] and self._reads_now(op)
-        return self._done[op]
-
-    def _reads_now(self, op: ir.Operation) -> bool:
-        if op.name not in SCALAR_OPS:
-            return op.name not in _ELSEWHERE
-        users = [use.owner.operation for use in op.results[0].uses]
-        return any(user.name not in MEMBERS for user in users) or all(map(self._is_done, users))
-
 
 # The function of a block: the fused ops on tensors of some rows.
 
@@ -319,7 +192,7 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
     _store_inputs(lowering, group)
-    outputs = [_output(lowering, group, value) for value in group.outputs]
+    outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group):
         _lower_blocks(lowering, program, group, blocks, outputs)
@@ -327,16 +200,6 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
 
 
 lowers_each([FUSED_ROWS], _lower_fused_rows)
-
-
-def _output(lowering: GraphLowering, group: FusedRows, value: ir.Value) -> BufferSlot:
-    """The slot of an output: that of an input that is dead by then, or its own."""
-    readers = set(group.members)
-    for source in overwritable(group, value) if value not in group.views else ():
-        slot = None if source in group.views else lowering.overwritten(value, source, readers)
-        if slot is not None:
-            return slot
-    return lowering.result(_stored(group, value))
 
 
 def _stored(group: FusedRows, value: ir.Value) -> ir.Value:
@@ -364,15 +227,11 @@ class _BlockLowering(GraphLowering):
         program: Program,
         arguments: Sequence[BufferSlot],
         results: Sequence[BufferSlot],
-        overwrites: Sequence[bool],
         scope: Scope,
     ) -> None:
-        """`overwrites` tells which results are written over an argument; nothing else is written there."""
         super().__init__(function, program, scope=scope)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
-        self._fresh = {value for value, is_old in zip(self._returned, overwrites, strict=True) if not is_old}
-        self._in_place = in_place_results(self._operations, self.fusion_groups)
 
     def lower(self) -> None:
         """Lower every op."""
@@ -384,8 +243,8 @@ class _BlockLowering(GraphLowering):
                 self.copy(slot, result, shape_of(value.type), "result")
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """The slot of a new value: the block's part of a result, the slot of a dead value, or scratch memory."""
-        slot = self._results.get(value) or self._shared(value)
+        """The slot of a new value: the block's part of a result, or scratch memory."""
+        slot = self._results.get(value)
         if slot is None:
             return super().result(value)
         self.define(value, slot)
@@ -393,17 +252,6 @@ class _BlockLowering(GraphLowering):
 
     def _reshaped_result(self, value: ir.Value) -> ir.Value | None:
         """None: what a block gives is no array of a user."""
-
-    def _shared(self, value: ir.Value) -> BufferSlot | None:
-        """The slot of an in-place result, or of the value that `value` overwrites, if it has the same layout."""
-        later, storage = value, self._storage(value)
-        while later := self._in_place.get(later):
-            slot = self._results.get(later)
-            if slot is not None and later in self._fresh and slot.storage == storage and self.can_be_array(value):
-                return slot
-        before = next((one for one, later in self._in_place.items() if later == value), None)
-        slot = self._slots.get(before) if before is not None else None
-        return slot if slot is not None and slot.storage == storage else None
 
 
 def _blocks(group: FusedRows) -> Iterator[_Blocks]:
@@ -433,12 +281,11 @@ def _lower_blocks(
     has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
     moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
     slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
-    overwrites = [any(output == slot for _, slot in slots) for output in outputs]
     moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
     with program.blocks(blocks.count, moving) as slots:
         results, arguments = slots[: len(outputs)], slots[len(outputs) :]
         scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
-        _BlockLowering(function.operation, program, arguments, results, overwrites, scope).lower()
+        _BlockLowering(function.operation, program, arguments, results, scope).lower()
 
 
 def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:

@@ -7,7 +7,7 @@ copies for padding: consumers declare beforehand which pads they read, and the p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -214,21 +214,6 @@ class GraphLowering:
     def _is_inner(self, value: ir.Value) -> bool:
         """Whether `value` is neither returned nor read by a kernel of fused rows."""
         return value not in self._returned and value not in self._row_fusion.read and not self.is_of_rows([value])
-
-    def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
-        """The slot of `source` for the new `value` of the same layout; None if ops other than `readers` read it."""
-        slot = self._slots.get(source)
-        if not self.program.overwrites or slot is None or slot.kind != "arena" or self.is_padded(value):
-            return None
-        held = {other for other, where in self._slots.items() if where.kind == slot.kind and where.index == slot.index}
-        users = {use.owner.operation for other in held for use in other.uses}
-        # Aliases of `source` have been lowered; their readers are among those of `held`.
-        named = {user for user in users if len(user.results) == 1 and user.results[0] in held}
-        is_free = users - named <= readers and held.isdisjoint(self._returned)
-        if not is_free or value in self._returned or self._storage(value) != slot.storage:
-            return None
-        self.define(value, slot)
-        return slot
 
     def define(self, value: ir.Value, slot: BufferSlot) -> None:
         """Set the slot of `value` and fill its padding, before its producer runs."""

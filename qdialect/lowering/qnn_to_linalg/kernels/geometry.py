@@ -212,13 +212,11 @@ class ReductionAxes:
     """Taps of a K group (kr), which fill 32 bits."""
     padding: int = 0
     """Taps after the contiguous reduction that are read and multiplied by 0, in addition to those of the K group."""
-    gathered: int = 0
-    """Taps at the end of the contiguous reduction that are products of their own, see `gather_taps`."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
         spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.lane_padding))) if self.lane_padding else taps
-        ordered = spread.reshape(taps.shape[0], *self.extents)[..., : self.extents[-1] - self.gathered]
+        ordered = spread.reshape(taps.shape[0], *self.extents)
         return np.pad(ordered, [*[(0, 0)] * (ordered.ndim - 1), (0, self.padding)]) if self.padding else ordered
 
     @property
@@ -239,7 +237,7 @@ class ReductionAxes:
     @property
     def k_groups(self) -> int:
         """K groups of the contiguous reduction, the last one padded."""
-        return -(-(self.extents[-1] - self.gathered + self.padding) // self.k_group)
+        return -(-(self.extents[-1] + self.padding) // self.k_group)
 
     @property
     def outer(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -119,57 +118,6 @@ def _lowest_gap(taken: Sequence[tuple[int, int]], size: int, alignment: int) -> 
             return start
         start = max(start, -(-high // alignment) * alignment)
     return start
-
-
-# Offsets of buffers of which each of two threads writes a half: the halves of all buffers lie on the same sides.
-#
-# Where a buffer takes the memory of one that lived before, a thread writes what it has in its cache already if it wrote
-# that half before. A line that the other core has written takes several times as long. So a buffer lies around a
-# centre, as far below it as above, and those around one centre live one after the other. With more threads that is true
-# of the two halves of them.
-
-_MAX_GROWTH = 1.5
-"""Times the size of the smaller plan, from which on more memory costs more time than is won."""
-
-
-def plan_centred_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int], int]:
-    """An offset for each buffer and the size of the block.
-
-    The offsets are those of `plan_arena` where centres would take much more memory.
-    """
-    offsets, size = plan_arena(lifetimes, alignment)
-    groups = _groups(lifetimes)
-    # The first of a group is its largest.
-    halves = [_half(lifetimes[group[0]], alignment) for group in groups]
-    starts = list(accumulate((2 * half for half in halves), initial=0))
-    if starts[-1] > _MAX_GROWTH * size:
-        return offsets, size
-    for group, start, half in zip(groups, starts, halves, strict=False):
-        for index in group:
-            offsets[index] = start + half - _half(lifetimes[index], alignment)
-    return offsets, starts[-1]
-
-
-def _groups(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
-    """Buffers none of which live at once, the largest of all in the first group, each in the first that it may join."""
-    groups: list[list[int]] = []
-    for index in sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size):
-        free = (group for group in groups if not any(_overlap(lifetimes[index], lifetimes[i]) for i in group))
-        group = next(free, None)
-        if group is None:
-            groups.append([index])
-        else:
-            group.append(index)
-    return groups
-
-
-def _overlap(one: Lifetime, other: Lifetime) -> bool:
-    return one.first <= other.last and other.first <= one.last
-
-
-def _half(lifetime: Lifetime, alignment: int) -> int:
-    """Bytes below the centre, a multiple of the alignment."""
-    return -(-lifetime.size // (2 * alignment)) * alignment
 
 
 ALIGNMENT = 64
@@ -317,8 +265,6 @@ class Program:
     """The variant of each kernel that is not as the cost model chose, by `Tunable.kernel`; None where none is tuned."""
     tunable: Tunable | None = None
     """How the kernels of the next calls can be written."""
-    overwrites: bool = True
-    """Whether results may lie where data is that nothing reads any more; such kernels are not divided among threads."""
     whole: Kernel | None = None
     """The kernel whose parts the kernels of this program are; None where each is one of its own."""
     _arena: list[Storage] = field(default_factory=list[Storage])
@@ -400,15 +346,14 @@ class Program:
                     touched[actual.index].append(number)
         return touched
 
-    def render(self, clocked: bool = False, threads: int = 1) -> tuple[str, int]:
+    def render(self, clocked: bool = False) -> tuple[str, int]:
         """The module's text and the arena's size in bytes.
 
         With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
-        Memory is planned for as many `threads`.  Constants get the table of the large ones: nothing may follow.
+        Constants get the table of the large ones: nothing may follow.
         """
         append_table(self._constants, self._large)
-        plan = plan_centred_arena if threads > 1 else plan_arena
-        offsets, size = plan(self.lifetimes(), ALIGNMENT)
+        offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
         size += EXTRA_BYTES if size else 0
         words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
         offsets, size = [offset + words for offset in offsets], size + words

@@ -138,12 +138,12 @@ class Body:
         op = "arith.cmpf" if lhs.is_float else "arith.cmpi"
         return self.op(f"{op} {predicate}, {lhs}, {rhs} : {_common_type(op, lhs, rhs)}", "i1")
 
-    def select(self, condition: Value, then: Value, other: Value, *, attribute: str = "") -> Value:
-        """`then` where `condition` holds, else `other`; with the unit `attribute`, if any."""
+    def select(self, condition: Value, then: Value, other: Value) -> Value:
+        """`then` where `condition` holds, else `other`."""
         if condition.type != "i1":
             raise TypeError(f"arith.select needs an i1, but got {condition.type}")
         type_ = _common_type("arith.select", then, other)
-        return self.op(f"arith.select {condition}, {then}, {other}{_braced(attribute)} : {type_}", type_)
+        return self.op(f"arith.select {condition}, {then}, {other} : {type_}", type_)
 
     def extract(self, table: Table, index: Value) -> Value:
         """The element of `table` at an index."""
