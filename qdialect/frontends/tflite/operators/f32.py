@@ -29,16 +29,7 @@ from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
-from qdialect.frontends.tflite.operators.checks import (
-    Padding,
-    activation_of,
-    constant,
-    dense_options,
-    f32_bounds,
-    operands,
-    parts_of,
-    window_options,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
@@ -63,7 +54,7 @@ class F32Builder(op_builder.F32Builder):
 
     def clamp(self, value: ir.Value, activation: int, *, is_bounded: bool = False) -> ir.Value:
         """`value` after a fused activation; where `is_bounded`, reference kernels bound infinities without one, too."""
-        minimum, maximum = f32_bounds(activation)
+        minimum, maximum = checks.f32_bounds(activation)
         if is_bounded and not self._is_delegated:
             minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
         value = value if minimum is None else self("maximumf", value, minimum)
@@ -119,7 +110,7 @@ form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)
 @imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     return lambda emitter: emitter.expression(function, emitter.value(data))
 
 
@@ -141,8 +132,8 @@ _PAIRS: dict[str, Expression] = {
 @imports_f32(*_PAIRS)
 def _pair(operator: Operator) -> Building:
     """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
-    activation = activation_of(operator)
-    f32_bounds(activation)
+    activation = checks.activation_of(operator)
+    checks.f32_bounds(activation)
     function, is_bounded = _PAIRS[operator.kind], operator.kind in ("ADD", "DIV", "MUL", "SUB")
 
     def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -158,7 +149,7 @@ def _squared_difference(operator: Operator) -> Building:
 
 def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
-    sides, shape = operands(operator, 2), operator.outputs[0].shape
+    sides, shape = checks.operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
     check_broadcast(sides, shape)
@@ -173,7 +164,7 @@ def _softmax(operator: Operator) -> Emission:
     is_logarithm, beta = operator.kind == "LOG_SOFTMAX", 1.0
     if not is_logarithm:
         beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
     how: dict[str, Any] = {"is_logarithm": is_logarithm, "beta": beta, "in_order": True}
@@ -183,7 +174,7 @@ def _softmax(operator: Operator) -> Emission:
 @imports_f32("MEAN", "SUM")
 def _reduction(operator: Operator) -> Building:
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
+    data, _ = checks.operands(operator, 2)
     count = float(math.prod(data.shape[axis] for axis in axes))
     emitter = yield
     total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
@@ -192,11 +183,11 @@ def _reduction(operator: Operator) -> Building:
 
 @imports_f32("CONCATENATION")
 def _concatenation(operator: Operator) -> Building:
-    (parts, axis), activation, output = parts_of(operator), activation_of(operator), operator.outputs[0]
+    (parts, axis), activation, output = checks.parts_of(operator), checks.activation_of(operator), operator.outputs[0]
     for part in parts:
         _f32(part, "input")
     joined_shape([part.shape for part in parts], axis)
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     emitter = yield
     joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
     return F32Builder(emitter, output.shape).clamp(joined, activation)
@@ -204,10 +195,10 @@ def _concatenation(operator: Operator) -> Building:
 
 @imports_f32("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Building:
-    activation, _ = dense_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
-    matrix = constant(_f32(weight, "weight"), "weight")
-    f32_bounds(activation)
+    activation, _ = checks.dense_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    matrix = checks.constant(_f32(weight, "weight"), "weight")
+    checks.f32_bounds(activation)
     columns, depth = matrix.shape
     elements, packed = math.prod(data.shape), packed_weight(weight, is_transposed=True)
     check_bias(bias, columns)
@@ -253,14 +244,14 @@ def finished(
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Building:
-    options = window_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
-    taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
+    options = checks.window_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    taps, shape = checks.constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
     if operator.kind == "DEPTHWISE_CONV_2D":
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
         taps = taps.transpose(3, 1, 2, 0)
-    f32_bounds(options.activation)
+    checks.f32_bounds(options.activation)
     check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
     padding = options.explicit(data.shape[1:3], taps.shape[1:3])
@@ -271,7 +262,7 @@ def _convolution(operator: Operator) -> Building:
     return finished(emitter, total, bias, options.activation, shape, is_bounded=True)
 
 
-def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
+def padded_image(emitter: Emitter, image: ir.Value, padding: checks.Padding) -> ir.Value:
     """Zeros at (top, left, bottom, right) of an image; fewer than none cut elements off."""
     return framed(emitter, image, (0, *padding[:2], 0), (0, *padding[2:], 0))
 
@@ -296,10 +287,10 @@ _MAX_RADIUS = 64
 @imports_f32("L2_NORMALIZATION")
 def _l2_normalization(operator: Operator) -> Building:
     """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
-    activation = activation_of(operator)
-    (data,) = operands(operator, 1)
+    activation = checks.activation_of(operator)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     emitter = yield
     s, x = F32Builder(emitter, data.shape), emitter.value(data)
     total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
@@ -316,7 +307,7 @@ def _local_response_normalization(operator: Operator) -> Building:
     fields = ("Radius", "Bias", "Alpha", "Beta")
     radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
     bias, alpha, beta = numbers
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(0 <= radius <= _MAX_RADIUS, f"radius must be in [0, {_MAX_RADIUS}], but got {radius}")
     require(all(map(math.isfinite, numbers)), f"bias, alpha and beta must be finite, but got {numbers}")

@@ -19,14 +19,7 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import (
-    check_scales,
-    constant,
-    dense_options,
-    f32_bounds,
-    operands,
-    window_options,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
@@ -46,9 +39,9 @@ _DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     """The constant i8 weights, output channels first, which have scales for these and no zero points."""
-    taps = constant(weight, "weight")
+    taps = checks.constant(weight, "weight")
     require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
-    check_scales(weight, "weight")
+    checks.check_scales(weight, "weight")
     fits = len(weight.scales) == 1 or weight.axis == axis
     require(fits, f"weight scales must lie along axis {axis}, but got {weight.axis}")
     require(not any(weight.zero_points), "i8 weight must have zero point 0")
@@ -76,12 +69,12 @@ def _dense(
 
 @imports_hybrid("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Building:
-    activation, is_asymmetric = dense_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
+    activation, is_asymmetric = checks.dense_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
     if weight.block_scales is not None:
         return (yield from _in_blocks(operator, activation, weight.block_scales))
     matrix = _weights(weight, 2, 0)
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     channels, depth = matrix.shape
     check_bias(bias, channels)
     count, packed = math.prod(data.shape) // depth, _packed(weight, matrix)
@@ -103,10 +96,10 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
     bfloat16, and k minus the sum of ``w * r``, rounded for each 16 weights (XNNPACK's qd8-f32-qb4w with AVX-512 VNNI;
     its other kernels add in another order).  The first term is that of a block of its own.
     """
-    data, weight, *bias = operands(operator, 2, 3)
-    matrix, block = constant(weight, "weight"), weight.block
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    matrix, block = checks.constant(weight, "weight"), weight.block
     channels, depth = matrix.shape
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     holds = block % _DELEGATED_BLOCK == 0
     require(holds, f"blocks of the weight must be multiples of {_DELEGATED_BLOCK}, but have {block} elements")
     require(bool(((scales > 0) & np.isfinite(scales)).all()), "scales of the weight must be positive and finite")
@@ -134,8 +127,8 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
 @imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
-    windows, axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
-    data, weight, *bias = operands(operator, 2, 3)
+    windows, axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    data, weight, *bias = checks.operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
@@ -149,7 +142,7 @@ def _convolution(operator: Operator) -> Building:
     require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
     images = data.shape[0]
     require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
-    f32_bounds(windows.activation)
+    checks.f32_bounds(windows.activation)
     check_bias(bias, channels)
     window = (taps.shape[1], taps.shape[2])
     padding = windows.explicit(data.shape[1:3], window)
@@ -192,10 +185,10 @@ _MAX_MATRICES = 64
 def _batch_matmul(operator: Operator) -> Building:
     """``float32(sum) * (scale * weight_scale)`` of each row."""
     transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
-    data, weight = operands(operator, 2)
-    check_scales(weight, "right operand")
+    data, weight = checks.operands(operator, 2)
+    checks.check_scales(weight, "right operand")
     require(not any(weight.zero_points), "right operand must have zero point 0")
-    matrices = constant(weight, "right operand")
+    matrices = checks.constant(weight, "right operand")
     check_columns(weight, matrices.ndim, transpose_rhs)
     require(min(len(data.shape), matrices.ndim) >= 2, "operands must have at least 2 dimensions")
     # Output channels first.

@@ -15,22 +15,11 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields
+from qdialect.frontends.tflite.operators import recurrence
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.integer_lstm import IntegerLstm
-from qdialect.frontends.tflite.operators.recurrence import (
-    LONGEST,
-    SHORTEST,
-    Gate,
-    LstmTensors,
-    RowProduct,
-    Steps,
-    auxiliary_of,
-    cell_activation,
-    columns,
-    f32_vector,
-    of_both,
-)
+from qdialect.frontends.tflite.operators.recurrence import LONGEST, SHORTEST, Gate, LstmTensors, RowProduct, Steps
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
@@ -56,7 +45,7 @@ def _lstm(operator: Operator) -> Emission:
     tensors = LstmTensors.of(operator.inputs)
     steps = Steps.of(tensors.data, is_time_major)
     if tensors.data.element == "f32":
-        how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
+        how = LstmOptions(recurrence.cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
         return FloatLstm.of(tensors, steps, how).emit
     is_tanh = activation == tflite.ActivationFunctionType.TANH
     require(is_tanh, f"fused activation must be TANH, but got {activation}")
@@ -69,8 +58,8 @@ def _bidirectional(operator: Operator) -> Building:
     activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = read_fields(
         operator, tflite.BidirectionalSequenceLSTMOptions, *fields
     )
-    how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
-    auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
+    how = LstmOptions(recurrence.cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
+    auxiliary = recurrence.auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     forward, backward = (LstmTensors.of([operator.inputs[index] for index in order]) for order in (_FORWARD, _BACKWARD))
     if auxiliary is not None:
         backward = replace(backward, data=auxiliary)
@@ -78,7 +67,9 @@ def _bidirectional(operator: Operator) -> Building:
     steps = Steps.of(forward.data, is_time_major)
     cells = FloatLstm.of(forward, steps, how), FloatLstm.of(backward, replace(steps, is_reverse=True), how)
     emitter = yield
-    return of_both(emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged)
+    return recurrence.of_both(
+        emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged
+    )
 
 
 # Long short-term memory of float32 activations: weights of float32, or of i8 ("hybrid").
@@ -125,10 +116,10 @@ class FloatLstm:
         for tensor in (tensors.data, tensors.hidden_state, tensors.cell_state):
             require(tensor.element == "f32", f"'{tensor.name}' must be f32, but got {tensor.element}")
         for gate in tensors.gates:
-            f32_vector(gate.bias, tensors.cells, "bias")
-            f32_vector(gate.norm, tensors.cells, "normalization")
+            recurrence.f32_vector(gate.bias, tensors.cells, "bias")
+            recurrence.f32_vector(gate.norm, tensors.cells, "normalization")
             _peephole(gate)
-        f32_vector(tensors.projection_bias, tensors.width, "projection bias")
+        recurrence.f32_vector(tensors.projection_bias, tensors.width, "projection bias")
         gates, is_asymmetric = tensors.gates, options.is_asymmetric
         given = RowProduct(tuple(gate.weight for gate in gates), is_asymmetric)
         recurrent = RowProduct(tuple(gate.recurrence for gate in gates), is_asymmetric)
@@ -159,7 +150,7 @@ class FloatLstm:
 
     def _biases(self) -> Array:
         cells = self.tensors.cells
-        found = [f32_vector(gate.bias, cells, "bias") for gate in self.tensors.gates]
+        found = [recurrence.f32_vector(gate.bias, cells, "bias") for gate in self.tensors.gates]
         return np.concatenate([np.zeros(cells, np.float32) if bias is None else bias for bias in found])
 
     def _step(self, emitter: Emitter, sums: ir.Value, before: _FloatCell | None) -> _FloatCell:
@@ -168,7 +159,7 @@ class FloatLstm:
             sums = F32Builder(emitter, shape_of(sums.type))("addf", sums, self.recurrent.emit(emitter, before.hidden))
         *early, last = self.tensors.gates
         count = len(self.tensors.gates)
-        parts = [columns(emitter, sums, index, count) for index in range(count)]
+        parts = [recurrence.columns(emitter, sums, index, count) for index in range(count)]
         old = None if before is None else before.cell
         gates = [self._gate(emitter, gate, part, old) for gate, part in zip(early, parts[:-1], strict=True)]
         cell = self._cell(emitter, gates, old)
@@ -198,7 +189,7 @@ class FloatLstm:
         value = s("mulf", gate, emitter.expression(self.options.activation, cell))
         if self.projection is None:
             return value
-        bias = f32_vector(self.tensors.projection_bias, self.tensors.width, "projection bias")
+        bias = recurrence.f32_vector(self.tensors.projection_bias, self.tensors.width, "projection bias")
         value = self.projection.emit(emitter, value, bias)
         return _limited(F32Builder(emitter, shape_of(value.type)), value, self.options.projection_clip)
 
