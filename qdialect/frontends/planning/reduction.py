@@ -13,7 +13,7 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import CumSumOp, MeanOp, SumOp, TopKOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
@@ -130,26 +130,25 @@ def mean_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     """The means of an f32 value over `axes`, which stay as extents of 1."""
     total = blocked_sum(emitter, value, axes)
     count = math.prod(shape_of(value.type)[axis] for axis in axes)
-    return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
+    return emitter.f32("divf", total, float(count))
 
 
 def centred(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     """``x - mean(x)`` over `axes`."""
-    return F32Builder(emitter, shape_of(value.type))("subf", value, mean_of(emitter, value, axes))
+    return emitter.f32("subf", value, mean_of(emitter, value, axes))
 
 
 def normalized(emitter: Emitter, value: ir.Value, axes: Shape, epsilon: float, is_centred: bool = True) -> ir.Value:
     """``(x - mean) / sqrt(variance + epsilon)`` over `axes`; not centred ``x / sqrt(mean(x^2) + epsilon)``."""
     source = centred(emitter, value, axes) if is_centred else value
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     variance = mean_of(emitter, s("mulf", source, source), axes)
-    row = F32Builder(emitter, shape_of(variance.type))
-    return s("divf", source, row("sqrt", row("addf", variance, epsilon)))
+    return s("divf", source, s("sqrt", s("addf", variance, epsilon)))
 
 
 def affine(emitter: Emitter, value: ir.Value, scale: ir.Value | None, bias: ir.Value | None) -> ir.Value:
     """``x * scale + bias``, which broadcast to the value, each where it is given."""
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     scaled = value if scale is None else s("mulf", value, scale)
     return scaled if bias is None else s("addf", scaled, bias)
 

@@ -15,7 +15,7 @@ from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import F32MaxOp, MeanOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import Arithmetic, F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.op_builder import Arithmetic, blocked_sum, reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
@@ -291,7 +291,7 @@ def _f32_pooled(call: Call, counts: Array | None) -> tensors.Computed:
             sums = sums_of_windows(emitter, emitter.last(value), window)
         else:
             sums = pool.sums(emitter, emitter.last(value))
-        return F32Builder(emitter, shape_of(sums.type))("divf", sums, emitter.constant(counts)), True
+        return emitter.f32("divf", sums, emitter.constant(counts)), True
 
     return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
@@ -322,7 +322,7 @@ def _f32_global_max_pool(call: Call) -> tensors.Computed:
 def _f32_global_average_pool(call: Call) -> tensors.Computed:
     def mean(emitter: Emitter, data: ir.Value, axes: Shape) -> ir.Value:
         total, shape = blocked_sum(emitter, data, axes), shape_of(data.type)
-        return F32Builder(emitter, shape_of(total.type))("divf", total, float(math.prod(shape[axis] for axis in axes)))
+        return emitter.f32("divf", total, float(math.prod(shape[axis] for axis in axes)))
 
     return global_pool(call, mean)
 
@@ -338,14 +338,14 @@ def _order(call: Call) -> int:
 
 def _powers(emitter: Emitter, value: ir.Value, order: int) -> ir.Value:
     """``|x|^p``."""
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     if order == 2:
         return s("mulf", value, value)
     return s("absf", value) if order == 1 else s("powf", s("absf", value), float(order))
 
 
 def _root(emitter: Emitter, total: ir.Value, order: int) -> ir.Value:
-    s = F32Builder(emitter, shape_of(total.type))
+    s = emitter.f32
     if order == 1:
         return total
     return s("sqrt", total) if order == 2 else s("powf", total, 1 / order)

@@ -9,9 +9,8 @@ import numpy as np
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import axes_in, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.indexing import elements_along
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
@@ -190,14 +189,13 @@ def _log_sum_exp(call: Call) -> Computed:
     after = reduction.reduced_shape(shape, axes, keep_dims)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, (x,) = F32Builder(emitter, shape), values
+        s, (x,) = emitter.f32, values
         if not axes:
             return x
         largest = reduced(emitter, qnn.F32MaxOp, x, axes)
-        kept = F32Builder(emitter, shape_of(largest.type))
-        bounded = kept("minimumf", kept("maximumf", largest, -_LARGEST), _LARGEST)
+        bounded = s("minimumf", s("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
-        return F32Builder(emitter, after)(
+        return emitter.f32(
             "addf",
             emitter.float_op("math.log", reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)),
             emitter.reshape(bounded, after),

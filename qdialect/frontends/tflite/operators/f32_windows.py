@@ -15,7 +15,7 @@ from qdialect.frontends.planning.convolution import rows_of_windows
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
-from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished
+from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
@@ -45,15 +45,15 @@ def _pool(operator: Operator) -> Building:
             # The reference kernel passes over NaN.
             s = Arithmetic(emitter)
             image = s.select(s.compare("eq", image, image), image, -np.inf)
-        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, image), options.activation, is_bounded=True)
+        return clamped(emitter, windows.maxima(emitter, image), options.activation, is_bounded=True)
     counts = window.counts(size).astype(np.float32)[..., None]
     require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
     operator.budget.spend_constant((shape[3], *window.kernel), 4)
     emitter = yield
-    image, s = emitter.value(data), F32Builder(emitter, shape)
-    image = F32Builder(emitter, data.shape)("mulf", image, image) if is_root else image
+    image, s = emitter.value(data), emitter.f32
+    image = s("mulf", image, image) if is_root else image
     mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
-    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
+    return clamped(emitter, s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
 
 
 @imports_f32("TRANSPOSE_CONV")

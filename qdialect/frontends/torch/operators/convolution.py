@@ -108,11 +108,7 @@ def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
 def _padded_image(window: Window) -> Callable[[Emitter, Value], ir.Value]:
     """Gives the image of f32 values with zeros around it; itself where nothing is padded."""
     flat = window.two_dimensional()
-
-    def padded(emitter: Emitter, value: Value) -> ir.Value:
-        return framed(emitter, image(emitter, value), *flat.border)
-
-    return padded
+    return lambda emitter, value: framed(emitter, image(emitter, value), *flat.border)
 
 
 def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, int]:

@@ -12,7 +12,6 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -100,7 +99,7 @@ def _batch_norm(call: Call) -> Result:
     beta = (_channels(call, "bias", 0, source) - _channels(call, "running_mean", 0, source) * alpha).astype(np.float32)
 
     def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
-        s = F32Builder(emitter, shape_of(operands[0].type))
+        s = emitter.f32
         return s("addf", s("mulf", operands[0], emitter.constant(alpha)), emitter.constant(beta))
 
     result = tensors.Computation(source.shape, (source,), build, is_channels_last=True, name=call.name)

@@ -13,7 +13,7 @@ import numpy as np
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.contraction import Weight, sums_fit
 from qdialect.frontends.planning.elementwise import unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -32,7 +32,7 @@ from qdialect.ir._mlir import ir
 _EPSILON = float(np.finfo(np.float32).eps)
 _MIN_LARGEST = 1e-5
 """The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
-Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
+Range = Callable[[Emitter, ir.Value, ir.Value], ir.Value]
 
 
 @imports(f"{quantization.SPACE}.choose_qparams.tensor")
@@ -46,15 +46,17 @@ def _choose(call: Call) -> Result:
     )
     epsilon, rounded = _epsilon(call), _rounded(call)
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        distance = rounded(s, s("subf", high, low))
-        return s("maximumf", rounded(s, s("divf", distance, high_value - low_value)), epsilon)
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
+        distance = rounded(emitter, s("subf", high, low))
+        return s("maximumf", rounded(emitter, s("divf", distance, high_value - low_value)), epsilon)
 
-    def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
+    def point(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
+        found = s("subf", low_value, s("roundeven", s("divf", low, scale(emitter, low, high))))
         # PyTorch subtracts the least integer where the range has a NaN, which wraps around beside a value of 0.
-        nan = s.emitter.number(high_value if low_value < 0 else low_value, s.shape)
-        found = s.emitter.select(s.emitter.compare(_EQUAL, found, found), found, nan)
+        is_number = emitter.compare(_EQUAL, found, found)
+        found = Arithmetic(emitter).select(is_number, found, high_value if low_value < 0 else low_value)
         return s("minimumf", s("maximumf", found, low_value), high_value)
 
     ends = _ends(call, _all_axes(call), (1,))
@@ -67,9 +69,10 @@ def _choose_symmetric(call: Call) -> Result:
     element = quantization.quantized_element(call)
     bounds, epsilon, rounded = quantization.quantized_bounds(call, element), _epsilon(call), _rounded(call)
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         largest = s("maximumf", s("negf", low), high)
-        return s("maximumf", rounded(s, s("divf", largest, (bounds[1] - bounds[0]) / 2)), epsilon)
+        return s("maximumf", rounded(emitter, s("divf", largest, (bounds[1] - bounds[0]) / 2)), epsilon)
 
     ends = _ends(call, _all_axes(call), (1,))
     return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
@@ -80,7 +83,8 @@ def _choose_by_rows(call: Call) -> Result:
     """``scale = max(largest magnitude, 1e-5) / 127`` of each row, as f32; zero points are 0."""
     require(quantization.quantized_element(call) == "i8", "dtype must be i8")
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         return s("divf", s("maximumf", s("maximumf", s("negf", low), high), _MIN_LARGEST), 127.0)
 
     shape = _rows(call)
@@ -96,7 +100,8 @@ def _choose_by_rows(call: Call) -> Result:
 def _choose_asymmetric_by_rows(call: Call) -> Result:
     """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         return s("maximumf", s("divf", s("subf", high, low), 255.0), _EPSILON)
 
     shape = _rows(call)
@@ -104,7 +109,7 @@ def _choose_asymmetric_by_rows(call: Call) -> Result:
     scales = _of_ends(call, ends, scale)
 
     def emit(emitter: Emitter) -> Emitted:
-        s = F32Builder(emitter, shape)
+        s = emitter.f32
         low, high = (s("divf", emitter.to_channels_first(end), emitter.to_channels_first(scales)) for end in ends)
         errors = s("addf", s("addf", low, -128.0), s("addf", high, 127.0))
         is_low = emitter.compare(_GREATER, errors, emitter.number(0.0, shape))
@@ -123,14 +128,14 @@ def _epsilon(call: Call) -> float:
     return float(np.float32(call.argument("eps")))
 
 
-def _rounded(call: Call) -> Callable[[F32Builder, ir.Value], ir.Value]:
+def _rounded(call: Call) -> Callable[[Emitter, ir.Value], ir.Value]:
     """The rounding of f32 values to the type of the input, of which PyTorch's operators on the range are."""
     element = call.noted[call.reads("input") or ""].element
 
-    def rounded(s: F32Builder, value: ir.Value) -> ir.Value:
+    def rounded(emitter: Emitter, value: ir.Value) -> ir.Value:
         if element not in SMALL_FLOATS:
             return value
-        return s.emitter.convert("arith.extf", s.emitter.convert("arith.truncf", value, element), "f32")
+        return emitter.convert("arith.extf", emitter.convert("arith.truncf", value, element), "f32")
 
     return rounded
 
@@ -153,7 +158,7 @@ def _ends(call: Call, axes: Shape, shape: Shape) -> tuple[Value, Value]:
         def emit(emitter: Emitter) -> Emitted:
             held = emitter.either(source)[0] if len(axes) == len(source.shape) else emitter.to_channels_first(source)
             if not axes:
-                return F32Builder(emitter, shape)(joined, emitter.reshape(held, shape), 0.0), False
+                return emitter.f32(joined, emitter.reshape(held, shape), 0.0), False
             found = emitter.build(op_class, held, element="f32", axes=axes, keep_dims=True, from_zero=True)
             return emitter.reshape(found, shape), False
 
@@ -166,8 +171,7 @@ def _of_ends(call: Call, ends: tuple[Value, Value], build: Range) -> Value:
     low, high = ends
 
     def emit(emitter: Emitter) -> Emitted:
-        s = F32Builder(emitter, low.shape)
-        return build(s, emitter.to_channels_first(low), emitter.to_channels_first(high)), False
+        return build(emitter, emitter.to_channels_first(low), emitter.to_channels_first(high)), False
 
     return call.plan.compute(call.name, low.shape, "f32", emit)
 
