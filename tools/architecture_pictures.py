@@ -2,7 +2,6 @@
 
 import math
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from html import escape
 from pathlib import Path
 
 from qdialect import PassManager, parse, read_model
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
+from qdialect.bench.random_networks import draw_network
+from qdialect.bench.tflite_writer import write_tflite
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, compile_to
 from qdialect.targets import resolve
@@ -69,10 +69,7 @@ def phases() -> str:
 
 def memory() -> str:
     """The arena of a MobileNet: each buffer from its first to its last call, at its place."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "mobilenet.tflite"
-        write_mobilenet(path)
-        module = read_model(path)
+    module = read_model(write_tflite(draw_network("mobilenet_v1_025")[0]))
     PassManager.parse("fuse-qnn").run(module)
     lowered = compile_to(module, Phase.LINALG, resolve(TARGET))
     lives, calls, total = _lives(lowered)

@@ -27,9 +27,10 @@ sys.path[:0] = [str(ROOT)]
 
 import qdialect  # noqa: E402
 from qdialect.aot.linking import c_compiler  # noqa: E402
+from qdialect.bench.random_networks import draw_network  # noqa: E402
+from qdialect.bench.tflite_writer import write_tflite  # noqa: E402
 from qdialect.bench.throughput import times_of  # noqa: E402
 from qdialect.driver.batching.network import fixed_batch  # noqa: E402
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet  # noqa: E402
 from qdialect.ir._mlir import ir  # noqa: E402
 from qdialect.runtime import Executable, compile_module  # noqa: E402
 from qdialect.runtime.comparison import random_inputs  # noqa: E402
@@ -172,11 +173,8 @@ def _seconds(call: Callable[[], None], seconds: float) -> float:
 
 
 def mobilenet() -> ir.Module:
-    """The network with seeded weights: times do not depend on them."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "mobilenet.tflite"
-        write_mobilenet(path)
-        return qdialect.read_model(path)
+    """The network with random weights: times do not depend on them."""
+    return qdialect.read_model(write_tflite(draw_network("mobilenet_v1_025")[0]))
 
 
 def dense_layers(widths: Sequence[int]) -> str:

@@ -37,9 +37,8 @@ Array = NDArray[Any]
 Padding = tuple[int, int, int, int]
 
 _CLASSES = 1000
-_IMAGE = 224
 _BLOCK = 8
-_INPUT = QuantizedTensor("x", (1, 3, _IMAGE, _IMAGE), QuantParams(float(np.float32(1 / 57)), 114))
+_INPUT = QuantParams(float(np.float32(1 / 57)), 114)
 # Of a thousand numbers, one may lie outside the range on each side.
 _TAIL = 0.1
 # Channels (at width 1) and stride of each pair of a depthwise and a pointwise convolution.
@@ -56,15 +55,15 @@ _AFTER = (0, 0, 1, 1)
 class Drawing:
     """The nodes drawn so far, and what one image has become."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, size: int) -> None:
         self._random = np.random.default_rng(seed)
         self._nodes: list[Node] = []
         # Patches, because in white noise neighbouring pixels have nothing in common.
-        extent = _IMAGE // _BLOCK
+        extent = size // _BLOCK
         patches = self._random.integers(0, 256, (1, 3, extent, extent), dtype=np.uint8)
         self.image: NDArray[np.uint8] = patches.repeat(_BLOCK, axis=2).repeat(_BLOCK, axis=3)
-        self._values: dict[str, Array] = {_INPUT.name: self.image}
-        self.input: QuantizedTensor = _INPUT
+        self.input: QuantizedTensor = QuantizedTensor("x", self.image.shape, _INPUT)
+        self._values: dict[str, Array] = {self.input.name: self.image}
 
     def finish(self) -> tuple[Network, NDArray[np.uint8], Array]:
         """The network, an image, and the right answer for it."""
@@ -194,9 +193,9 @@ RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], QuantizedTenso
 """By name: a description, the seed, and the function that draws it up to the mean over the image."""
 
 
-def draw_network(name: str) -> tuple[Network, NDArray[np.uint8], Array]:
-    """A network of `RANDOM_NETWORKS`, an image, and the right answer for it."""
+def draw_network(name: str, size: int = 224) -> tuple[Network, NDArray[np.uint8], Array]:
+    """A network of `RANDOM_NETWORKS` for images of this height and width, one of them, and the right answer for it."""
     _, seed, body = RANDOM_NETWORKS[name]
-    drawing = Drawing(seed)
+    drawing = Drawing(seed, size)
     drawing.head(body(drawing))
     return drawing.finish()

@@ -27,7 +27,6 @@ from qdialect.cli import compile as command
 from qdialect.cli import import_model, run, terminal
 from qdialect.cli.demo import layers, network
 from qdialect.dialect import DequantizeOp, build
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.targets import TARGETS, Target
@@ -391,10 +390,6 @@ def test_a_dynamic_batch_takes_the_batch_of_its_inputs(
 # The demonstration: where no model is, and what it counts.
 
 
-def small_mobilenet(path: str | Path) -> None:
-    write_mobilenet(path, seed=0, size=32)
-
-
 @pytest.fixture
 def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str, kind: str = "") -> None:
@@ -402,8 +397,7 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(models, "find", nothing)
     monkeypatch.setattr(models, "find_reference", nothing)
-    monkeypatch.setattr(network, "write_mobilenet", small_mobilenet)
-    monkeypatch.setattr(network, "_IMAGE", (1, 32, 32, 3))
+    monkeypatch.setattr(network, "_SIZE", 32)
 
 
 @pytest.mark.usefixtures("no_models")
@@ -414,7 +408,7 @@ def test_without_models_it_writes_one_and_says_so(capsys: pytest.CaptureFixture[
     text = capsys.readouterr().out
     assert "is not here ('make models' downloads it): writing its layers with random weights" in text
     assert "Every layer is compared with the NumPy reference, run here." in text
-    assert "layers compared  31: 0 of" in text
+    assert "layers compared  30: 0 of" in text
     assert re.search(r"shared library +\d+ bytes, with \d+ of constants", text)
     assert re.search(r"start +\d+\.\d ms from the start of a program in C", text)
     assert re.search(r"compared with Python +0 of \d+ elements differ", text)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from bounds import deadline, memory_at_most
 from onnx_graphs import ModelBuilder
+from seeded_mobilenet import write_mobilenet
 
 import qdialect
 from qdialect.cli import import_model, run
@@ -19,7 +20,6 @@ from qdialect.frontends.building.checks import GraphNode
 from qdialect.frontends.model_files import ImportOptions, read_model
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir import resources
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import lower

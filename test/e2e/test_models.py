@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from seeded_mobilenet import write_mobilenet
 from subprocesses import output_of
 from tolerances import FLOATS, tolerance_of
 from torch_models import NETWORKS, QUANTIZERS, Array
@@ -27,7 +28,6 @@ from qdialect.dialect.constants import constants_of
 from qdialect.driver.torch_backend import compile_captured
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.frontends.torch import import_torch
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tflite
 from numpy.typing import NDArray
+from seeded_mobilenet import write_mobilenet
 from tflite_graphs import options, options_of
 
 from qdialect.dialect import ClipOp
@@ -16,7 +17,6 @@ from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.operators import Emission
 from qdialect.frontends.tflite.operators.registry import Emitter
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError

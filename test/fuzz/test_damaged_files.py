@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from bounds import deadline, memory_at_most
+from seeded_mobilenet import write_mobilenet
 from tflite_graphs import small_network
 from torch_models import (
     CONSTANTS,
@@ -30,7 +31,6 @@ from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.building.checks import CONVERSION_FAILED
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.tosa import import_tosa
 from qdialect.ir._mlir import ir

@@ -18,10 +18,11 @@ from qdialect.aot.cpu_dispatch import versions_of
 from qdialect.aot.headers import c_header
 from qdialect.aot.linking import c_compiler
 from qdialect.bench import models, throughput
+from qdialect.bench.random_networks import draw_network
+from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.cli import terminal
 from qdialect.cli.demo import heading, op_names, say
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import lower
@@ -33,7 +34,8 @@ from qdialect.runtime.phase_comparison import with_layers
 from qdialect.support.diagnostics import CompileError
 
 _NAME = "mobilenet_v1_0.25_224_quant"
-_IMAGE = (1, 224, 224, 3)
+_SIZE = 224
+"""Height and width of images."""
 _LIBRARY = "network"
 _STARTS = 5
 _MAIN = """\
@@ -106,7 +108,7 @@ def show_program(case: Case, expected: Array) -> int:
 
 def find_case() -> Case:
     """The real network where it and its recordings are here, else what can be made of it."""
-    return _recorded() or _seeded()
+    return _recorded() or _found() or _drawn()
 
 
 def _recorded() -> Case | None:
@@ -122,15 +124,21 @@ def _recorded() -> Case | None:
     return Case(f"{path.name}, a network that others made", source, import_tflite(path), image, layers)
 
 
-def _seeded() -> Case:
-    found = models.find(_NAME)
-    with tempfile.TemporaryDirectory() as folder:
-        path = found or Path(folder) / "mobilenet_v1_0.25_224_seeded.tflite"
-        if not found:
-            say(f"{_NAME}.tflite is not here ('make models' downloads it): writing its layers with random weights.")
-            write_mobilenet(path)
-        module = import_tflite(path)
-    image = np.random.default_rng(0).integers(0, 256, _IMAGE, dtype=np.uint8)
+def _found() -> Case | None:
+    path = models.find(_NAME)
+    if path is None:
+        return None
+    image = np.random.default_rng(0).integers(0, 256, (1, _SIZE, _SIZE, 3), dtype=np.uint8)
+    return _interpreted(path.name, import_tflite(path), image)
+
+
+def _drawn() -> Case:
+    say(f"{_NAME}.tflite is not here ('make models' downloads it): writing its layers with random weights.")
+    drawn, image, _ = draw_network("mobilenet_v1_025", _SIZE)
+    return _interpreted("a network that was drawn", import_tflite(write_tflite(drawn)), signed_channels_last(image))
+
+
+def _interpreted(name: str, module: ir.Module, image: Array) -> Case:
     layers: dict[int, Array] = {}
 
     def observe(op: ir.Operation, value: Array) -> None:
@@ -139,7 +147,7 @@ def _seeded() -> Case:
 
     terminal.progress("computing every layer by the reference")
     interpreter.run(module, [image], observe=observe)
-    return Case(path.name, "the NumPy reference, run here", module, image, layers)
+    return Case(name, "the NumPy reference, run here", module, image, layers)
 
 
 def _compare(case: Case) -> tuple[int, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,9 @@ from qdialect.ir.context import file_location
 
 Op = TypeVar("Op", bound=qnn.QnnOp)
 
+F32 = Callable[..., ir.Value]
+"""`OpBuilder.f32`."""
+_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
 # arith.cmpf's number of "ordered and greater than".
 _GREATER = 2
 
@@ -147,6 +150,14 @@ class OpBuilder:
         """An f32 tensor of one number."""
         return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
 
+    def f32(self, name: str, *operands: ir.Value | float) -> ir.Value:
+        """``arith.<name>`` or ``math.<name>`` of f32 tensors, which broadcast to one shape, and numbers."""
+        shape = np.broadcast_shapes(*(shape_of(one.type) for one in operands if isinstance(one, ir.Value)))
+        values = [
+            self.broadcast(one, shape) if isinstance(one, ir.Value) else self.number(one, shape) for one in operands
+        ]
+        return self.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
+
     def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
         """`value` repeated up to `shape`; itself where it has that shape."""
         if shape_of(value.type) == shape:
@@ -220,27 +231,7 @@ _FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 _INTEGER_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 
 
-# Float32 arithmetic on tensors of one shape and numbers, as ops of a function.
-
-_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
-
-
-class F32Builder:
-    """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
-
-    def __init__(self, emitter: OpBuilder, shape: Shape) -> None:
-        self.emitter = emitter
-        self.shape = shape
-
-    def __call__(self, name: str, *operands: ir.Value | float) -> ir.Value:
-        """``arith.<name>f`` or ``math.<name>`` of tensors that broadcast to the shape, and numbers."""
-        values = [
-            self.emitter.broadcast(one, self.shape)
-            if isinstance(one, ir.Value)
-            else self.emitter.number(one, self.shape)
-            for one in operands
-        ]
-        return self.emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
+# Reductions of f32 values and of integers.
 
 
 def reduced(

@@ -13,28 +13,11 @@ import numpy as np
 
 from qdialect.arithmetic.profiles import ONNX_PROFILES, ORT
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
-from qdialect.frontends.building.checks import (
-    Array,
-    Budget,
-    GraphNode,
-    Interface,
-    UnsupportedError,
-    check_profile,
-    content_of,
-    refuse,
-    require,
-)
+from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.onnx import inlining
 from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
-from qdialect.frontends.onnx.inlining import (
-    RunTimeCondition,
-    computing,
-    first_condition,
-    is_branching,
-    known_conditions,
-    take_branches,
-)
 from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel, group_kernels
@@ -86,7 +69,7 @@ def import_onnx(
     """
     extents = Extents(batch, dims)
     read = _read(source, extents, branches)
-    check_profile(profile, tuple(ONNX_PROFILES))
+    checks.check_profile(profile, tuple(ONNX_PROFILES))
     planner = OnnxPlanner(read.graph, read.name, read.size, profile)
     try:
         return module_of(planner.run(extents.hints()), read.name, context)
@@ -123,10 +106,10 @@ def nodes_of(
     batch: int = 1,
     dims: Mapping[str, int] = MappingProxyType({}),
     branches: Mapping[str, bool] = MappingProxyType({}),
-) -> tuple[GraphNode, ...]:
+) -> tuple[checks.GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
     nodes = _read(source, Extents(batch, dims), branches).graph.nodes
-    return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in nodes)
+    return tuple(checks.GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in nodes)
 
 
 _MOST_CONDITIONS = 4
@@ -135,38 +118,38 @@ _MOST_CONDITIONS = 4
 
 def run_time_condition(
     source: Path, *, batch: int, dims: Mapping[str, int], branches: Mapping[str, bool]
-) -> RunTimeCondition | None:
+) -> inlining.RunTimeCondition | None:
     """What the first If node reads whose branch is chosen at run time; None where there is none, or there are too many.
 
     Raises `ImportModelError` for a file that cannot be read.
     """
-    if b"then_branch" not in content_of(source, "model.onnx")[0] or len(branches) == _MOST_CONDITIONS:
+    if b"then_branch" not in checks.content_of(source, "model.onnx")[0] or len(branches) == _MOST_CONDITIONS:
         return None
     read = _read(source, Extents(batch, dims), branches)
-    name = first_condition(read.graph)
+    name = inlining.first_condition(read.graph)
     given = {tensor.name: tensor for tensor in read.graph.inputs}
     if name is None or name in given:
         is_one = name is None or math.prod(given[name].shape) == 1
-        return RunTimeCondition(name) if name is not None and is_one else None
-    return RunTimeCondition(name, computing(read.proto, read.graph, name).SerializeToString())
+        return inlining.RunTimeCondition(name) if name is not None and is_one else None
+    return inlining.RunTimeCondition(name, inlining.computing(read.proto, read.graph, name).SerializeToString())
 
 
 def _read(
     source: str | Path | bytes, extents: Extents, branches: Mapping[str, bool] = MappingProxyType({})
 ) -> ReadModel:
-    content, name = content_of(source, "model.onnx")
+    content, name = checks.content_of(source, "model.onnx")
     folder = None if isinstance(source, bytes) else Path(source).parent
     try:
         proto = read_proto(content)
         graph = read_graph(proto, folder, extents)
         unused = set(branches)
-        while conditions := known_conditions(
+        while conditions := inlining.known_conditions(
             graph, lambda part, names: _constants(part, names, len(content)), branches
         ):
             unused.difference_update(
                 node.inputs[0] for node in graph.nodes if node.outputs[:1] and node.outputs[0] in conditions
             )
-            proto = take_branches(proto, conditions)
+            proto = inlining.take_branches(proto, conditions)
             graph = read_graph(proto, folder, extents)
         if unused:
             raise ImportModelError(f"branches must name conditions of If nodes, but got {', '.join(sorted(unused))}")
@@ -175,7 +158,7 @@ def _read(
     return ReadModel(proto, graph, name, len(content) + sum(array.nbytes for array in graph.constants.values()))
 
 
-def _constants(graph: Graph, names: Sequence[str], size: int) -> dict[str, Array]:
+def _constants(graph: Graph, names: Sequence[str], size: int) -> dict[str, checks.Array]:
     """Those of `names` that a graph is known to give."""
     planner = OnnxPlanner(graph, "model.onnx", size)
     planner.judge()
@@ -189,7 +172,7 @@ class OnnxPlanner(Planner[Node]):
     takes_empty = True
 
     def __init__(self, graph: Graph, name: str, size: int, profile: str = ORT.name) -> None:
-        plan = Plan(budget=Budget.of_file(size), activations=ONNX_PROFILES[profile])
+        plan = Plan(budget=checks.Budget.of_file(size), activations=ONNX_PROFILES[profile])
         super().__init__(name, _ELEMENTS, plan)
         self._graph = graph
         self._kernels: Mapping[int, GroupKernel] = {}
@@ -198,7 +181,7 @@ class OnnxPlanner(Planner[Node]):
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
         planned = self.judge()
-        refuse(self.name, self.unsupported, hints)
+        checks.refuse(self.name, self.unsupported, hints)
         return planned
 
     def judge(self) -> Planned:
@@ -221,11 +204,11 @@ class OnnxPlanner(Planner[Node]):
 
     def check_operator(self, node: Node) -> None:
         for name in node.inputs:
-            require(name not in self._graph.unsupported, self._graph.unsupported.get(name, ""))
+            checks.require(name not in self._graph.unsupported, self._graph.unsupported.get(name, ""))
         if not _asks_for_shape(node):
             planner_of(node.kind)
 
-    def types_of(self, node: Node) -> Sequence[Interface]:
+    def types_of(self, node: Node) -> Sequence[checks.Interface]:
         declared = self._graph.declared
         found = {tensor.name: tensor for tensor in inferred(node, [self._tensor(name) for name in node.inputs])}
         return [*found.values(), *(declared[name] for name in node.outputs if name in declared.keys() - found.keys())]
@@ -237,7 +220,7 @@ class OnnxPlanner(Planner[Node]):
             return known
         try:
             result = self._result_of(node, inputs)
-        except UnsupportedError:
+        except checks.UnsupportedError:
             known = self._empty_results(node) if node.kind in _TAKES_NOTHING else None
             if known is None:
                 raise
@@ -245,7 +228,7 @@ class OnnxPlanner(Planner[Node]):
         given = result if isinstance(result, tuple) else (result,)
         asked = max(index for index, name in enumerate(node.outputs) if name) + 1
         plural = "" if len(given) == 1 else "s"
-        require(asked <= len(given), f"must have {len(given)} output{plural}, but got {asked}")
+        checks.require(asked <= len(given), f"must have {len(given)} output{plural}, but got {asked}")
         return {name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name}
 
     def _results_of_nothing(self, node: Node, inputs: Sequence[Tensor | None]) -> Mapping[str, Result] | None:
@@ -275,7 +258,7 @@ class OnnxPlanner(Planner[Node]):
         return {tensor.name: Constant(np.empty(tensor.shape, NUMPY_DTYPES[tensor.element])) for tensor in empty}
 
     def _result_of(self, node: Node, inputs: Sequence[Tensor | None]) -> Result:
-        require(any(node.outputs), "must have at least 1 output")
+        checks.require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
         check_inputs(node)
         attributes = Attributes(node.attributes)
@@ -291,11 +274,11 @@ class OnnxPlanner(Planner[Node]):
             return Constant(array)
         kernel = self._kernels.get(node.index, GroupKernel.OF_TYPE)
         call = Call(self.plan, node, tuple(inputs), kernel, self._graph.results)
-        if is_branching(node):
-            raise UnsupportedError(_CHOICE.format(node.inputs[0]))
+        if inlining.is_branching(node):
+            raise checks.UnsupportedError(_CHOICE.format(node.inputs[0]))
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
-    def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
+    def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[checks.Array | None]:
         """What each input is known to hold; dequantized weights that are moved or kept are left to their readers.
 
         Weights become f32 where the node is evaluated alone: they are four times as large then.

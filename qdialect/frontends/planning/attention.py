@@ -11,7 +11,7 @@ import numpy as np
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import Arithmetic, F32Builder, OpBuilder, blocked_sum, ordered_sum, reduced
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder, blocked_sum, ordered_sum, reduced
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.ir._mlir import ir
 
@@ -78,7 +78,7 @@ class Attention:
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
         shape = shape_of(product.type)
-        s = F32Builder(emitter, shape)
+        s = emitter.f32
         scores = s("mulf", product, self.scale)
         if stage is Stage.PRODUCTS:
             return scores
@@ -129,19 +129,18 @@ def softmax(
     ONNX Runtime multiplies by the reciprocal.  With `in_order` terms are added one after another, functions are rounded
     from float64, and the sum divides.  A `sink` is one number more, of which there is no result.
     """
-    s, largest = F32Builder(emitter, shape_of(value.type)), reduced(emitter, F32MaxOp, value, axes)
-    of_rows = F32Builder(emitter, shape_of(largest.type))
+    s, largest = emitter.f32, reduced(emitter, F32MaxOp, value, axes)
     if sink is not None:
-        largest = of_rows("maximumf", largest, sink)
+        largest = s("maximumf", largest, sink)
     distance = s("subf", value, largest)
     distance = distance if beta == 1 else s("mulf", distance, beta)
     raised = emitter.float_op("math.exp", distance, in_float64=in_order)
     total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
     if sink is not None:
-        total = of_rows("addf", total, emitter.float_op("math.exp", of_rows("subf", sink, largest)))
+        total = s("addf", total, emitter.float_op("math.exp", s("subf", sink, largest)))
     if is_logarithm:
         return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
-    return s("divf", raised, total) if in_order else s("mulf", raised, of_rows("divf", 1.0, total))
+    return s("divf", raised, total) if in_order else s("mulf", raised, s("divf", 1.0, total))
 
 
 def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:

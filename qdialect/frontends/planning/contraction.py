@@ -14,18 +14,8 @@ from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import BroadcastOp, DequantizeOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    SIXTEEN_BIT,
-    F32Tensor,
-    Floats,
-    Integers,
-    Plan,
-    Quantized,
-    QuantizedTensorType,
-    limit,
-)
 from qdialect.ir._mlir import ir
 
 # Weights of convolutions and matrix products, known or given at run time.
@@ -34,7 +24,7 @@ LARGEST_BIAS = 2**31 - 1
 """In units of the accumulator."""
 
 
-def sums_fit(right: Quantized, axes: Sequence[int]) -> bool:
+def sums_fit(right: tensors.Quantized, axes: Sequence[int]) -> bool:
     """Whether 32 bits hold the sums over `axes` of all products of 8-bit data with `right`, beside a bias.
 
     Beyond them integers wrap around, where a framework computes in float32.
@@ -51,7 +41,7 @@ def sums_fit(right: Quantized, axes: Sequence[int]) -> bool:
     return int(np.abs(values.astype(np.int64) - points).sum(axis=tuple(axes)).max()) * largest <= most
 
 
-def check_sums(right: Quantized, axes: Sequence[int]) -> None:
+def check_sums(right: tensors.Quantized, axes: Sequence[int]) -> None:
     """Raise `UnsupportedError` unless `sums_fit`."""
     require(sums_fit(right, axes), "sums of products must fit into 32 bits: the framework adds in float32")
 
@@ -61,8 +51,8 @@ class Weight:
     """Constant weights with the output channels first, scales and zero points by tensor or by output channel."""
 
     values: Array
-    scales: Floats
-    zero_points: Integers
+    scales: tensors.Floats
+    zero_points: tensors.Integers
 
     @property
     def shape(self) -> Shape:
@@ -87,8 +77,8 @@ class RunTimeWeight:
     """Weights that are computed or given at run time, in the model's order: output channels, input channels, window."""
 
     value: Value
-    scales: Floats
-    zero_points: Integers
+    scales: tensors.Floats
+    zero_points: tensors.Integers
 
     @property
     def shape(self) -> Shape:
@@ -100,13 +90,13 @@ class RunTimeWeight:
         return emitter.reshape(emitter.last(self.value), shape)
 
 
-def run_time_weight(source: Quantized, rank: int) -> RunTimeWeight:
+def run_time_weight(source: tensors.Quantized, rank: int) -> RunTimeWeight:
     """Weights of `rank` dimensions, by one scale or one for each output channel; raises as `ordered_weight`."""
     _check(source, rank, 0)
     return RunTimeWeight(source.values, source.scales, source.zero_points)
 
 
-def ordered_weight(source: Quantized, order: tuple[int, ...], channel_axis: int) -> Weight:
+def ordered_weight(source: tensors.Quantized, order: tuple[int, ...], channel_axis: int) -> Weight:
     """Constant weights with their dimensions in `order`; scales by channel lie along `channel_axis` of the model's.
 
     Raises `UnsupportedError` where no contraction can read them.
@@ -118,9 +108,9 @@ def ordered_weight(source: Quantized, order: tuple[int, ...], channel_axis: int)
     return Weight(np.ascontiguousarray(values.transpose(order)), source.scales, source.zero_points)
 
 
-def _check(source: Quantized, rank: int, channel_axis: int) -> None:
+def _check(source: tensors.Quantized, rank: int, channel_axis: int) -> None:
     shape = source.shape
-    require(source.values.element in EIGHT_BIT, f"weight must be i8 or ui8, but got {source.values.element}")
+    require(source.values.element in tensors.EIGHT_BIT, f"weight must be i8 or ui8, but got {source.values.element}")
     require(len(shape) == rank, f"weight must have {rank} dimensions, but got {len(shape)}")
     require(min(shape) >= 1, f"weight shape must not be empty, but got {list(shape)}")
     if len(source.scales) > 1:
@@ -136,15 +126,15 @@ Finish = Callable[[Emitter, ir.Value], Emitted]
 
 
 @dataclass(frozen=True, eq=False)
-class Contraction(F32Tensor):
+class Contraction(tensors.F32Tensor):
     """f32 values ``accumulator * s_x * s_w + bias``.
 
     The sum of integers is exact.  A bias is either i32, in units of the accumulator, or f32: where it counts whole
     units it is a part of the sum; otherwise it is added to the f32 values.
     """
 
-    data: Quantized
-    scales: Floats
+    data: tensors.Quantized
+    scales: tensors.Floats
     """Of the weights."""
     bias: Array | None
     accumulate: Accumulate
@@ -165,9 +155,9 @@ class Contraction(F32Tensor):
         holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS // 2))
         return rounded.astype(np.int32) if holds else None
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         whole = self._whole_bias()
-        if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
+        if to.element not in tensors.EIGHT_BIT or (self.bias is not None and whole is None):
             return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -185,16 +175,16 @@ class Contraction(F32Tensor):
             )
             return self.finish(emitter, requantized)
 
-        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+        return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def accumulators(self, plan: Plan, name: str) -> Value:
+    def accumulators(self, plan: tensors.Plan, name: str) -> Value:
         """The i32 accumulators, an i32 bias among them."""
         bias = self._whole_bias()
         return plan.compute(
             name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter, bias))
         )
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         whole = self.bias if self.bias is not None and self.bias.dtype == np.int32 else None
         added = None if whole is not None else self.bias
 
@@ -267,12 +257,12 @@ def word_sums(
 class WordContraction(Contraction):
     """A contraction of 16-bit data that a quantization reads: `accumulate` builds `word_sums`."""
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         whole = self._whole_bias()
         require(self.bias is None or whole is not None, "bias must be a whole number of the accumulators' units")
         largest = max(real_multiplier(self.data.scales[0], self.scales, to.scale, Multiplier.F64))
         require(largest < _LARGEST_FACTOR, f"scale of the sums must be below 2^14 output scales, but is {largest}")
-        require(to.element in SIXTEEN_BIT, f"output of 16-bit data must be i16 or ui16, but is {to.element}")
+        require(to.element in tensors.SIXTEEN_BIT, f"output of 16-bit data must be i16 or ui16, but is {to.element}")
         point, low, high = (signed_word(to.element, one) for one in (to.zero_point, to.minimum, to.maximum))
 
         def emit(emitter: Emitter) -> Emitted:
@@ -301,10 +291,10 @@ class WordContraction(Contraction):
 
         return plan.add(_OfWords(name, self.shape, to.element, emission=emit_unsigned, words=words))
 
-    def accumulators(self, plan: Plan, name: str) -> Value:
+    def accumulators(self, plan: tensors.Plan, name: str) -> Value:
         raise UnsupportedError("sums of 16-bit data must be quantized")
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         raise UnsupportedError("sums of 16-bit data must be quantized")
 
 
@@ -321,12 +311,14 @@ def _other_sign(emitter: Emitter, words: ir.Value) -> ir.Value:
 # What contractions share.
 
 
-def accumulator_scales(data: Quantized, scales: Floats) -> Array:
+def accumulator_scales(data: tensors.Quantized, scales: tensors.Floats) -> Array:
     """The scale of the accumulators of each output channel: s_x * s_w in float32; `scales` are those of the weights."""
     return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
 
-def accumulator_attributes(data: Quantized, weight: Weight | RunTimeWeight | Quantized) -> Mapping[str, Any]:
+def accumulator_attributes(
+    data: tensors.Quantized, weight: Weight | RunTimeWeight | tensors.Quantized
+) -> Mapping[str, Any]:
     """The scales and zero points of an op that multiplies `data` and `weight`."""
     points = weight.zero_points
     return {

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import (
-    Array,
-    Budget,
-    Interface,
-    Shape,
-    UnsupportedError,
-    converting,
-    unsupported_interfaces,
-)
+from qdialect.frontends.building import checks
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import file_location, make_context, verify
@@ -33,9 +25,9 @@ class Value:
     """
 
     name: str
-    shape: Shape
+    shape: checks.Shape
     element: str
-    data: Array | None = None
+    data: checks.Array | None = None
     emission: Emission | None = None
 
 
@@ -50,7 +42,7 @@ class Emitter(OpBuilder):
     ways, and a transpose is built where the other way is wanted first.
     """
 
-    def __init__(self, file_name: str, budget: Budget | None) -> None:
+    def __init__(self, file_name: str, budget: checks.Budget | None) -> None:
         super().__init__(file_name, budget)
         self._channels_first: dict[Value, ir.Value] = {}
         self._channels_last: dict[Value, ir.Value] = {}
@@ -167,7 +159,7 @@ class Demands:
             self._run(key, compute)
         answer = self._answers[key]
         if isinstance(answer, str):
-            raise UnsupportedError(answer)
+            raise checks.UnsupportedError(answer)
         return answer
 
     def _run(self, key: Hashable, compute: Compute) -> None:
@@ -189,7 +181,7 @@ class Demands:
             del self.values[before:]
             waiting.append((wanted.key, wanted.compute))
             return
-        except UnsupportedError as error:
+        except checks.UnsupportedError as error:
             del self.values[before:]
             self._answers[key] = str(error)
         waiting.pop()
@@ -220,15 +212,15 @@ class Planned:
     arguments: tuple[Value, ...]
     values: tuple[Value, ...]
     results: tuple[tuple[str, Value], ...]
-    budget: Budget | None = None
+    budget: checks.Budget | None = None
     """Of the constants that ops are built with; without one they are as large as they are."""
 
 
 def arguments_of(
-    inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
+    inputs: Sequence[checks.Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
 ) -> tuple[Value, ...]:
     """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
-    unsupported += unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
+    unsupported += checks.unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
     return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
 
 
@@ -238,10 +230,12 @@ def result_of(
     """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
     try:
         value = plan()
-    except UnsupportedError as error:
+    except checks.UnsupportedError as error:
         unsupported.append(f"output '{name}': {error}")
         return ()
-    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements, may_be_empty=may_be_empty)
+    unsupported += checks.unsupported_interfaces(
+        "output", [_interface(name, value)], elements, may_be_empty=may_be_empty
+    )
     return ((name, value),)
 
 
@@ -275,11 +269,11 @@ def _build(planned: Planned, name: str) -> ir.Module:
 
 def _emit(emitter: Emitter, value: Value, name: str) -> None:
     try:
-        with converting():
+        with checks.converting():
             emitter.emit(value)
-    except (ConstraintError, BuildError, UnsupportedError) as error:
+    except (ConstraintError, BuildError, checks.UnsupportedError) as error:
         raise ValueRefusedError.of(name, value.name, str(error)) from error
 
 
-def _interface(name: str, value: Value) -> Interface:
-    return Interface(name, value.shape, value.element)
+def _interface(name: str, value: Value) -> checks.Interface:
+    return checks.Interface(name, value.shape, value.element)

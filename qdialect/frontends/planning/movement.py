@@ -14,20 +14,9 @@ from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_shape, require
 from qdialect.frontends.building.slices import Slice, framed, gather, take_slices
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized, gathered_rows
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    Quantized,
-    QuantizedTensorType,
-    Tensor,
-    known,
-    stored_axis,
-)
 from qdialect.ir._mlir import ir
 
 # Ways to move the elements of a tensor, on quantized values and on f32 values.
@@ -56,14 +45,14 @@ class Movement(ABC):
         """A moved array."""
 
     @abstractmethod
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         """Quantized values moved by ops; `to` is their quantization, if that is known."""
 
     def ordered(self, order: Sequence[int]) -> Movement | None:
         """The same movement of a tensor with its dimensions in this order; None where that is impossible."""
         return None
 
-    def in_quantized(self, to: QuantizedTensorType | None) -> Movement:
+    def in_quantized(self, to: tensors.QuantizedTensorType | None) -> Movement:
         """The same movement of integers; `to` is the quantization of quantized values."""
         del to
         return self
@@ -87,7 +76,7 @@ class Transposition(Movement):
     def array(self, array: Array) -> Array:
         return array.transpose(self.order).copy()
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         return emitter.transpose(value, self.order)
 
     def axis(self, axis: int, before: Shape) -> int:
@@ -101,7 +90,7 @@ class Reshaping(Movement):
     def array(self, array: Array) -> Array:
         return array.reshape(self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         return emitter.reshape(value, self.shape)
 
 
@@ -112,7 +101,7 @@ class Broadcasting(Movement):
     def array(self, array: Array) -> Array:
         return np.broadcast_to(array, self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         return emitter.broadcast(value, self.shape)
 
     def axis(self, axis: int, before: Shape) -> int:
@@ -133,14 +122,14 @@ class Padding(Movement):
     def array(self, array: Array) -> Array:
         return np.pad(array, list(zip(self.low, self.high, strict=True)), constant_values=self.fill)
 
-    def in_quantized(self, to: QuantizedTensorType | None) -> Movement:
+    def in_quantized(self, to: tensors.QuantizedTensorType | None) -> Movement:
         return replace(self, fill=int(self.fill) if to is None else to.quantize_scalar(self.fill))
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         fill = self.fill if to is None else to.quantize_scalar(self.fill)
         return framed(emitter, value, self.low, self.high, fill=fill)
 
-    def is_exact_in(self, by: Quantized) -> bool:
+    def is_exact_in(self, by: tensors.Quantized) -> bool:
         """Whether the filling is the f32 value of a quantized value."""
         if len(by.scales) > 1:
             return False
@@ -167,7 +156,7 @@ class Slicing(Movement):
     def array(self, array: Array) -> Array:
         return array[(*(one.index for one in self.slices), ...)].copy()
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         return take_slices(emitter, value, self.slices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -195,7 +184,7 @@ class Gathering(Movement):
     def array(self, array: Array) -> Array:
         return np.take(array, self.indices, axis=self.along)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         return gather(emitter, value, self.along, self.indices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -220,7 +209,7 @@ class DynamicGathering(Movement):
     def array(self, array: Array) -> Array:
         raise UnsupportedError("indices must be known to gather when the model is read")
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: tensors.QuantizedTensorType | None) -> ir.Value:
         indices = emitter.to_channels_first(self.indices)
         return emitter.build(DynamicGatherOp, value, indices, element=element_of(value.type), axis=self.along)
 
@@ -230,32 +219,32 @@ class DynamicGathering(Movement):
 
 
 @dataclass(frozen=True, eq=False)
-class Moved(F32Tensor):
+class Moved(tensors.F32Tensor):
     """Moved f32 values: once they are quantized values, those are moved."""
 
-    source: F32Tensor
+    source: tensors.F32Tensor
     movement: Movement
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         rows = None
         if isinstance(self.movement, DynamicGathering):
             rows = gathered_rows(plan, name, self.source, self.movement.indices, self.movement.along)
         return rows or move_value(plan, name, self.source.f32(plan, name), self.movement, None)
 
 
-def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
+def move(plan: tensors.Plan, name: str, source: tensors.Tensor, movement: Movement) -> tensors.Tensor:
     """`source`, moved."""
     check_shape(movement.shape, "result")
-    if isinstance(source, Constant):
+    if isinstance(source, tensors.Constant):
         return _moved_constant(plan, name, source, movement)
     if isinstance(source, Value):
         return move_value(plan, name, source, movement, None)
     if isinstance(source, BlockQuantized) and isinstance(movement, Transposition):
         return source.transposed(movement.order)
-    if not isinstance(source, Quantized | BlockQuantized):
+    if not isinstance(source, tensors.Quantized | BlockQuantized):
         return Moved(movement.shape, source, movement)
     try:
         return _moved_quantized(plan, name, source, movement)
@@ -263,12 +252,12 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         values = source.f32_values() if movement.is_known else None
         if values is None:
             return Moved(movement.shape, source, movement)
-        return Constant(_moved(plan, values, movement))
+        return tensors.Constant(_moved(plan, values, movement))
 
 
-def _moved_quantized(plan: Plan, name: str, source: F32Tensor, movement: Movement) -> Quantized:
+def _moved_quantized(plan: tensors.Plan, name: str, source: tensors.F32Tensor, movement: Movement) -> tensors.Quantized:
     """Raises `UnsupportedError` where the scales cannot follow, or the filling is no quantized value."""
-    if not isinstance(source, Quantized):
+    if not isinstance(source, tensors.Quantized):
         raise UnsupportedError("tensor in blocks must not be moved")
     if isinstance(movement, Padding):
         require(movement.is_exact_in(source), "filling must be the f32 value of a quantized value")
@@ -279,35 +268,37 @@ def _moved_quantized(plan: Plan, name: str, source: F32Tensor, movement: Movemen
     return replace(source, shape=movement.shape, values=values, axis=axis)
 
 
-def gathered(plan: Plan, name: str, source: Tensor, indices: Value, axis: int) -> Tensor:
+def gathered(plan: tensors.Plan, name: str, source: tensors.Tensor, indices: Value, axis: int) -> tensors.Tensor:
     """The elements of a tensor at run-time indices; quantized values stay quantized where one scale is for all."""
     shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
     movement = DynamicGathering(shape, axis, indices)
     try:
         return move(plan, name, source, movement)
     except UnsupportedError:
-        if not isinstance(source, F32Tensor):
+        if not isinstance(source, tensors.F32Tensor):
             raise
-        return move(plan, name, Computed(source.shape, source.f32(plan, name)), movement)
+        return move(plan, name, tensors.Computed(source.shape, source.f32(plan, name)), movement)
 
 
-def _moved_constant(plan: Plan, name: str, source: Constant, movement: Movement) -> Tensor:
+def _moved_constant(plan: tensors.Plan, name: str, source: tensors.Constant, movement: Movement) -> tensors.Tensor:
     if movement.is_known:
-        return Constant(_moved(plan, source.array, movement))
-    value = move_value(plan, name, known(name, source.array), movement, None)
-    return Computed(value.shape, value) if value.element == "f32" else value
+        return tensors.Constant(_moved(plan, source.array, movement))
+    value = move_value(plan, name, tensors.known(name, source.array), movement, None)
+    return tensors.Computed(value.shape, value) if value.element == "f32" else value
 
 
-def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
+def _moved(plan: tensors.Plan, array: Array, movement: Movement) -> Array:
     plan.budget.spend_constant(movement.shape, array.dtype.itemsize)
     return movement.array(array)
 
 
-def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantizedTensorType | None) -> Value:
+def move_value(
+    plan: tensors.Plan, name: str, value: Value, movement: Movement, to: tensors.QuantizedTensorType | None
+) -> Value:
     """Integers or floats, moved; `to` is the quantization of quantized values, if that is known."""
     is_f32_padding = isinstance(movement, Padding) and value.element == "f32"
     if value.data is not None and movement.is_known and not is_f32_padding:
-        return known(name, _moved(plan, value.data, movement.in_quantized(to)))
+        return tensors.known(name, _moved(plan, value.data, movement.in_quantized(to)))
 
     def emit(emitter: Emitter) -> Emitted:
         if movement.wants_channels_last:
@@ -325,18 +316,20 @@ def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: Quan
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(F32Tensor):
+class Joined(tensors.F32Tensor):
     """f32 values side by side along `axis`; their quantized values get one scale by a table for each part."""
 
-    parts: tuple[F32Tensor, ...]
+    parts: tuple[tensors.F32Tensor, ...]
     axis: int
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        if to.element not in EIGHT_BIT:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
+        if to.element not in tensors.EIGHT_BIT:
             return super()._quantized(plan, name, to)
         return self.concatenated(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
-    def concatenated(self, plan: Plan, name: str, values: Sequence[Value], to: QuantizedTensorType) -> Value:
+    def concatenated(
+        self, plan: tensors.Plan, name: str, values: Sequence[Value], to: tensors.QuantizedTensorType
+    ) -> Value:
         """Quantized values of the parameters `to` side by side."""
         attributes = {
             "input_scales": (to.scale,) * len(values),
@@ -348,26 +341,26 @@ class Joined(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike(values)
-            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
+            axis = tensors.stored_axis(self.axis, len(self.shape), is_channels_last)
             if len(operands) > MAX_VARIADIC:
                 return emitter.concatenate(operands, axis), is_channels_last
             return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **attributes), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         values = [part.f32(plan, name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike(values)
-            return emitter.concatenate(operands, stored_axis(self.axis, len(self.shape), is_channels_last)), (
+            return emitter.concatenate(operands, tensors.stored_axis(self.axis, len(self.shape), is_channels_last)), (
                 is_channels_last
             )
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def joined(parts: Sequence[F32Tensor], axis: int, name: str | None = None) -> Joined:
+def joined(parts: Sequence[tensors.F32Tensor], axis: int, name: str | None = None) -> Joined:
     """`parts` side by side along dimension `axis`; raises `UnsupportedError` where they differ in another dimension."""
     require(len(parts) >= 1, "must have at least 1 part, but got 0")
     return Joined(joined_shape([part.shape for part in parts], axis), tuple(parts), axis, name=name)
@@ -382,9 +375,9 @@ def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
 
 
-def concatenation(plan: Plan, name: str, whole: Joined) -> F32Tensor:
+def concatenation(plan: tensors.Plan, name: str, whole: Joined) -> tensors.F32Tensor:
     """The planned `whole`: parts of the same quantization keep it."""
-    parts = [part for part in whole.parts if isinstance(part, Quantized) and part.is_eight_bit]
+    parts = [part for part in whole.parts if isinstance(part, tensors.Quantized) and part.is_eight_bit]
     to = parts[0].parameters if parts else None
     if to is None or len(parts) < len(whole.parts) or not all(to.same_meaning(part.parameters) for part in parts):
         return whole

@@ -10,16 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import (
-    Array,
-    Interface,
-    Shape,
-    UnsupportedError,
-    converting,
-    is_shape,
-    refuse,
-    unsupported_interfaces,
-)
+from qdialect.frontends.building import checks
+from qdialect.frontends.building.checks import Array, Interface, Shape, UnsupportedError
 from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, module_of, result_of
 from qdialect.frontends.planning.partition import Division, Part, PartRefusedError, refused_nodes
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
@@ -71,7 +63,7 @@ class Planner(ABC, Generic[N]):
     ) -> Planned:
         """The plan of a graph; raises `ImportModelError` with a note for each unsupported node, then `hints`."""
         planned = self.judged(inputs, constants, nodes, outputs)
-        refuse(self.name, self.unsupported, hints)
+        checks.refuse(self.name, self.unsupported, hints)
         return planned
 
     def judged(
@@ -116,7 +108,7 @@ class Planner(ABC, Generic[N]):
         reads = self.reads(node)
         self.results.update(dict.fromkeys(self.gives(node)))
         try:
-            with converting():
+            with checks.converting():
                 planned = self._planned_results(node, reads)
         except UnsupportedError as error:
             self.reasons[node.title] = str(error)
@@ -137,7 +129,7 @@ class Planner(ABC, Generic[N]):
 
     def _assumed(self, node: N) -> Mapping[str, Result]:
         try:
-            with converting():
+            with checks.converting():
                 types = self.types_of(node)
         except UnsupportedError:
             return {}
@@ -148,7 +140,7 @@ class Planner(ABC, Generic[N]):
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 
     def _unsupported_type(self, tensor: Interface) -> list[str]:
-        return unsupported_interfaces("", [tensor], self._elements, may_be_empty=self.takes_empty)
+        return checks.unsupported_interfaces("", [tensor], self._elements, may_be_empty=self.takes_empty)
 
     def _input(self, tensor: Interface) -> tuple[Value, ...]:
         unsupported: list[str] = []
@@ -184,11 +176,11 @@ def _argument(value: Value) -> Tensor | None:
 
     Of a tensor without elements all are known.
     """
-    if 0 in value.shape and is_shape(value.shape):
+    if 0 in value.shape and checks.is_shape(value.shape):
         return Constant(np.empty(value.shape, NUMPY_DTYPES[value.element]))
     if value.element != "f32":
         return value
-    return Computed(value.shape, value) if is_shape(value.shape) else None
+    return Computed(value.shape, value) if checks.is_shape(value.shape) else None
 
 
 class PlannedDivision(Division):

@@ -16,7 +16,6 @@ from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DynamicGatherOp, DynamicLstmOp, F32GruOp, F32LstmOp, F32MatmulOp, F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array
-from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computation, Computed, F32Tensor, Plan
@@ -94,7 +93,7 @@ class States(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             sums = emitter.to_channels_first(products)
-            gates = F32Builder(emitter, shape_of(sums.type))("addf", sums, emitter.constant(self.cell.bias))
+            gates = emitter.f32("addf", sums, emitter.constant(self.cell.bias))
             starts = [emitter.to_channels_first(state) for state in initial]
             start = starts[0] if len(starts) == 1 else emitter.concatenate(starts, 1)
             return self._run(emitter, gates, start), False
@@ -145,7 +144,7 @@ def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
     if not states.cell.is_reverse or set(states.lengths) == {steps}:
         return rows
     mask = (np.arange(steps)[:, None] < np.array(states.lengths)).astype(np.float32)
-    return F32Builder(emitter, shape_of(rows.type))("mulf", rows, emitter.constant(mask.reshape(steps, batch, 1)))
+    return emitter.f32("mulf", rows, emitter.constant(mask.reshape(steps, batch, 1)))
 
 
 def last_of(states: tuple[States, ...], state: int) -> Computation:
@@ -323,7 +322,7 @@ class _Step:
     def __init__(self, cell: UnrolledCell, emitter: Emitter, gates: ir.Value, before: ir.Value) -> None:
         self._cell, self._emitter, self._gates = cell, emitter, gates
         self._batch, self._width = shape_of(gates.type)[0], cell.hidden
-        self._s = F32Builder(emitter, (self._batch, self._width))
+        self._s = emitter.f32
         self._before = [self._columns(before, index) for index in range(cell.op_class.state_count)]
 
     def lstm(self) -> ir.Value:

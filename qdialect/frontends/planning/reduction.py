@@ -13,26 +13,17 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import CumSumOp, MeanOp, SumOp, TopKOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    F32Tensor,
-    Plan,
-    Quantized,
-    QuantizedTensorType,
-    Tensor,
-    limit,
-    mapping,
-)
 from qdialect.ir._mlir import ir
 
 # Sums and means over dimensions.
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced(F32Tensor):
+class Reduced(tensors.F32Tensor):
     """A sum or mean: of 8-bit values the exact one, scaled and rounded once by `rounding`, else in float32.
 
     Frameworks add float32 numbers, in an order of their own; a quantized value differs where that order's rounding
@@ -40,14 +31,14 @@ class Reduced(F32Tensor):
     """
 
     op_class: type[SumOp | MeanOp]
-    source: F32Tensor
+    source: tensors.F32Tensor
     axes: tuple[int, ...]
     keep_dims: bool
     rounding: Mapping[str, Any]
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         source = self.source
-        if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
+        if not isinstance(source, tensors.Quantized) or not source.is_eight_bit or to.element not in tensors.EIGHT_BIT:
             return super()._quantized(plan, name, to)
         count = math.prod(source.shape[axis] for axis in self.axes)
         if keeps_ties(source.scales[0], to.scale, count):
@@ -55,12 +46,17 @@ class Reduced(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             data, own, is_channels_last = over_axes(emitter, source.values, self.axes, self.keep_dims)
-            attributes = {**mapping(source.parameters, to), **self.rounding, "axes": own, "keep_dims": self.keep_dims}
+            attributes = {
+                **tensors.mapping(source.parameters, to),
+                **self.rounding,
+                "axes": own,
+                "keep_dims": self.keep_dims,
+            }
             return emitter.build(self.op_class, data, element=to.element, **attributes), is_channels_last
 
-        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+        return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
         count = math.prod(self.source.shape[axis] for axis in self.axes)
 
@@ -134,26 +130,25 @@ def mean_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     """The means of an f32 value over `axes`, which stay as extents of 1."""
     total = blocked_sum(emitter, value, axes)
     count = math.prod(shape_of(value.type)[axis] for axis in axes)
-    return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
+    return emitter.f32("divf", total, float(count))
 
 
 def centred(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     """``x - mean(x)`` over `axes`."""
-    return F32Builder(emitter, shape_of(value.type))("subf", value, mean_of(emitter, value, axes))
+    return emitter.f32("subf", value, mean_of(emitter, value, axes))
 
 
 def normalized(emitter: Emitter, value: ir.Value, axes: Shape, epsilon: float, is_centred: bool = True) -> ir.Value:
     """``(x - mean) / sqrt(variance + epsilon)`` over `axes`; not centred ``x / sqrt(mean(x^2) + epsilon)``."""
     source = centred(emitter, value, axes) if is_centred else value
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     variance = mean_of(emitter, s("mulf", source, source), axes)
-    row = F32Builder(emitter, shape_of(variance.type))
-    return s("divf", source, row("sqrt", row("addf", variance, epsilon)))
+    return s("divf", source, s("sqrt", s("addf", variance, epsilon)))
 
 
 def affine(emitter: Emitter, value: ir.Value, scale: ir.Value | None, bias: ir.Value | None) -> ir.Value:
     """``x * scale + bias``, which broadcast to the value, each where it is given."""
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     scaled = value if scale is None else s("mulf", value, scale)
     return scaled if bias is None else s("addf", scaled, bias)
 
@@ -185,7 +180,7 @@ _NAN = 2**31 - 1
 """The key of a NaN, which no number has."""
 
 
-def keys_of(site: Site, source: Tensor, is_largest: bool, nan_is_extreme: bool = False) -> Value:
+def keys_of(site: Site, source: tensors.Tensor, is_largest: bool, nan_is_extreme: bool = False) -> Value:
     """Integers in the order of the numbers of `source`; in the opposite order unless `is_largest`.
 
     With `nan_is_extreme` the key of a NaN is the largest one in either order.
@@ -204,9 +199,9 @@ def keys_of(site: Site, source: Tensor, is_largest: bool, nan_is_extreme: bool =
     return unary(site, value, element, build)
 
 
-def _ordered_value(site: Site, source: Tensor) -> Value:
+def _ordered_value(site: Site, source: tensors.Tensor) -> Value:
     """A tensor as a value; of numbers with one scale their quantized values, which have their order."""
-    if isinstance(source, Quantized) and len(source.scales) == 1:
+    if isinstance(source, tensors.Quantized) and len(source.scales) == 1:
         return source.values
     return value_of_tensor(site, source)
 
@@ -223,7 +218,7 @@ def order_key(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
     return s.select(s.compare("ne", x, x), _NAN, key)
 
 
-def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
+def top_indices(site: Site, source: tensors.Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
     """The indices along `axis` of the first `count` numbers in order, equal ones in their own: i64."""
     keys = keys_of(site, source, is_largest)
     shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
@@ -236,7 +231,7 @@ def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest
 
 def extreme_index(
     site: Site,
-    source: Tensor,
+    source: tensors.Tensor,
     axis: int,
     *,
     keep_dims: bool,

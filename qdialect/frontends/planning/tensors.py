@@ -14,15 +14,8 @@ from weakref import ref
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    ElementFunction,
-    FloatArray,
-    QuantParams,
-    dequantize_array,
-    quantize_array,
-    same_scale,
-    table_values,
-)
+from qdialect import arithmetic
+from qdialect.arithmetic import ElementFunction, FloatArray, QuantParams
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.arithmetic.profiles import Profile
 from qdialect.dialect import ClipOp, DequantizeOp, F32MatmulOp, LutOp, QuantizeOp
@@ -200,7 +193,7 @@ class Quantized(F32Tensor):
     def f32_values(self) -> Array | None:
         if self.values.data is None:
             return None
-        return dequantize_array(self.values.data, self.scales, self.zero_points, self.axis)
+        return arithmetic.dequantize_array(self.values.data, self.scales, self.zero_points, self.axis)
 
     def with_values(self, values: Value) -> Self:
         """Other quantized values with the same parameters."""
@@ -351,7 +344,7 @@ def evaluate(function: ElementFunction, source: Quantized) -> FloatArray:
     before = source.parameters
     require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
     with np.errstate(all="ignore"):
-        return function(before.dequantize(table_values(NUMPY_DTYPES[before.element]))).astype(np.float32)
+        return function(before.dequantize(arithmetic.table_values(NUMPY_DTYPES[before.element]))).astype(np.float32)
 
 
 def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, function: ElementFunction) -> Value:
@@ -419,13 +412,13 @@ class QuantizedTensorType:
     def same_meaning(self, other: QuantizedTensorType) -> bool:
         """Whether a quantized value stands for the same f32 value in both."""
         same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
-        return same_points and same_scale(self.scale, other.scale)
+        return same_points and arithmetic.same_scale(self.scale, other.scale)
 
     def quantize(self, f32_values: Array) -> Array:
         """The quantized values of f32 values, of the same shape."""
         how = (self.profile.float_rounding, self.profile.scaling, self.profile.nan)
         dtype = NUMPY_DTYPES[self.element]
-        values = quantize_array(f32_values.astype(np.float32), self.scale, self.zero_point, 0, dtype, *how)
+        values = arithmetic.quantize_array(f32_values.astype(np.float32), self.scale, self.zero_point, 0, dtype, *how)
         return np.clip(values, self.minimum, self.maximum)
 
     def quantize_scalar(self, f32_value: float) -> int:
@@ -434,7 +427,7 @@ class QuantizedTensorType:
 
     def dequantize(self, values: Array) -> Array:
         """The f32 values of quantized values: ``float32(q - zero_point) * float32(scale)``."""
-        return dequantize_array(values, self.scale, self.zero_point, 0)
+        return arithmetic.dequantize_array(values, self.scale, self.zero_point, 0)
 
 
 # Floats of 16 bits, f16 and bf16, are values of their type that are computed with as f32 numbers.

@@ -16,25 +16,9 @@ from flatbuffers import Builder
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends import frameworks
-from qdialect.frontends.building.checks import (
-    Array,
-    Budget,
-    Interface,
-    UnsupportedError,
-    content_of,
-    converting,
-    unsupported_interfaces,
-)
+from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents
-from qdialect.frontends.planning.partition import (
-    Division,
-    OpenInterface,
-    Part,
-    PartitionNode,
-    PartRefusedError,
-    Runner,
-    refused_nodes,
-)
+from qdialect.frontends.planning import partition
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.folding import fold_constants
@@ -53,7 +37,7 @@ _BLOCK_STEP = 32
 _STATEFUL = "the network keeps a state between calls"
 
 
-class TfliteDivision(Division):
+class TfliteDivision(partition.Division):
     """A model whose operators are judged one by one: every tensor of the file has a type and a shape."""
 
     framework = frameworks.LITERT.name
@@ -69,7 +53,7 @@ class TfliteDivision(Division):
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
         whole, self.name = read_model(source, signature, Extents(batch, dims))
-        self._content, _ = content_of(source, self.name)
+        self._content, _ = checks.content_of(source, self.name)
         # Unless a profile is asked for, all parts have the numbers of LiteRT's default run.
         self._profile = profile or TFLITE_XNNPACK.name
         self._graph = self._folded(whole)
@@ -98,18 +82,20 @@ class TfliteDivision(Division):
             import_graph(graph, self.name, self._profile)
         except ImportModelError:
             return fold_constants(whole, unrolls=False)
-        return replace(graph, budget=Budget(whole.budget.maximum))
+        return replace(graph, budget=checks.Budget(whole.budget.maximum))
 
-    def module(self, part: Part) -> ir.Module:
+    def module(self, part: partition.Part) -> ir.Module:
         operators = tuple(self._fresh(self._graph.operators[index]) for index in part.nodes)
         inputs, outputs = (tuple(self._tensors[name] for name in names) for names in (part.inputs, part.outputs))
         reasons: dict[str, str] = {}
         for tensor in (*inputs, *outputs):
             name = self._names[tensor.index]
-            unsupported = unsupported_interfaces("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)
+            unsupported = checks.unsupported_interfaces(
+                "", [checks.Interface(name, tensor.shape, tensor.element)], ELEMENTS
+            )
             reasons.update(dict.fromkeys([name] * len(unsupported), "".join(unsupported[:1]).partition(": ")[2]))
         if reasons:
-            raise PartRefusedError(refused_nodes(part, self.nodes, {}, reasons))
+            raise partition.PartRefusedError(partition.refused_nodes(part, self.nodes, {}, reasons))
         graph = Graph(self._graph.tensors, operators, inputs, outputs, self._budget())
         try:
             return import_graph(graph, self.name, self._profile)
@@ -117,9 +103,9 @@ class TfliteDivision(Division):
             blamed = {index for index in part.nodes if f"{self.nodes[index].title}: " in str(error)}
             if not blamed:
                 raise
-            raise PartRefusedError(dict.fromkeys(blamed, error.message)) from error
+            raise partition.PartRefusedError(dict.fromkeys(blamed, error.message)) from error
 
-    def runner(self, part: Part, threads: int) -> Runner:
+    def runner(self, part: partition.Part, threads: int) -> partition.Runner:
         operators = [self._graph.operators[index] for index in part.nodes]
         read = [tensor for operator in operators for tensor in operator.inputs if tensor is not None]
         folded = {t.index: t.data for t in read if t.data is not None and t.index not in self._constant_in_file}
@@ -145,22 +131,22 @@ class TfliteDivision(Division):
         is_read = self._profile != TFLITE.name and operator.kind == "FULLY_CONNECTED"
         try:
             f32_bounds(read_options(operator, tflite.FullyConnectedOptions, lambda o: o.FusedActivationFunction()))
-        except (UnsupportedError, ImportModelError):
+        except (checks.UnsupportedError, ImportModelError):
             is_read = False
         if not is_read or weight.element != "blockwise int4" or weight.block % _BLOCK_STEP:
             wanted = f"profile '{TFLITE_XNNPACK.name}' for FULLY_CONNECTED of int4 in blocks of {_BLOCK_STEP}, 64 ..."
             raise ImportModelError(f"{operator.title}: {held}: with {wanted}, at most a clamp fused")
 
-    def _budget(self) -> Budget:
-        return Budget(self._graph.budget.maximum)
+    def _budget(self) -> checks.Budget:
+        return checks.Budget(self._graph.budget.maximum)
 
     def _fresh(self, operator: Operator) -> Operator:
         """`operator` with all of the budget: a part that is refused has spent some of it."""
         return replace(operator, budget=self._budget())
 
-    def _partition_nodes(self) -> list[PartitionNode]:
+    def _partition_nodes(self) -> list[partition.PartitionNode]:
         copied: set[str] = set()
-        found: list[PartitionNode] = []
+        found: list[partition.PartitionNode] = []
         # A state and what sets it up, reads and writes it are one.
         is_whole = any(keeps_state(operator.kind) for operator in self._graph.operators)
         for operator in self._graph.operators:
@@ -172,7 +158,7 @@ class TfliteDivision(Division):
             gives = tuple(self._names[tensor.index] for tensor in operator.outputs)
             copied.update(gives if is_copied else ())
             found.append(
-                PartitionNode(
+                partition.PartitionNode(
                     operator.title,
                     reads,
                     gives,
@@ -188,16 +174,16 @@ class TfliteDivision(Division):
 
     def _reason(self, operator: Operator) -> str:
         try:
-            with converting():
+            with checks.converting():
                 plan(self._fresh(operator), is_delegated=self._profile == TFLITE_XNNPACK.name)
-        except UnsupportedError as error:
+        except checks.UnsupportedError as error:
             return str(error)
         return ""
 
-    def _open(self, tensor: Tensor) -> OpenInterface:
+    def _open(self, tensor: Tensor) -> partition.OpenInterface:
         dtype = NUMPY_DTYPES[tensor.element].name if tensor.element in NUMPY_DTYPES else tensor.element
         scale, zero_point = (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
-        return OpenInterface(self._names[tensor.index], tensor.shape, dtype, scale, zero_point)
+        return partition.OpenInterface(self._names[tensor.index], tensor.shape, dtype, scale, zero_point)
 
 
 _NEEDS_SCALES = (
@@ -267,7 +253,7 @@ def extract(
     operators: Sequence[int],
     inputs: Sequence[int],
     outputs: Sequence[int],
-    constants: Mapping[int, Array],
+    constants: Mapping[int, checks.Array],
     shapes: Mapping[int, Sequence[int]],
     subgraph_index: int = 0,
 ) -> bytes:

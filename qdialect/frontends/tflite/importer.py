@@ -10,16 +10,7 @@ from types import MappingProxyType
 from qdialect.arithmetic.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
-from qdialect.frontends.building.checks import (
-    GraphNode,
-    Interface,
-    UnsupportedError,
-    check_profile,
-    content_of,
-    converting,
-    refuse,
-    unsupported_interfaces,
-)
+from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents, OpenShape
 from qdialect.frontends.planning.emitter import ValueRefusedError
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
@@ -75,7 +66,7 @@ def import_tflite(
 
 def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_tflite`; `name` is what messages call it."""
-    check_profile(profile, PROFILES)
+    checks.check_profile(profile, PROFILES)
     is_delegated = profile == TFLITE_XNNPACK.name
     emissions = _plan_all(graph, name, is_delegated)
     context = context or make_context()
@@ -102,20 +93,20 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
 
 def nodes_of(
     source: str | Path | bytes, *, signature: str = "", batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
-) -> tuple[GraphNode, ...]:
+) -> tuple[checks.GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
     graph, _ = read_model(source, signature, Extents(batch, dims))
     return tuple(_node(operator) for operator in graph.operators)
 
 
-def _node(operator: Operator) -> GraphNode:
+def _node(operator: Operator) -> checks.GraphNode:
     inputs = tuple(tensor.name for tensor in operator.inputs if tensor is not None)
-    return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
+    return checks.GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
 def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> tuple[Graph, str]:
     """The graph of a file, supported or not, and what messages call it; raises `ImportModelError`."""
-    content, name = content_of(source, "model.tflite")
+    content, name = checks.content_of(source, "model.tflite")
     try:
         return with_extents(read_graph(content, signature), extents), name
     except ImportModelError as error:
@@ -127,19 +118,20 @@ def _plan_all(graph: Graph, name: str, is_delegated: bool) -> list[Emission]:
     unsupported: list[str] = []
     for operator in graph.operators:
         try:
-            with converting():
+            with checks.converting():
                 emissions.append(plan(operator, is_delegated=is_delegated))
-        except UnsupportedError as error:
+        except checks.UnsupportedError as error:
             unsupported.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        unsupported += unsupported_interfaces(what, _interfaces(graph, tensors), ELEMENTS)
-    refuse(name, unsupported)
+        unsupported += checks.unsupported_interfaces(what, _interfaces(graph, tensors), ELEMENTS)
+    checks.refuse(name, unsupported)
     return emissions
 
 
-def _interfaces(graph: Graph, tensors: Sequence[Tensor]) -> list[Interface]:
+def _interfaces(graph: Graph, tensors: Sequence[Tensor]) -> list[checks.Interface]:
     return [
-        Interface(graph.name_of(tensor), tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors
+        checks.Interface(graph.name_of(tensor), tensor.shape, tensor.element, *_parameters_of(tensor))
+        for tensor in tensors
     ]
 
 
@@ -163,9 +155,9 @@ def _build(graph: Graph, emissions: Sequence[Emission], name: str, profile: str)
 def _emit(emitter: Emitter, operator: Operator, emission: Emission, name: str) -> None:
     emitter.enter(operator.outputs[0].name)
     try:
-        with converting():
+        with checks.converting():
             given = emission(emitter)
-    except (ConstraintError, BuildError, UnsupportedError) as error:
+    except (ConstraintError, BuildError, checks.UnsupportedError) as error:
         refused = ValueRefusedError.of(name, "", f"{operator.title}: {error}")
         refused.value = operator.outputs[0].name
         raise refused from error

@@ -15,16 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import arithmetic
 from qdialect import dialect as qnn
-from qdialect.arithmetic import (
-    FloatRounding,
-    Multiplier,
-    Rounding,
-    SubArithmetic,
-    encode_table,
-    quantize_multiplier,
-    table_values,
-)
+from qdialect.arithmetic import FloatRounding, Multiplier, Rounding, SubArithmetic
 from qdialect.arithmetic.choices import Interpolation, LeakyMode
 from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect.constants import constant, constant_value
@@ -58,7 +51,7 @@ class RunTimeDense(Pattern[tuple[int, int]]):
             return None
         if constant_value(producer.operands[1]) is not None or len(op.weight_scales) != 1:
             return None
-        q, e = quantize_multiplier(op.input_scale * op.weight_scales[0] / op.output_scale)
+        q, e = arithmetic.quantize_multiplier(op.input_scale * op.weight_scales[0] / op.output_scale)
         return (q, e) if e <= 0 and -e < _FACTOR_BITS else None
 
     def rewrite(self, op: qnn.RequantizeOp, match: tuple[int, int], rewriter: Rewriter) -> None:
@@ -230,9 +223,9 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
 
     def rewrite(self, op: Any, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
         input_zero_point = op.input_zero_points[0] if isinstance(op, qnn.RequantizeOp) else op.input_zero_point
-        offsets = table_values(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
+        offsets = arithmetic.table_values(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
         values = _rescaled(offsets, *match) + op.output_zero_point
-        table = encode_table(np.clip(values, *range_of(op.output.type)), dtype_of(op.output.type))
+        table = arithmetic.encode_table(np.clip(values, *range_of(op.output.type)), dtype_of(op.output.type))
         parameters: dict[str, Any] = {
             "input_scale": op.input_scale,
             "input_zero_point": input_zero_point,

@@ -18,16 +18,9 @@ from typing import Any
 
 from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.functionalization import is_in_place
 from qdialect.frontends.torch.program.model import Node, Output
-from qdialect.frontends.torch.program.pytorch_operators import (
-    call_operator,
-    dtype_of,
-    first_line,
-    operator_of,
-    schema_of,
-    torch_package,
-)
 from qdialect.frontends.torch.program.reader import read_traced
 from qdialect.support.diagnostics import ImportModelError
 
@@ -109,7 +102,7 @@ def _pow(x: Any, exponent: float) -> Any:
 
 @_rounding("div.Tensor_mode", "floor_divide.default")
 def _div(x: Any, y: Any, *, rounding_mode: str | None = "floor") -> Any:
-    torch = torch_package()
+    torch = pytorch_operators.torch_package()
     is_tensor = isinstance(y, torch.Tensor) and y.numel() != 1
     require(is_tensor and rounding_mode is not None, "quotients by one number are rounded once")
     if rounding_mode == "trunc":
@@ -148,7 +141,7 @@ def _log_softmax(x: Any, dim: int, _: Any = None) -> Any:
 @_rounding("linalg_cross.default")
 def _linalg_cross(x: Any, y: Any, *, dim: int = -1) -> Any:
     (a, b, c), (d, e, f) = x.unbind(dim), y.unbind(dim)
-    return torch_package().stack([b * f - c * e, c * d - a * f, a * e - b * d], dim)
+    return pytorch_operators.torch_package().stack([b * f - c * e, c * d - a * f, a * e - b * d], dim)
 
 
 @_rounding("native_batch_norm.default")
@@ -190,7 +183,7 @@ def _attention(
         key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], 1) for one in (key, value))
     scores = query.float() @ key.float().transpose(2, 3) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        attn_mask = torch_package().ones(scores.shape[2:], dtype=bool, device="meta").tril()
+        attn_mask = pytorch_operators.torch_package().ones(scores.shape[2:], dtype=bool, device="meta").tril()
     if attn_mask is not None:
         is_choice = str(attn_mask.dtype) == "torch.bool"
         scores = scores.masked_fill(~attn_mask, -math.inf) if is_choice else scores + attn_mask.float()
@@ -219,7 +212,7 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     With `is_rounding` they are those that round what its kernel for small floats does.  The names of the parts begin
     with that of the node.  Raises `UnsupportedError` where PyTorch knows no simpler form.
     """
-    schema = schema_of(node.kind)
+    schema = pytorch_operators.schema_of(node.kind)
     if schema is None or not node.kind.startswith(("aten.", "torchao.")) or is_in_place(node.kind):
         raise UnsupportedError("operator is not supported")
     names, node = node.refs(), _with_whole_scales(node, tensors)
@@ -269,12 +262,13 @@ def _traced(
     node: Node, names: tuple[str, ...], tensors: Mapping[str, Output], rounding: Callable[..., Any] | None
 ) -> Any:
     """The graph module of what the operator calls on tensors without memory."""
-    torch = torch_package()
+    torch = pytorch_operators.torch_package()
     examples = [
-        torch.empty(tensors[name].shape, dtype=dtype_of(tensors[name].element), device="meta") for name in names
+        torch.empty(tensors[name].shape, dtype=pytorch_operators.dtype_of(tensors[name].element), device="meta")
+        for name in names
     ]
     table: Mapping[Any, Any] = import_module("torch._decomp").decomposition_table
-    operator = operator_of(node.kind)
+    operator = pytorch_operators.operator_of(node.kind)
     own = {operator: table[operator]} if operator in table else {}
     # Coordinates are computed once for all channels, as in PyTorch's own compiler.
     plain = getattr(import_module("torch._decomp.decompositions"), "_grid_sampler_2d", None)
@@ -284,7 +278,7 @@ def _traced(
 
     def call(*given: Any) -> Any:
         held = dict(zip(names, given, strict=True))
-        return call_operator(node, lambda name: held[name], "meta", rounding)
+        return pytorch_operators.call_operator(node, lambda name: held[name], "meta", rounding)
 
     try:
         with torch.no_grad(), _counting(torch):
@@ -293,7 +287,7 @@ def _traced(
         raise
     except Exception as error:
         # Decompositions raise whatever they do, AssertionError among it.
-        raise UnsupportedError(f"operator must take the arguments: {first_line(error)}") from error
+        raise UnsupportedError(f"operator must take the arguments: {pytorch_operators.first_line(error)}") from error
 
 
 def _counting(torch: Any) -> Any:

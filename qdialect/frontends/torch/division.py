@@ -17,16 +17,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.frameworks import PYTORCH
-from qdialect.frontends.planning.partition import (
-    TOO_SMALL,
-    OpenInterface,
-    Part,
-    PartitionNode,
-    PartRefusedError,
-    Runner,
-    least_work,
-    refused_nodes,
-)
+from qdialect.frontends.planning import partition
 from qdialect.frontends.planning.planner import PlannedDivision
 from qdialect.frontends.torch import eager
 from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
@@ -84,20 +75,20 @@ class TorchDivision(PlannedDivision):
         self.outputs = [self._output(name) for name in graph.outputs]
         self.constants = {name: _shown(self.known[name]) for name in graph.outputs if name in self.known}
 
-    def module(self, part: Part) -> ir.Module:
+    def module(self, part: partition.Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
         read = {name for node in nodes for name in node.refs()}
         constants = {name: self.known[name] for name in read if name in self.known}
         inputs = {name: self.interface(name) for name in part.inputs}
         unknown = {name: "its type is not known" for name, tensor in inputs.items() if tensor is None}
         if unknown:
-            raise PartRefusedError(refused_nodes(part, self.nodes, {}, unknown))
+            raise partition.PartRefusedError(partition.refused_nodes(part, self.nodes, {}, unknown))
         taken = tuple(tensor for tensor in inputs.values() if tensor is not None)
         planner = TorchPlanner(Graph(nodes, taken, part.outputs, constants), self.name)
         planned = planner.judge()
         return self.module_of(part, planner, planned)
 
-    def runner(self, part: Part, threads: int) -> Runner:
+    def runner(self, part: partition.Part, threads: int) -> partition.Runner:
         # How many threads PyTorch takes is the process's.
         del threads
         if self._changes:
@@ -109,7 +100,7 @@ class TorchDivision(PlannedDivision):
         elements |= {name: outputs[0].element for name, outputs in self._noted.items() if len(outputs) == 1}
         return eager.runner(nodes, part.inputs, part.outputs, constants, elements)
 
-    def _whole_runner(self, part: Part) -> Runner:
+    def _whole_runner(self, part: partition.Part) -> partition.Runner:
         """Of the program, whose inputs and outputs stand in the order of the part."""
         run, graph = eager.whole_runner(self._graph), self._graph
         places = [part.inputs.index(tensor.name) if tensor.name in part.inputs else None for tensor in graph.inputs]
@@ -127,7 +118,7 @@ class TorchDivision(PlannedDivision):
         # A scale of run time is float64 for PyTorch, and no tensor of the dialect's.
         return None if isinstance(self.judged.results.get(name), RunTimeScale) else super().interface(name)
 
-    def _output(self, name: str) -> OpenInterface:
+    def _output(self, name: str) -> partition.OpenInterface:
         tensor = self.interface(name)
         if tensor is not None:
             return _open(name, tensor.shape, tensor.element)
@@ -137,9 +128,9 @@ class TorchDivision(PlannedDivision):
         (output,) = (given,) if given is not None else self._noted[name]
         return _open(name, output.shape, output.element)
 
-    def _partition_nodes(self) -> list[PartitionNode]:
+    def _partition_nodes(self) -> list[partition.PartitionNode]:
         copied: set[str] = set()
-        found: list[PartitionNode] = []
+        found: list[partition.PartitionNode] = []
         for node in self._nodes:
             reads = tuple(name for name in node.refs() if name not in self.known)
             reason = self.judged.reasons.get(node.title, _CHANGES if self._changes else "")
@@ -150,9 +141,11 @@ class TorchDivision(PlannedDivision):
             found.append(self._partition_node(node, reads, reason, is_copied=is_copied))
         return found
 
-    def _partition_node(self, node: Node, reads: Sequence[str], reason: str, *, is_copied: bool) -> PartitionNode:
+    def _partition_node(
+        self, node: Node, reads: Sequence[str], reason: str, *, is_copied: bool
+    ) -> partition.PartitionNode:
         tensor = self.interface(node.name)
-        return PartitionNode(
+        return partition.PartitionNode(
             node.title,
             tuple(reads),
             (node.name,),
@@ -170,10 +163,10 @@ def _shown(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype.name in FLOAT8 else array
 
 
-def _open(name: str, shape: Shape, element: str) -> OpenInterface:
+def _open(name: str, shape: Shape, element: str) -> partition.OpenInterface:
     """float8 numbers are float32 for callers, which has all their values."""
     dtype = NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element
-    return OpenInterface(name, shape, "float32" if element in FLOAT8 else dtype)
+    return partition.OpenInterface(name, shape, "float32" if element in FLOAT8 else dtype)
 
 
 # How many products a node sums up, from the shapes of what it reads and gives.
@@ -225,7 +218,7 @@ class Fused(Generic[Compiled]):
     """
 
     name: str
-    part: Part
+    part: partition.Part
     compiled: Compiled
     arguments: tuple[str, ...]
     results: tuple[str, ...]
@@ -243,7 +236,7 @@ class CapturedDivision(Generic[Compiled]):
         """Why nodes of the division are not compiled, by their indices."""
         self._compile_ = compile_
         self._indices = {node.gives[0]: index for index, node in enumerate(self.division.nodes)}
-        self._done: dict[frozenset[str], tuple[Part, Compiled]] = {}
+        self._done: dict[frozenset[str], tuple[partition.Part, Compiled]] = {}
 
     def fuse(self) -> list[Fused[Compiled]]:
         """Make a module of every compiled part, in the order of execution.
@@ -280,24 +273,26 @@ class CapturedDivision(Generic[Compiled]):
             # The partitioner puts what takes a result of several to the node that gives them.
             return {self._indices[name]: _UNSEEN for name in names & self._indices.keys()}
         part = self._part(names)
-        if sum(self.division.nodes[index].work for index in part.nodes) < least_work(self.division.nodes):
-            return dict.fromkeys(part.nodes, TOO_SMALL)
+        if sum(self.division.nodes[index].work for index in part.nodes) < partition.least_work(self.division.nodes):
+            return dict.fromkeys(part.nodes, partition.TOO_SMALL)
         try:
             self._done[names] = part, self._compile_(self.division.module(part))
-        except PartRefusedError as error:
+        except partition.PartRefusedError as error:
             return dict(error.reasons)
         except (ImportModelError, CompileError) as error:
             return dict.fromkeys(part.nodes, error.message)
         return {}
 
-    def _part(self, names: frozenset[str]) -> Part:
+    def _part(self, names: frozenset[str]) -> partition.Part:
         nodes = self.division.nodes
         indices = sorted(self._indices[name] for name in names)
         read = dict.fromkeys(name for index in indices for name in nodes[index].reads if name not in names)
         # What nothing of the division reads, a check does, may be read by the rest of the captured graph.
         readers = {str(node.name): [str(user.name) for user in node.users] for node in self.module.graph.nodes}
         given = (nodes[index].gives[0] for index in indices)
-        return Part(tuple(indices), True, tuple(read), tuple(name for name in given if set(readers[name]) - names))
+        return partition.Part(
+            tuple(indices), True, tuple(read), tuple(name for name in given if set(readers[name]) - names)
+        )
 
     def _fused(self, module: Any) -> Iterator[Fused[Compiled]]:
         results: dict[str, tuple[str, ...]] = {}

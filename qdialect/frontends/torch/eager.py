@@ -15,17 +15,9 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.frontends.building.checks import Array
+from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.functionalization import written_operand
 from qdialect.frontends.torch.program.model import FLOAT8, Element, Graph, Node, Ref
-from qdialect.frontends.torch.program.pytorch_operators import (
-    array_of,
-    operator_of,
-    parameters_of,
-    schema_of,
-    tensor_of,
-    torch_name,
-    torch_package,
-)
 from qdialect.support.diagnostics import ImportModelError, InputError
 
 Values = dict[str, Any]
@@ -46,8 +38,8 @@ def runner(
     `elements` are the types of inputs: float8 numbers come, and results of such types go, as float32 numbers.
     Raises `ImportModelError` for an operator that must not be run. The function raises `InputError` where one fails.
     """
-    torch: Any = torch_package()
-    held = {name: tensor_of(array).clone() for name, array in constants.items()}
+    torch: Any = pytorch_operators.torch_package()
+    held = {name: pytorch_operators.tensor_of(array).clone() for name, array in constants.items()}
     steps = _Steps(torch, nodes, may_write=False)
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
@@ -66,13 +58,13 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
     Raises as `runner`, and for a program that writes to an input; the function raises `InputError` where it does so by
     another name.
     """
-    torch: Any = torch_package()
+    torch: Any = pytorch_operators.torch_package()
     nodes, outputs = graph.original or (graph.nodes, graph.outputs)
     inputs = {tensor.name for tensor in graph.inputs}
     for node in nodes:
         if written_operand(node) in inputs:
             raise ImportModelError(f"PyTorch must not run {node.title}: it writes to an input of the program")
-    held = {name: tensor_of(array).clone() for name, array in graph.constants.items()}
+    held = {name: pytorch_operators.tensor_of(array).clone() for name, array in graph.constants.items()}
     steps, lock = _Steps(torch, nodes, may_write=True), Lock()
     count = len(outputs) - len(graph.written)
 
@@ -95,7 +87,7 @@ def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
 
 def _given(torch: Any, array: Array, element: str | None) -> Any:
     """An input as PyTorch's kernels take it."""
-    tensor = tensor_of(array)
+    tensor = pytorch_operators.tensor_of(array)
     if element in FLOAT8:
         return tensor.to(getattr(torch, element))
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
@@ -103,7 +95,7 @@ def _given(torch: Any, array: Array, element: str | None) -> Any:
 
 def _result(tensor: Any) -> Array:
     is_float8 = str(tensor.dtype).removeprefix("torch.") in FLOAT8
-    return array_of((tensor.float() if is_float8 else tensor).contiguous())
+    return pytorch_operators.array_of((tensor.float() if is_float8 else tensor).contiguous())
 
 
 class _Steps:
@@ -132,8 +124,10 @@ class _Steps:
             given = [self._prepared(value) for value in node.arguments.values()]
             return lambda values: control(self._torch, *(self._argument(value, values) for value in given))
         _check(node, may_write=self._may_write)
-        operator = operator_of(node.kind)
-        parameters = [parameter for parameter in parameters_of(node.kind) if parameter.name in node.arguments]
+        operator = pytorch_operators.operator_of(node.kind)
+        parameters = [
+            parameter for parameter in pytorch_operators.parameters_of(node.kind) if parameter.name in node.arguments
+        ]
         positional = [node.arguments[parameter.name] for parameter in parameters if not parameter.is_named]
         named = {parameter.name: node.arguments[parameter.name] for parameter in parameters if parameter.is_named}
         # The program does not choose the device of tensors.
@@ -152,7 +146,7 @@ class _Steps:
         """A graph that an operator runs."""
         nodes, outputs = graph.original or (graph.nodes, graph.outputs)
         steps = _Steps(self._torch, nodes, may_write=self._may_write)
-        held = {name: tensor_of(array).clone() for name, array in graph.constants.items()}
+        held = {name: pytorch_operators.tensor_of(array).clone() for name, array in graph.constants.items()}
 
         def call(*given: Any) -> tuple[Any, ...]:
             values = held | {tensor.name: one for tensor, one in zip(graph.inputs, given, strict=True)}
@@ -166,7 +160,9 @@ class _Steps:
             return values[argument.name]
         if isinstance(argument, tuple):
             return [self._argument(part, values) for part in cast("tuple[Any, ...]", argument)]
-        return getattr(self._torch, torch_name(argument)) if isinstance(argument, Element) else argument
+        return (
+            getattr(self._torch, pytorch_operators.torch_name(argument)) if isinstance(argument, Element) else argument
+        )
 
 
 def _cond(torch: Any, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any]) -> Any:
@@ -186,7 +182,7 @@ _CONTROL: dict[str, Callable[..., Any]] = {"higher_order.cond": _cond, "higher_o
 
 
 def _check(node: Node, *, may_write: bool) -> None:
-    schema = schema_of(node.kind)
+    schema = pytorch_operators.schema_of(node.kind)
     is_text = any(isinstance(value, str) for name, value in node.arguments.items() if name != "device")
     if schema is None or (schema.is_mutable and not may_write) or (is_text and not node.refs()):
         pure = "it must be an operator of PyTorch that computes its result from tensors and writes nothing else"

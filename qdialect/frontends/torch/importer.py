@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
-from qdialect.frontends.building.checks import (
-    Array,
-    Budget,
-    GraphNode,
-    Interface,
-    UnsupportedError,
-    content_of,
-    refuse,
-    require,
-)
+from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import element_type
@@ -104,10 +95,10 @@ def nodes_of(
     trust: bool = False,
     batch: int = 1,
     dims: Mapping[str, int] = _NO_DIMS,
-) -> tuple[GraphNode, ...]:
+) -> tuple[checks.GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
     graph, _ = read_graph(source, Extents(batch, dims), trust=trust)
-    return tuple(GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
+    return tuple(checks.GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
 def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *, trust: bool) -> tuple[Graph, str]:
@@ -121,7 +112,7 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
             wanted = "torch.export.export(model.eval(), example_inputs), or the path or content of its archive"
             raise ImportModelError(f"source must be {wanted}, but got {type(source).__name__}")
         return read_program(source, extents), _NAME
-    content, name = content_of(source, "model.pt2")
+    content, name = checks.content_of(source, "model.pt2")
     try:
         return read_archive(content, extents, trust=trust), name
     except ImportModelError as error:
@@ -139,7 +130,7 @@ class TorchPlanner(Planner[Node]):
     def __init__(self, graph: Graph, name: str) -> None:
         size = sum(array.nbytes for array in graph.constants.values())
         limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
-        super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size), limit=limit))
+        super().__init__(name, _ELEMENTS, Plan(budget=checks.Budget.of_file(size), limit=limit))
         self._graph = graph
         self._tensors = _tensors_of(graph)
         self._taken = _taken(live_nodes(graph))
@@ -151,7 +142,7 @@ class TorchPlanner(Planner[Node]):
     def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
-        refuse(self.name, [f"model must not change '{name}' when it runs" for name in graph.written], hints)
+        checks.refuse(self.name, [f"model must not change '{name}' when it runs" for name in graph.written], hints)
         return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs, hints)
 
     def judge(self) -> Planned:
@@ -170,9 +161,9 @@ class TorchPlanner(Planner[Node]):
             for part in self._decomposed(node).nodes:
                 self.check_operator(part)
 
-    def types_of(self, node: Node) -> Sequence[Interface]:
+    def types_of(self, node: Node) -> Sequence[checks.Interface]:
         (output,) = node.outputs if len(node.outputs) == 1 else (None,)
-        return (Interface(node.name, output.shape, output.element),) if output is not None else ()
+        return (checks.Interface(node.name, output.shape, output.element),) if output is not None else ()
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
         self._check_small(node)
@@ -182,19 +173,19 @@ class TorchPlanner(Planner[Node]):
             if node.kind.startswith(_IN_COMMON_TYPE):
                 plain, inputs = self._in_common_type(plain, inputs)
             return {node.name: self._as_noted(node, self._bounded(plain, self._result(node, plain, inputs)))}
-        except (UnsupportedError, QDialectError):
+        except (checks.UnsupportedError, QDialectError):
             raise
         except Exception as error:
             # Arguments come from a file, and may cause any exception.
             reason = shown(f"{type(error).__name__}: {error}")
-            raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
+            raise checks.UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
 
     def _check_small(self, node: Node) -> None:
         """Raise `UnsupportedError` where PyTorch's kernel for small floats does something of its own."""
         own = next((reason for kind, reason in _OWN_KERNELS.items() if node.kind.startswith(kind)), "")
         read = [result for name in node.refs() if not isinstance(result := self.results[name], tuple | None)]
         found = next((element for one in read if (element := element_type(one)) in SMALL_FLOATS), "")
-        require(not own or not found, f"operand must not be {found}: {own}")
+        checks.require(not own or not found, f"operand must not be {found}: {own}")
 
     def _in_f32(self, result: Result) -> Result:
         """What a node reads: small floats as the f32 numbers that they are."""
@@ -259,11 +250,11 @@ class TorchPlanner(Planner[Node]):
 
     def _planned_result(self, original: Node, node: Node, inputs: dict[str, Result]) -> Result:
         if rounds_parts(original, self._tensors):
-            with suppress(UnsupportedError):
+            with suppress(checks.UnsupportedError):
                 return self._inlined(self._decomposed(original, is_rounding=True))
         if not is_supported(node.kind):
             is_known = all(-1 not in output.shape for output in node.outputs)
-            require(is_known, "extents of a result must be known before the program runs, but depend on data")
+            checks.require(is_known, "extents of a result must be known before the program runs, but depend on data")
             return self._inlined(self._decomposed(original))
         call = Call(self.plan, node, inputs, self._tensors, self._taken.get(node.name))
         try:
@@ -271,14 +262,14 @@ class TorchPlanner(Planner[Node]):
             call.check_read()
             _check_results(node, result)
             return result
-        except UnsupportedError as error:
+        except checks.UnsupportedError as error:
             return self._instead(original, error)
 
-    def _instead(self, node: Node, error: UnsupportedError) -> Result:
+    def _instead(self, node: Node, error: checks.UnsupportedError) -> Result:
         """What PyTorch makes of the operator that its planner refused; raises `error` where that is refused too."""
         try:
             return self._inlined(self._decomposed(node))
-        except UnsupportedError:
+        except checks.UnsupportedError:
             raise error from None
 
     def _decomposed(self, node: Node, *, is_rounding: bool = False) -> Decomposition:
@@ -306,10 +297,10 @@ class TorchPlanner(Planner[Node]):
             return
         try:
             self.results.update(self.results_of(part))
-        except UnsupportedError as error:
+        except checks.UnsupportedError as error:
             if is_optional:
                 return
-            raise UnsupportedError(f"is made of {part.kind.removesuffix('.default')}: {error}") from error
+            raise checks.UnsupportedError(f"is made of {part.kind.removesuffix('.default')}: {error}") from error
 
     def _bounded(self, node: Node, result: Result) -> Result:
         """`result`, computed in f32 where too many tensors would wait for it."""
@@ -329,7 +320,7 @@ def _tensors_of(graph: Graph) -> dict[str, Output]:
     return {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
 
 
-def _output_of(array: Array) -> Output:
+def _output_of(array: checks.Array) -> Output:
     return Output(array.shape, held_element(array))
 
 
@@ -420,9 +411,11 @@ def _check_results(node: Node, result: Result) -> None:
     tensors: tuple[Tensor, ...] = result if isinstance(result, tuple) else (result,)
     for tensor, output in zip(tensors, node.outputs, strict=False):
         holds = tuple(tensor.shape) == output.shape
-        require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
+        checks.require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
         element = output.element if node.kind.startswith(_MISNOTED) else _element_of(tensor)
-        require(output.element in (element, UNKNOWN), f"result must be {output.element}, but {element} is computed")
+        checks.require(
+            output.element in (element, UNKNOWN), f"result must be {output.element}, but {element} is computed"
+        )
 
 
 def _element_of(tensor: Tensor) -> str:

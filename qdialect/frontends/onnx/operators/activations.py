@@ -21,25 +21,8 @@ from qdialect.frontends.onnx.operators.elementwise import OFFSET, binary_tensor,
 from qdialect.frontends.onnx.operators.quantization import dequantized, f32_values_of, parameters_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, clamp_integers, imports, number_of, part_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
-from qdialect.frontends.planning.elementwise import (
-    Clamped,
-    PlainlyDequantized,
-    Pointwise,
-    unbounded_scale_of,
-    wide_scale_of,
-)
+from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Tensor,
-    filled,
-    known_array,
-    mapping,
-)
 
 # Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
 #
@@ -78,15 +61,15 @@ _FORMULAS: dict[str, Expression] = {
 
 
 @imports(*_FORMULAS)
-def _pointwise(call: Call) -> Tensor:
+def _pointwise(call: Call) -> tensors.Tensor:
     call.count(1)
     return applied(call, _FORMULAS[call.node.kind])
 
 
-def applied(call: Call, formula: Expression) -> Pointwise:
+def applied(call: Call, formula: Expression) -> elementwise.Pointwise:
     """`formula` of input 0."""
     source = call.f32(0)
-    return Pointwise(source.shape, (source,), formula)
+    return elementwise.Pointwise(source.shape, (source,), formula)
 
 
 _PARAMETRIC: dict[str, tuple[Callable[..., Expression], dict[str, float]]] = {
@@ -103,7 +86,7 @@ _PARAMETRIC: dict[str, tuple[Callable[..., Expression], dict[str, float]]] = {
 
 
 @imports(*_PARAMETRIC)
-def _parametric(call: Call) -> Tensor:
+def _parametric(call: Call) -> tensors.Tensor:
     call.count(1)
     function, defaults = _PARAMETRIC[call.node.kind]
     numbers = [call.attribute(name, float(np.float32(default))) for name, default in defaults.items()]
@@ -112,7 +95,7 @@ def _parametric(call: Call) -> Tensor:
 
 
 @imports("Gelu")
-def _gelu(call: Call) -> Tensor:
+def _gelu(call: Call) -> tensors.Tensor:
     kind: str = call.attribute("approximate", "none")
     require(kind in ("none", "tanh"), f"approximate must be none or tanh, but got {kind}")
     return applied(call, activations.gelu if kind == "none" else activations.gelu_tanh)
@@ -131,17 +114,17 @@ _OPS: dict[str, type[UnaryOp]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Function(Pointwise):
+class Function(elementwise.Pointwise):
     """A function of an 8-bit tensor that has an op of its own."""
 
     op_class: type[UnaryOp]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         (source,) = self.operands
-        if to.element not in EIGHT_BIT or not isinstance(source, Quantized):
+        if to.element not in tensors.EIGHT_BIT or not isinstance(source, Quantized):
             return super()._quantized(plan, name, to)
-        how = {"element": to.element, **mapping(source.parameters, to), **ORT.table, **self.attributes}
+        how = {"element": to.element, **tensors.mapping(source.parameters, to), **ORT.table, **self.attributes}
         return plan.pointwise(
             name, source.values, to.element, lambda emitter, held: emitter.build(self.op_class, held, **how)
         )
@@ -163,7 +146,7 @@ def _formula(kind: str, call: Call) -> Expression:
 
 
 @imports(*_OPS)
-def _function(call: Call) -> Tensor:
+def _function(call: Call) -> tensors.Tensor:
     """Of quantized values an op of its own."""
     source = call.f32(0)
     if isinstance(source, Quantized) and source.is_eight_bit:
@@ -172,59 +155,61 @@ def _function(call: Call) -> Tensor:
 
 
 @imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
-def _qlinear_function(call: Call) -> Tensor:
+def _qlinear_function(call: Call) -> tensors.Tensor:
     call.count(4, 5)
     kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1, 0)
     is_plain = not isinstance(source, Quantized)
-    qdq_group = Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
+    qdq_group = (
+        elementwise.Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
+    )
     return quantized_by(call, qdq_group, 3, call.value(0).element)
 
 
 @imports("Relu")
-def _relu(call: Call) -> Tensor:
+def _relu(call: Call) -> tensors.Tensor:
     return _clamped(call, 0.0, math.inf)
 
 
 @imports("Clip")
-def _clip(call: Call) -> Tensor:
+def _clip(call: Call) -> tensors.Tensor:
     """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins.
 
     Without them the largest float32 numbers bound infinities.
     """
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
-    if any(tensor is not None and known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
+    if any(tensor is not None and tensors.known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
         return _between(call)
     minimum, maximum = _bound(call, 1, "min", -_LARGEST), _bound(call, 2, "max", _LARGEST)
     return _clamped(call, min(minimum, maximum), maximum)
 
 
-def _between(call: Call) -> Tensor:
+def _between(call: Call) -> tensors.Tensor:
     """Input 0 between bounds that are known at run time alone."""
-    found: Tensor = call.f32(0)
+    found: tensors.Tensor = call.f32(0)
     for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
-        bound = call.optional(index) or Constant(np.array(largest, np.float32))
+        bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
         require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
         # A bound that is NaN bounds nothing.
         found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
     return found
 
 
-def _is_wide(source: Tensor) -> bool:
+def _is_wide(source: tensors.Tensor) -> bool:
     """Whether a tensor holds integers of more than 8 bits, or constant ones."""
-    if isinstance(source, Constant):
+    if isinstance(source, tensors.Constant):
         return source.array.dtype.kind in "iu"
-    return isinstance(source, Value) and source.element not in EIGHT_BIT
+    return isinstance(source, Value) and source.element not in tensors.EIGHT_BIT
 
 
-def _clamped(call: Call, minimum: float, maximum: float) -> Tensor:
+def _clamped(call: Call, minimum: float, maximum: float) -> tensors.Tensor:
     """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into f32 values are clamped too."""
     source = call.tensor(0)
     if isinstance(source, Value):
-        require(source.element in EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
+        require(source.element in tensors.EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
         return clamp_integers(call.plan, call.name, source, minimum, maximum)
     f32 = call.f32(0)
-    return Clamped(f32.shape, f32, minimum, maximum)
+    return elementwise.Clamped(f32.shape, f32, minimum, maximum)
 
 
 def _bound(call: Call, index: int, name: str, default: float) -> float:
@@ -239,17 +224,17 @@ def _bound(call: Call, index: int, name: str, default: float) -> float:
 
 
 @imports("com.microsoft.BiasGelu")
-def _bias_gelu(call: Call) -> Tensor:
+def _bias_gelu(call: Call) -> tensors.Tensor:
     call.count(2)
     total = binary_tensor("Add", call.f32(0), call.f32(1))
-    return Pointwise(total.shape, (total,), activations.gelu)
+    return elementwise.Pointwise(total.shape, (total,), activations.gelu)
 
 
 @imports("com.microsoft.FastGelu")
-def _fast_gelu(call: Call) -> Tensor:
+def _fast_gelu(call: Call) -> tensors.Tensor:
     call.count(1, 2)
     source = call.f32(0) if call.optional(1) is None else binary_tensor("Add", call.f32(0), call.f32(1))
-    return Pointwise(source.shape, (source,), activations.gelu_tanh)
+    return elementwise.Pointwise(source.shape, (source,), activations.gelu_tanh)
 
 
 # Softmax and QLinearSoftmax, by ONNX Runtime's table of exponentials.
@@ -259,7 +244,7 @@ ALONG_AXIS = 13
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(F32Tensor):
+class Shares(tensors.F32Tensor):
     """The softmax of rows: along `axis`, or along `axis` and all dimensions after it."""
 
     source: Quantized
@@ -267,10 +252,10 @@ class Shares(F32Tensor):
     is_flat: bool
     kernel: GroupKernel
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
-            require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+            require(element in tensors.EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
         is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
 
@@ -292,7 +277,7 @@ class Shares(F32Tensor):
 
 
 @dataclass(frozen=True, eq=False)
-class NoShares(F32Tensor):
+class NoShares(tensors.F32Tensor):
     """The softmax by an infinite scale: the table of ONNX Runtime holds NaN, which is -2^31 as an integer.
 
     To that the zero point is added, in 8 bits for ui8, and in 32 bits that wrap around and saturate for i8.
@@ -301,7 +286,7 @@ class NoShares(F32Tensor):
     element: str
     kernel: GroupKernel
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         elements = (self.element, to.element)
         require(
             elements in (("i8", "i8"), ("ui8", "ui8")), f"types must be i8 or ui8, but got {' and '.join(elements)}"
@@ -309,22 +294,22 @@ class NoShares(F32Tensor):
         saturated = to.maximum if to.zero_point < 0 else to.minimum
         is_unsigned = to.element == "ui8" or self.kernel is GroupKernel.UNSIGNED
         fill = to.zero_point if is_unsigned else saturated
-        return filled(plan, name, self.shape, fill, to.element)
+        return tensors.filled(plan, name, self.shape, fill, to.element)
 
 
 @imports("Softmax")
-def _softmax(call: Call) -> Tensor:
+def _softmax(call: Call) -> tensors.Tensor:
     source = call.tensor(0)
     axis = _axis(call, len(source.shape), call.node.version)
-    if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
+    if isinstance(source, elementwise.PlainlyDequantized) and not math.isfinite(source.scale):
         return NoShares(source.shape, source.quantized_values.element, call.kernel)
     return _shares(call, _dequantized(call), axis, call.node.version)
 
 
 @imports("com.microsoft.QLinearSoftmax")
-def _qlinear_softmax(call: Call) -> Tensor:
+def _qlinear_softmax(call: Call) -> tensors.Tensor:
     call.count(4, 5)
-    scale, version = unbounded_scale_of(call.tensor(1)), call.attribute("opset", ALONG_AXIS)
+    scale, version = elementwise.unbounded_scale_of(call.tensor(1)), call.attribute("opset", ALONG_AXIS)
     axis = _axis(call, len(call.tensor(0).shape), version)
     if scale is not None and not math.isfinite(scale):
         value = call.value(0)
@@ -337,14 +322,14 @@ def _qlinear_softmax(call: Call) -> Tensor:
 
 def _with_limited_scale(call: Call) -> Call:
     """The scale of the data within the dialect's."""
-    scale = wide_scale_of(call.tensor(1))
-    return call if scale is None else call.with_input(1, Constant(np.array(_limited(scale), np.float32)))
+    scale = elementwise.wide_scale_of(call.tensor(1))
+    return call if scale is None else call.with_input(1, tensors.Constant(np.array(_limited(scale), np.float32)))
 
 
 def _dequantized(call: Call) -> Quantized:
     """The result of a DequantizeLinear, with a scale within the dialect's range."""
     source = call.tensor(0)
-    if not isinstance(source, PlainlyDequantized):
+    if not isinstance(source, elementwise.PlainlyDequantized):
         return call.quantized(0)
     return Quantized(source.shape, source.quantized_values, (_limited(source.scale),), (source.zero_point,))
 

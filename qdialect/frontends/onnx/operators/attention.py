@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import Arithmetic, F32Builder
+from qdialect.frontends.building.checks import Shape, UnsupportedError, require
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
@@ -143,13 +143,7 @@ def _added(call: Call, index: int, width: int) -> Callable[[Emitter, ir.Value], 
     tensor = call.f32(index)
     require(tensor.shape == (width,), f"input {index} must have the shape [{width}], but got {list(tensor.shape)}")
     bias = tensor.f32(call.plan, call.name)
-
-    def add(emitter: Emitter, value: ir.Value) -> ir.Value:
-        return F32Builder(emitter, tuple(ir.RankedTensorType(value.type).shape))(
-            "addf", value, emitter.to_channels_first(bias)
-        )
-
-    return add
+    return lambda emitter, value: emitter.f32("addf", value, emitter.to_channels_first(bias))
 
 
 def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
@@ -190,10 +184,10 @@ def _mask_bias(call: Call, index: int, scores: Shape) -> Emit:
     def emit(emitter: Emitter) -> ir.Value:
         numbers = emitter.convert("arith.sitofp", emitter.reshape(emitter.to_channels_first(value), spread), "f32")
         if len(value.shape) > 1:
-            s = F32Builder(emitter, spread)
+            s = emitter.f32
             return s("mulf", s("subf", 1.0, numbers), amount)
         # 1 from the end of each row on.
-        s, positions = F32Builder(emitter, (batch, 1, 1, length)), np.arange(1, length + 1, dtype=np.float32)
+        s, positions = emitter.f32, np.arange(1, length + 1, dtype=np.float32)
         beyond = s("subf", emitter.constant(positions), numbers)
         return s("mulf", s("minimumf", s("maximumf", beyond, 0.0), 1.0), amount)
 
@@ -252,15 +246,10 @@ def _with_biases(call: Call, widths: Sequence[int]) -> list[Callable[[Emitter, i
     array = call.constant(3)
     holds = array.dtype == np.float32 and array.shape == (sum(widths),)
     require(holds, f"input 3 must be {sum(widths)} entries of f32, but got {list(array.shape)} of {array.dtype}")
-    return [_constant_added(part) for part in np.split(array, np.cumsum(widths)[:2])]
-
-
-def _constant_added(entries: Array) -> Callable[[Emitter, ir.Value], ir.Value]:
-    def add(emitter: Emitter, value: ir.Value) -> ir.Value:
-        shape = tuple(ir.RankedTensorType(value.type).shape)
-        return F32Builder(emitter, shape)("addf", value, emitter.constant(entries))
-
-    return add
+    return [
+        lambda emitter, value, part=part: emitter.f32("addf", value, emitter.constant(part))
+        for part in np.split(array, np.cumsum(widths)[:2])
+    ]
 
 
 @imports("Attention")

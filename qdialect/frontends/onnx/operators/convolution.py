@@ -23,24 +23,7 @@ from qdialect.frontends.onnx.operators.window import (
     steps_of,
     window_of,
 )
-from qdialect.frontends.planning.contraction import (
-    Contraction,
-    RunTimeWeight,
-    Weight,
-    check_sums,
-    ordered_weight,
-    run_time_weight,
-)
-from qdialect.frontends.planning.convolution import (
-    RANK,
-    Layer,
-    TransposedVolumes,
-    attributes_of,
-    check_groups,
-    f32_convolution,
-    f32_transposed_convolution,
-    from_image,
-)
+from qdialect.frontends.planning import contraction, convolution
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, Tensor
 from qdialect.ir._mlir import ir
@@ -50,7 +33,7 @@ from qdialect.ir._mlir import ir
 
 @imports("Conv")
 def _conv(call: Call) -> Tensor:
-    check_sums(call.quantized(1), range(1, len(call.quantized(1).shape)))
+    contraction.check_sums(call.quantized(1), range(1, len(call.quantized(1).shape)))
     return _convolution(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), bias=2)
 
 
@@ -68,7 +51,7 @@ def _conv_integer(call: Call) -> Tensor:
         return _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4).accumulators(call.plan, call.name)
     layer, window = _layer(call, Quantized(source.shape, source, (1.0,), (0,)), integers(call, 1, 3))
     weight = layer.weight
-    if isinstance(weight, RunTimeWeight):
+    if isinstance(weight, contraction.RunTimeWeight):
         raise UnsupportedError("weight must be constant where the zero point of the data is not")
     data = padded(call, source, point, window.before, window.after) if any(window.padding) else source
     unpadded = replace(
@@ -92,37 +75,41 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
     return Quantized(value.shape, value, (1.0,) * count, zero_points)
 
 
-def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
+def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> contraction.Contraction:
     layer, window = _layer(call, source, weights)
     shape = (source.shape[0], layer.weight.shape[0], *window.output)
     return layer.over_volumes(call.plan, call.name, window).contraction(shape, _bias(call, bias, layer))
 
 
-def _bias(call: Call, index: int, layer: Layer) -> Array | None:
+def _bias(call: Call, index: int, layer: convolution.Layer) -> Array | None:
     return bias_of(call, index, layer.data, layer.weight.scales, layer.weight.shape[0])
 
 
-def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Window]:
+def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[convolution.Layer, Window]:
     data, rank = source, len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     is_known = weights.values.data is not None
-    weight = ordered_weight(weights, (0, *range(2, rank), 1), 0) if is_known else run_time_weight(weights, rank)
+    weight = (
+        contraction.ordered_weight(weights, (0, *range(2, rank), 1), 0)
+        if is_known
+        else contraction.run_time_weight(weights, rank)
+    )
     groups: int = call.attribute("group", 1)
-    check_groups(data.shape[1], weight.shape, groups)
+    convolution.check_groups(data.shape[1], weight.shape, groups)
     window = window_of(call, data.shape[2:], weight.shape[1:-1])
-    return Layer(Conv2DOp, data, weight, attributes_of(window, groups)), window
+    return convolution.Layer(Conv2DOp, data, weight, convolution.attributes_of(window, groups)), window
 
 
 # ConvTranspose: data NCL, NCHW or NCDHW, weights [C, O / group, ...].
 
 
 @imports("ConvTranspose")
-def _conv_transpose(call: Call) -> Contraction:
+def _conv_transpose(call: Call) -> contraction.Contraction:
     """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
     rank = len(call.tensor(0).shape)
-    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
+    require(rank in (3, 4, convolution.RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     data, weights = data_of(call.quantized(0)), call.quantized(1)
-    check_sums(weights, [axis for axis in range(len(weights.shape)) if axis != 1])
+    contraction.check_sums(weights, [axis for axis in range(len(weights.shape)) if axis != 1])
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
     size = data.shape[2:]
@@ -134,8 +121,8 @@ def _conv_transpose(call: Call) -> Contraction:
     cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
     channels = weight.values.shape[0]
     bias = bias_of(call, 2, data, weight.scales, channels)
-    if rank == RANK:
-        volumes = TransposedVolumes(strides, dilation, before, cropped, extra, groups, output)
+    if rank == convolution.RANK:
+        volumes = convolution.TransposedVolumes(strides, dilation, before, cropped, extra, groups, output)
         return volumes.contraction(call.plan, data, weight, bias, call.name)
     flat = 4 - rank
     attributes = {
@@ -145,7 +132,9 @@ def _conv_transpose(call: Call) -> Contraction:
         "dilation": (1,) * flat + dilation,
         "groups": groups,
     }
-    return Layer(ConvTranspose2DOp, data, weight, attributes).contraction((data.shape[0], channels, *output), bias)
+    return convolution.Layer(ConvTranspose2DOp, data, weight, attributes).contraction(
+        (data.shape[0], channels, *output), bias
+    )
 
 
 def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
@@ -176,9 +165,9 @@ def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shap
     return before, output
 
 
-def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> Weight:
+def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> contraction.Weight:
     """[C, O / g, KH, KW] as [O, KH, KW, C / g]; every group has the scales of the O / g channels."""
-    weight = ordered_weight(weights, tuple(range(rank)), 1)
+    weight = contraction.ordered_weight(weights, tuple(range(rank)), 1)
     require(weight.values.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.values.shape[0]}")
     require(groups >= 1 and channels % groups == 0, f"group must divide {channels} channels, but got {groups}")
     kernel = weight.values.shape[2:]
@@ -186,7 +175,7 @@ def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -
     last = np.moveaxis(apart, 1, -1).reshape(-1, *kernel, channels // groups)
     scales = weight.scales * groups if len(weight.scales) > 1 else weight.scales
     zero_points = weight.zero_points * groups if len(weight.zero_points) > 1 else weight.zero_points
-    return Weight(np.ascontiguousarray(last), scales, zero_points)
+    return contraction.Weight(np.ascontiguousarray(last), scales, zero_points)
 
 
 # Conv in float32: data NCL, NCHW or NCDHW, constant weights OIL, OIHW or OIDHW.
@@ -199,14 +188,16 @@ def _f32_conv(call: Call) -> Computed:
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
     window = window_of(call, shape[2:], kernel[2:])
     after = (shape[0], kernel[0], *window.output)
-    sums = f32_convolution(call.plan.budget, shape, np.ascontiguousarray(np.moveaxis(weight, 1, -1)), window, groups)
+    sums = convolution.f32_convolution(
+        call.plan.budget, shape, np.ascontiguousarray(np.moveaxis(weight, 1, -1)), window, groups
+    )
     return _biased(call, sums, after, has_bias=check_bias(call, kernel[0]))
 
 
 def f32_weight(call: Call) -> Array:
     """Input 1, constant f32 weights of the rank of the data, which is 3 to 5."""
     rank, weight = len(call.f32(0).shape), call.constant(1)
-    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
+    require(rank in (3, 4, convolution.RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     require(weight.dtype == np.float32, f"weight must be f32, but got {weight.dtype}")
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
     return weight
@@ -235,7 +226,9 @@ def _f32_conv_transpose(call: Call) -> Computed:
     before, output = cropping(call, shape[2:], strides, full)
     channels = groups * weight.shape[1]
     after, has_bias = (shape[0], channels, *output), check_bias(call, channels)
-    sums = f32_transposed_convolution(call.plan.budget, shape, weight, groups, strides, dilation, before, output)
+    sums = convolution.f32_transposed_convolution(
+        call.plan.budget, shape, weight, groups, strides, dilation, before, output
+    )
     return _biased(call, sums, after, has_bias=has_bias)
 
 
@@ -248,7 +241,7 @@ def _biased(call: Call, sums: Callable[[Emitter, Value], ir.Value], after: Shape
         for bias in values[1:]:
             spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
             total = emitter.float_op("arith.addf", total, spread)
-        return from_image(after)(emitter, total)
+        return convolution.from_image(after)(emitter, total)
 
     return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from qdialect.dialect import DequantizeOp, F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, require
-from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.onnx.operators.matmul import integer_product
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
@@ -43,7 +42,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     maximum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MaxOp))
 
     def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s, low, high = F32Builder(emitter, ()), emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
+        s, low, high = emitter.f32, emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
         extent = s("subf", high, low)
         bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
@@ -54,7 +53,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     scale = call.plan.compute(names[1], (), "f32", scale_of)
 
     def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s = F32Builder(emitter, ())
+        s = emitter.f32
         exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
         # Of an infinite range it is NaN, which becomes the larger bound.
         largest, smallest = emitter.number(_LARGEST, ()), emitter.number(0.0, ())
@@ -66,7 +65,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     def quantize(emitter: Emitter) -> tuple[ir.Value, bool]:
         held, is_channels_last = emitter.either(data)
         shape = shape_of(held.type)
-        s = F32Builder(emitter, shape)
+        s = emitter.f32
         ratio = s("divf", held, emitter.broadcast(emitter.to_channels_first(scale), shape))
         zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
         # Bounds are integers: clamping first keeps what is converted small.  NaN becomes a bound.

@@ -29,6 +29,7 @@ from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, part_of, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import (
     INTEGERS,
     OF_ONE_INTEGER,
@@ -48,19 +49,7 @@ from qdialect.frontends.planning.elementwise import (
     whole_power,
 )
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Table,
-    Tensor,
-    filled,
-    in_f32,
-    in_small_float,
-    known_array,
-)
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, QuantizedTensorType, Table, Tensor
 from qdialect.ir._mlir import ir
 
 # Functions of two tensors that broadcast, and their QLinear forms.
@@ -102,7 +91,7 @@ class Binary(Pointwise):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         if self._has_infinite_factor(to):
-            return filled(plan, name, self.shape, to.minimum, to.element)
+            return tensors.filled(plan, name, self.shape, to.minimum, to.element)
         pair = self._integer_operands(to)
         if pair is None:
             return super()._quantized(plan, name, to)
@@ -171,7 +160,7 @@ def _float_binary(call: Call) -> Tensor:
 
 @imports("Pow")
 def _power(call: Call) -> Tensor:
-    base, exponent, known = call.f32(0), _exponent(call), known_array(call.tensor(1))
+    base, exponent, known = call.f32(0), _exponent(call), tensors.known_array(call.tensor(1))
     one = None if known is None or known.size != 1 else float(known.item())
     formula = _POWER if one is None else _MULTIPLIED_POWERS.get(one, _POWER)
     return Binary(broadcast_shape(base.shape, exponent.shape), (base, exponent), formula, "Pow", call.kernel)
@@ -268,10 +257,10 @@ def clipped_integers(call: Call) -> Tensor:
     element = common_element(values, INTEGERS)
     for value in values[1:]:
         require(math.prod(value.shape) == 1, f"bounds must have 1 element, but got {list(value.shape)}")
-    known = [known_array(call.tensor(index)) for index in (0, *(index for _, index in bounds))]
+    known = [tensors.known_array(call.tensor(index)) for index in (0, *(index for _, index in bounds))]
     arrays = [array for array in known if array is not None]
     if len(arrays) == len(known):
-        lower, upper = (known_array(call.optional(index)) for index in (1, 2))
+        lower, upper = (tensors.known_array(call.optional(index)) for index in (1, 2))
         return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
 
     def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
@@ -328,7 +317,7 @@ def _to(call: Call, target: str) -> Tensor:
     if found == target:
         return source
     require(target in NUMPY_DTYPES, f"must cast to one of {', '.join(NUMPY_DTYPES)}, but casts to {target}")
-    array = known_array(source) if target in SMALL_FLOATS else None
+    array = tensors.known_array(source) if target in SMALL_FLOATS else None
     if array is not None:
         source = Constant(array)
     if isinstance(source, Constant):
@@ -337,9 +326,9 @@ def _to(call: Call, target: str) -> Tensor:
         return Constant(cast_array(array, target))
     if target in SMALL_FLOATS:
         wide = call.with_input(0, _to(call, "f32")).f32(0)
-        return in_small_float(call.plan, call.name, wide.f32(call.plan, call.name), target)
+        return tensors.in_small_float(call.plan, call.name, wide.f32(call.plan, call.name), target)
     if found in SMALL_FLOATS:
-        return _to(call.with_input(0, in_f32(call.plan, value_of(call, 0))), target)
+        return _to(call.with_input(0, tensors.in_f32(call.plan, value_of(call, 0))), target)
     if target == "f32" and found in ELEMENT_RANGES:
         return Quantized(source.shape, value_of(call, 0), (1.0,), (0,))
     value = value_of(call, 0)

@@ -16,7 +16,7 @@ from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import DynamicGatherOp, F32MatmulOp, TopKOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import Arithmetic, F32Builder
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.onnx.operators.block_quantization import INTEGERS, check_form, f32_constant, points_of
 from qdialect.frontends.onnx.operators.indexing import elements_along
@@ -54,11 +54,11 @@ class _Layer:
     parts: Sequence[Multiply]
     biases: Sequence[Array | None]
 
-    def emit(self, emitter: Emitter, rows: ir.Value, expert: int, shape: Shape) -> list[ir.Value]:
-        """The parts for one expert, of `shape`."""
+    def emit(self, emitter: Emitter, rows: ir.Value, expert: int) -> list[ir.Value]:
+        """The parts for one expert."""
         products = [multiply(emitter, rows, expert) for multiply in self.parts]
         return [
-            one if bias is None else F32Builder(emitter, shape)("addf", one, emitter.constant(bias[expert]))
+            one if bias is None else emitter.f32("addf", one, emitter.constant(bias[expert]))
             for one, bias in zip(products, self.biases, strict=True)
         ]
 
@@ -84,7 +84,7 @@ def _quantized_experts(call: Call) -> Tensor:
     form = bits, size, (call.plan.activations or own) if size else BlockActivations.F32
     first = _packed_layer(call, (2, 3, 4, 11), (inner * (1 + has_gate), width), form, has_gate=has_gate)
     second = _packed_layer(call, (5, 6, 7, 12), (width, inner), form, has_gate=False)
-    return _mixed(call, first, second, inner, _routes(call), are_packed=True)
+    return _mixed(call, first, second, _routes(call), are_packed=True)
 
 
 @imports("com.microsoft.MoE")
@@ -95,7 +95,7 @@ def _float_experts(call: Call) -> Tensor:
     has_gate = _has_gate(call)
     first = _float_layer(call, (2, 3), (inner * (1 + has_gate), width), has_gate=has_gate)
     second = _float_layer(call, (4, 5), (width, inner), has_gate=False)
-    return _mixed(call, first, second, inner, _routes(call), are_packed=False)
+    return _mixed(call, first, second, _routes(call), are_packed=False)
 
 
 def _omitted(call: Call, indices: Sequence[int]) -> None:
@@ -209,14 +209,14 @@ def _routes(call: Call) -> Value:
     def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
         values, places = operands
         if not has_weights:
-            s = F32Builder(emitter, picked.shape)
+            s = emitter.f32
             values = s("exp", s("subf", values, _column(emitter, values, 0)))
         columns = [_column(emitter, values, j) for j in range(count)]
         if not has_weights or is_normalized:
             total, s = columns[0], Arithmetic(emitter)
             for column in columns[1:]:
                 total = s.op("arith.addf", total, column)
-            inverse = F32Builder(emitter, shape_of(total.type))("divf", 1.0, total)
+            inverse = emitter.f32("divf", 1.0, total)
             inverse = s.select(s.compare("eq", total, 0.0), 0.0, inverse)
             columns = [s.op("arith.mulf", column, inverse) for column in columns]
         return _scattered(emitter, columns, places, logits.shape)
@@ -247,7 +247,7 @@ def _scattered(emitter: Emitter, columns: Sequence[ir.Value], places: ir.Value, 
 # The sum of what the experts give, each times its share.
 
 
-def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value, *, are_packed: bool) -> Computed:
+def _mixed(call: Call, first: _Layer, second: _Layer, shares: Value, *, are_packed: bool) -> Computed:
     """Every expert has a row for every token, and those that a token did not choose are left out of its sum."""
     source = call.f32(0).f32(call.plan, call.name)
     tokens, width = math.prod(source.shape[:-1]), source.shape[-1]
@@ -255,13 +255,13 @@ def _mixed(call: Call, first: _Layer, second: _Layer, inner: int, shares: Value,
 
     def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
         rows = emitter.reshape(operands[0], (tokens, width))
-        s, total = F32Builder(emitter, (tokens, width)), emitter.number(0.0, (tokens, width))
+        s, total = emitter.f32, emitter.number(0.0, (tokens, width))
         for expert in range(shares.shape[1]):
             share = _column(emitter, operands[1], expert)
             order = _Order.of(emitter, share, are_packed=are_packed)
             chosen = order.chosen(order.sorted(rows))
-            hidden = emitter.expression(function, *first.emit(emitter, chosen, expert, (tokens, inner)))
-            (found,) = second.emit(emitter, order.chosen(hidden), expert, (tokens, width))
+            hidden = emitter.expression(function, *first.emit(emitter, chosen, expert))
+            (found,) = second.emit(emitter, order.chosen(hidden), expert)
             share = emitter.broadcast(share, (tokens, width))
             term = s("addf", total, s("mulf", share, order.restored(found)))
             total = emitter.select(_counts(emitter, share), term, total)

@@ -17,7 +17,7 @@ from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect import F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, UnsupportedError, axes_in, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.attention import softmax
@@ -78,7 +78,7 @@ def _reduction(call: Call) -> Computed:
         total = blocked_sum(emitter, data, own, keep_dims)
         if call.node.kind == "ReduceSum":
             return total, is_channels_last
-        return F32Builder(emitter, shape_of(total.type))("divf", total, count), is_channels_last
+        return emitter.f32("divf", total, count), is_channels_last
 
     return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 
@@ -105,7 +105,6 @@ def _matmul(call: Call) -> Computed:
     holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
     require(holds, f"operands must be matrices that multiply, but got {list(shapes[0])} and {list(shapes[1])}")
     leading = broadcast_shape(lhs[:-2], rhs[:-2])
-    whole = (*leading, *lhs[-2:-1], *rhs[-1:])
     after = (*leading, *(() if is_vector[0] else lhs[-2:-1]), *(() if is_vector[1] else rhs[-1:]))
     weights = packed_matrix(call.tensor(1), is_transposed=turns[1])
 
@@ -116,7 +115,7 @@ def _matmul(call: Call) -> Computed:
         )
         data = emitter.broadcast(emitter.reshape(data, lhs), (*leading, *lhs[-2:]))
         product = _multiplied(call, weights, emitter, [data, *matrices], rhs)
-        scaled = product if alpha == 1 else F32Builder(emitter, whole)("mulf", product, alpha)
+        scaled = product if alpha == 1 else emitter.f32("mulf", product, alpha)
         return emitter.reshape(scaled, after)
 
     return computed(call, after, (0,) if weights else (0, 1), build)
@@ -165,7 +164,7 @@ def _gemm(call: Call) -> Computed:
     read = [0, *([] if weights else [1]), *([2] if has_bias else [])]
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s = F32Builder(emitter, after)
+        s = emitter.f32
         data, *matrices = (
             emitter.transpose(value, (1, 0)) if index < 2 and transposed[index] else value
             for index, value in zip(read, values, strict=True)
@@ -174,6 +173,7 @@ def _gemm(call: Call) -> Computed:
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:
             return total
-        return s("addf", total, values[-1] if beta == 1 else s("mulf", values[-1], beta))
+        bias = emitter.broadcast(values[-1], after)
+        return s("addf", total, bias if beta == 1 else s("mulf", bias, beta))
 
     return computed(call, after, read, build)

@@ -10,7 +10,6 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.onnx.operators.attention import (
     Emit,
@@ -300,11 +299,7 @@ class _Lengths:
             return self._extended(call, own)
         places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
         earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
-
-        def beyond(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            return s.op("arith.subi", *operands)
-
-        row = elementwise(call, [places, earlier], "i32", beyond)
+        row = elementwise(call, [places, earlier], "i32", lambda s, operands: s.op("arith.subi", *operands))
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
         sources = [self._extended(call, cached), rows_at(call, own, row)]
@@ -574,7 +569,7 @@ def rotate(emitter: Emitter, value: ir.Value, cos: ir.Value, sin: ir.Value, is_i
     outer = Slice(0, 1, batch), Slice(0, 1, heads), Slice(0, 1, steps)
     pairs = (Slice(0, 2, half), Slice(1, 2, half)) if is_interleaved else (Slice(0, 1, half), Slice(half, 1, half))
     x, y = (take_slices(emitter, value, (*outer, one)) for one in pairs)
-    s = F32Builder(emitter, shape_of(x.type))
+    s = emitter.f32
     first = s("subf", s("mulf", x, cos), s("mulf", y, sin))
     second = s("addf", s("mulf", x, sin), s("mulf", y, cos))
     joined = emitter.concatenate([first, second], 3)

@@ -9,17 +9,7 @@ from functools import reduce
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
-from qdialect.frontends.planning.elementwise import (
-    INTEGERS,
-    Arithmetic,
-    binary,
-    broadcast_shape,
-    common_element,
-    element_type,
-    operands_of_shape,
-    ternary,
-    unary,
-)
+from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
 from qdialect.ir._mlir import ir
@@ -33,29 +23,29 @@ _PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "
 def _comparison(call: Call) -> Tensor:
     """Of floats no comparison with NaN holds."""
     values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
-    common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
-    return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+    elementwise.common_element(values, (*elementwise.INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
+    return elementwise.binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
 @imports("IsNaN")
 def _is_nan(call: Call) -> Tensor:
     value = value_of(call, 0)
-    common_element([value], ("f32",))
-    return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
+    elementwise.common_element([value], ("f32",))
+    return elementwise.unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
 
 
 @imports("IsInf")
 def _is_inf(call: Call) -> Tensor:
     value = value_of(call, 0)
-    common_element([value], ("f32",))
+    elementwise.common_element([value], ("f32",))
     signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
     asked = [number for name, number in signs.items() if call.flag(name, 1)]
     require(bool(asked), "detect_negative and detect_positive must not both be 0")
 
-    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+    def build(s: elementwise.Arithmetic, x: ir.Value) -> ir.Value:
         return s.compare("eq", s.op("math.absf", x) if len(asked) > 1 else x, asked[-1])
 
-    return unary(call, value, "i1", build)
+    return elementwise.unary(call, value, "i1", build)
 
 
 # And, Or, Xor and Not of booleans, and the same of the bits of integers.
@@ -64,22 +54,22 @@ _OPS = {"And": "arith.andi", "Or": "arith.ori", "Xor": "arith.xori"}
 
 
 def _elements(call: Call) -> tuple[str, ...]:
-    return INTEGERS if call.node.kind.startswith("Bitwise") else ("i1",)
+    return elementwise.INTEGERS if call.node.kind.startswith("Bitwise") else ("i1",)
 
 
 @imports(*_OPS, *(f"Bitwise{kind}" for kind in _OPS))
 def _logic(call: Call) -> Tensor:
     values, name = [value_of(call, 0), value_of(call, 1)], _OPS[call.node.kind.removeprefix("Bitwise")]
-    element = common_element(values, _elements(call))
-    return binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+    element = elementwise.common_element(values, _elements(call))
+    return elementwise.binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports("Not", "BitwiseNot")
 def _not(call: Call) -> Tensor:
     value = value_of(call, 0)
-    element = common_element([value], _elements(call))
+    element = elementwise.common_element([value], _elements(call))
     ones = 1 if element == "i1" else -1
-    return unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))
+    return elementwise.unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))
 
 
 # BitShift: the bits of unsigned integers, moved; a shift by their width or more leaves none.
@@ -92,14 +82,14 @@ _SHIFTS = {"LEFT": "arith.shli", "RIGHT": "arith.shrui"}
 def _bit_shift(call: Call) -> Tensor:
     values, direction = [value_of(call, 0), value_of(call, 1)], call.attribute("direction", "")
     require(direction in _SHIFTS, f"direction must be LEFT or RIGHT, but got {direction}")
-    element = common_element(values, tuple(_WIDTHS))
+    element = elementwise.common_element(values, tuple(_WIDTHS))
 
-    def build(s: Arithmetic, bits: ir.Value, amount: ir.Value) -> ir.Value:
+    def build(s: elementwise.Arithmetic, bits: ir.Value, amount: ir.Value) -> ir.Value:
         # More than the width is undefined in an op.
         moved = s.op(_SHIFTS[direction], bits, s.op("arith.minui", amount, _WIDTHS[element] - 1))
         return s.select(s.compare("lt", amount, _WIDTHS[element]), moved, 0)
 
-    return binary(call, values, element, build)
+    return elementwise.binary(call, values, element, build)
 
 
 # Where and QLinearWhere: one of two tensors, element by element.
@@ -117,7 +107,7 @@ class Chosen(F32Tensor):
         values = [self.condition, *(part.f32(plan, name) for part in (self.lhs, self.rhs))]
 
         def emit(emitter: Emitter) -> Emitted:
-            (holds, chosen, other), is_channels_last = operands_of_shape(emitter, values, self.shape)
+            (holds, chosen, other), is_channels_last = elementwise.operands_of_shape(emitter, values, self.shape)
             return emitter.select(holds, chosen, other), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -127,13 +117,15 @@ class Chosen(F32Tensor):
 def _where(call: Call) -> Tensor:
     condition = value_of(call, 0)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
-    if all(element_type(call.tensor(index)) == "f32" for index in (1, 2)):
+    if all(elementwise.element_type(call.tensor(index)) == "f32" for index in (1, 2)):
         lhs, rhs = call.f32(1), call.f32(2)
-        shape = reduce(broadcast_shape, [condition.shape, lhs.shape, rhs.shape])
+        shape = reduce(elementwise.broadcast_shape, [condition.shape, lhs.shape, rhs.shape])
         return Chosen(shape, condition, lhs, rhs)
     values = [value_of(call, 1), value_of(call, 2)]
-    element = common_element(values, (*INTEGERS, "i1"))
-    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+    element = elementwise.common_element(values, (*elementwise.INTEGERS, "i1"))
+    return elementwise.ternary(
+        call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
+    )
 
 
 @imports("com.microsoft.QLinearWhere")
@@ -144,4 +136,6 @@ def _qlinear_where(call: Call) -> Tensor:
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     element = call.value(1).element
     values = [quantized_by(call, f32_values_of(call, index, index + 1, 0), 7, element) for index in (1, 4)]
-    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+    return elementwise.ternary(
+        call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
+    )

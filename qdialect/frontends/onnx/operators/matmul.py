@@ -22,16 +22,8 @@ from qdialect.frontends.onnx.operators.contraction import (
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
-from qdialect.frontends.planning.contraction import (
-    Contraction,
-    Weight,
-    WordContraction,
-    accumulator_attributes,
-    check_sums,
-    check_terms_of_words,
-    signed_words,
-    word_sums,
-)
+from qdialect.frontends.planning import contraction
+from qdialect.frontends.planning.contraction import Contraction, Weight, WordContraction
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, SIXTEEN_BIT, Constant, Tensor
 from qdialect.ir._mlir import ir
@@ -42,7 +34,7 @@ from qdialect.ir._mlir import ir
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
     found = _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
-    check_sums(call.quantized(1), [int(call.flag("transB", 0))])
+    contraction.check_sums(call.quantized(1), [int(call.flag("transB", 0))])
     return found
 
 
@@ -60,7 +52,7 @@ def _qgemm(call: Call) -> Tensor:
 def _matmul(call: Call) -> Tensor:
     right = call.quantized(1)
     found = _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), right).product(None)
-    check_sums(right, [max(len(right.shape) - 2, 0)])
+    contraction.check_sums(right, [max(len(right.shape) - 2, 0)])
     return found
 
 
@@ -195,7 +187,7 @@ class _Factors:
         def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
             data = _ordered(emitter, emitter.to_channels_first(self.left.values), left, self.transpose_lhs)
             start = None if bias is None else emitter.constant(bias)
-            attributes = accumulator_attributes(self.left, self.right)
+            attributes = contraction.accumulator_attributes(self.left, self.right)
             if weights is None or not is_dense:
                 matrix = _ordered(emitter, emitter.to_channels_first(self.right.values), right, self.transpose_rhs)
                 return emitter.build(MatMulOp, data, matrix, start, element="i32", **attributes)
@@ -215,14 +207,14 @@ class _Factors:
         )
         assert weights is not None
         stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
-        check_terms_of_words(stored.shape[1])
+        contraction.check_terms_of_words(stored.shape[1])
         centered = Weight(stored, self.right.scales, self.right.zero_points).centered()
         parameters = left.values.element, left.zero_points[0]
 
         def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-            words = signed_words(emitter, left.values, emitter.to_channels_first)
+            words = contraction.signed_words(emitter, left.values, emitter.to_channels_first)
             rows = _ordered(emitter, words, self.left_shape, self.transpose_lhs)
-            return word_sums(emitter, I16DenseOp, rows, centered, parameters, bias)
+            return contraction.word_sums(emitter, I16DenseOp, rows, centered, parameters, bias)
 
         def finish(emitter: Emitter, value: ir.Value) -> Emitted:
             return emitter.reshape(value, shape), False

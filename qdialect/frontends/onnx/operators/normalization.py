@@ -12,7 +12,7 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, axes_in, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
@@ -147,7 +147,7 @@ def _skip_layer_normalization(call: Call) -> tuple[Tensor, ...]:
     def add(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         total = values[0]
         for value in values[1:]:
-            total = F32Builder(emitter, shape)("addf", total, value)
+            total = emitter.f32("addf", total, value)
         return total
 
     total = computed(call, shape, (0, *addends), add)
@@ -218,10 +218,9 @@ def _mean_variance_normalization(call: Call) -> Computed:
     require(len(axes) > 0, "axes must not be empty")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, numbers = F32Builder(emitter, shape), centred(emitter, values[0], axes)
+        s, numbers = emitter.f32, centred(emitter, values[0], axes)
         variance = mean_of(emitter, s("mulf", numbers, numbers), axes)
-        row = F32Builder(emitter, shape_of(variance.type))
-        return s("divf", numbers, row("sqrt", variance))
+        return s("divf", numbers, s("sqrt", variance))
 
     return computed(call, shape, (0,), build)
 
@@ -234,11 +233,10 @@ def _lp_normalization(call: Call) -> Computed:
     require(order in (1, 2), f"p must be 1 or 2, but got {order}")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, (value,) = F32Builder(emitter, shape), values
+        s, (value,) = emitter.f32, values
         parts = s("absf", value) if order == 1 else s("mulf", value, value)
         total = reduced(emitter, F32SumOp, parts, (axis,))
-        row = F32Builder(emitter, shape_of(total.type))
-        norm = total if order == 1 else row("sqrt", total)
+        norm = total if order == 1 else s("sqrt", total)
         wide = emitter.broadcast(norm, shape)
         return emitter.expression(_QUOTIENT, value, wide)
 
@@ -269,7 +267,7 @@ def _local_response(call: Call) -> Computed:
     def emit(emitter: Emitter) -> Emitted:
         # Channels are the dimension that is pooled, whatever lies behind them the one that is not.
         data = emitter.reshape(emitter.to_channels_first(value), (batch, channels, inner))
-        s = F32Builder(emitter, shape_of(data.type))
+        s = emitter.f32
         sums = pool.sums(emitter, s("mulf", data, data))
         scale = s("powf", s("addf", s("mulf", sums, alpha / size), bias), beta)
         return emitter.reshape(s("divf", data, scale), shape), False

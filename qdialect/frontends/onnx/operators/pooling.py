@@ -15,42 +15,33 @@ from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import F32MaxOp, MeanOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import Arithmetic, F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.op_builder import Arithmetic, blocked_sum, reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
 from qdialect.frontends.onnx.operators.window import declared_window, pool_window
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Transposition, move_value
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computed,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Tensor,
-    mapping,
-    quantize,
-)
 from qdialect.ir._mlir import ir
 
 # MaxPool and GlobalMaxPool: the largest quantized value is that of the largest number.
 
 
-def _largest_of_windows(call: Call, window: Window, shape: Shape) -> Tensor:
+def _largest_of_windows(call: Call, window: Window, shape: Shape) -> tensors.Tensor:
     source = call.tensor(0)
     if isinstance(source, Quantized):
         require(len(source.scales) == 1, f"tensor must have one scale, but got {len(source.scales)}")
         return source.with_values(largest(call.plan, call.name, source.values, window, shape))
-    if isinstance(source, F32Tensor):
+    if isinstance(source, tensors.F32Tensor):
         return Largest(shape, source, window)
     return largest(call.plan, call.name, call.value(0), window, shape)
 
 
 @imports("MaxPool")
-def _max_pool(call: Call) -> Tensor:
+def _max_pool(call: Call) -> tensors.Tensor:
     """Of quantized values too, that no DequantizeLinear turned into f32 values."""
     require(not call.flag("storage_order", 0), "storage_order must be 0")
     shape = call.tensor(0).shape
@@ -62,7 +53,7 @@ def _max_pool(call: Call) -> Tensor:
 
 
 @imports("GlobalMaxPool")
-def _global_max_pool(call: Call) -> Tensor:
+def _global_max_pool(call: Call) -> tensors.Tensor:
     shape = call.tensor(0).shape
     require(len(shape) >= 3, f"input must have at least 3 dimensions, but got {len(shape)}")
     kernel = shape[2:] if len(shape) == 4 else (math.prod(shape[2:]),)
@@ -79,7 +70,7 @@ _OFFSET = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Average(F32Tensor):
+class Average(tensors.F32Tensor):
     """Means of windows of dequantized values: sums in row-major order, divided by the number of elements that count.
 
     Quantized as QLinearAveragePool does: ``half_even(mean / s_y + z_y)``, every operation in float32.  Where i8 becomes
@@ -91,13 +82,13 @@ class Average(F32Tensor):
     counts_padding: bool
     kernel: GroupKernel
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
+        require(to.element in tensors.EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         offset = _OFFSET if self.kernel is GroupKernel.UNSIGNED and to.element == "i8" else 0
-        whole = QuantizedTensorType.full_range(ORT, to.element, 1.0, -offset)
-        return quantize(plan, name, self._shifted(plan, name, to.scale, to.zero_point + offset), whole)
+        whole = tensors.QuantizedTensorType.full_range(ORT, to.element, 1.0, -offset)
+        return tensors.quantize(plan, name, self._shifted(plan, name, to.scale, to.zero_point + offset), whole)
 
-    def _shifted(self, plan: Plan, name: str, scale: float, zero_point: int) -> Value:
+    def _shifted(self, plan: tensors.Plan, name: str, scale: float, zero_point: int) -> Value:
         """What is rounded to quantized values, the zero point added before."""
 
         def build(emitter: Emitter, mean: ir.Value) -> ir.Value:
@@ -106,7 +97,7 @@ class Average(F32Tensor):
 
         return plan.pointwise(name, self.f32(plan, name), "f32", build)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
         values = self.source.f32(plan, name)
 
@@ -131,7 +122,7 @@ class Average(F32Tensor):
 
 def _eight_bit(source: Quantized) -> Quantized:
     element = source.parameters.element
-    require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
+    require(element in tensors.EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
     return source
 
 
@@ -147,26 +138,26 @@ def _average(call: Call, source: Quantized) -> Average:
 
 
 @imports("AveragePool")
-def _average_pool(call: Call) -> Tensor:
+def _average_pool(call: Call) -> tensors.Tensor:
     return _average(call, call.quantized(0))
 
 
 @imports("com.microsoft.QLinearAveragePool")
-def _qlinear_average_pool(call: Call) -> Tensor:
+def _qlinear_average_pool(call: Call) -> tensors.Tensor:
     source = _qlinear_source(call)
     return _qlinear_result(call, _average(call, source), source)
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalAverage(F32Tensor):
+class GlobalAverage(tensors.F32Tensor):
     """Means of whole images: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last."""
 
     source: Quantized
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
+        require(to.element in tensors.EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
-        parameters = {**mapping(before, to), "rounding": ORT.rounding}
+        parameters = {**tensors.mapping(before, to), "rounding": ORT.rounding}
         parameters |= _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
 
         def emit(emitter: Emitter) -> Emitted:
@@ -190,12 +181,12 @@ def _multiplier(input_scale: float, output_scale: float, count: int) -> dict[str
 
 
 @imports("GlobalAveragePool")
-def _global_average_pool(call: Call) -> Tensor:
+def _global_average_pool(call: Call) -> tensors.Tensor:
     return _global(call.quantized(0))
 
 
 @imports("com.microsoft.QLinearGlobalAveragePool")
-def _qlinear_global_average_pool(call: Call) -> Tensor:
+def _qlinear_global_average_pool(call: Call) -> tensors.Tensor:
     source = _qlinear_source(call)
     return _qlinear_result(call, _global(source), source)
 
@@ -222,7 +213,7 @@ def _qlinear_source(call: Call) -> Quantized:
     return source.with_values(_transposed(call, source.values, order))
 
 
-def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Value:
+def _qlinear_result(call: Call, qdq_group: tensors.F32Tensor, source: Quantized) -> Value:
     values = qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
     rank = len(values.shape)
     return _transposed(call, values, (0, *range(2, rank), 1)) if _is_channels_last(call) else values
@@ -243,12 +234,12 @@ _F32_BLOCK = 16
 
 
 @imports_f32("MaxPool")
-def _f32_max_pool(call: Call) -> Computed:
+def _f32_max_pool(call: Call) -> tensors.Computed:
     return _f32_pooled(call, None)
 
 
 @imports_f32("AveragePool")
-def _f32_average_pool(call: Call) -> Computed:
+def _f32_average_pool(call: Call) -> tensors.Computed:
     """Sums divided by how many elements of the image, or of the padded image, each window has.
 
     ONNX Runtime adds the terms in row-major order, but for small strides in old operator sets and its plain layout:
@@ -287,7 +278,7 @@ def _counts(call: Call, pool: Pool) -> Array:
     return np.asarray(reduce(np.multiply.outer, by_dimension))[..., np.newaxis]
 
 
-def _f32_pooled(call: Call, counts: Array | None) -> Computed:
+def _f32_pooled(call: Call, counts: Array | None) -> tensors.Computed:
     """Maxima, or sums divided by `counts`."""
     source = call.f32(0)
     pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
@@ -300,12 +291,12 @@ def _f32_pooled(call: Call, counts: Array | None) -> Computed:
             sums = sums_of_windows(emitter, emitter.last(value), window)
         else:
             sums = pool.sums(emitter, emitter.last(value))
-        return F32Builder(emitter, shape_of(sums.type))("divf", sums, emitter.constant(counts)), True
+        return emitter.f32("divf", sums, emitter.constant(counts)), True
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
-def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Value]) -> Computed:
+def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Value]) -> tensors.Computed:
     """What `pooled` makes of the data along the axes of the image, with one element of each channel."""
     call.count(1)
     source = call.f32(0)
@@ -319,19 +310,19 @@ def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Valu
         axes = tuple(range(1, rank - 1)) if is_channels_last else tuple(range(2, rank))
         return pooled(emitter, data, axes), is_channels_last
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
 @imports_f32("GlobalMaxPool")
-def _f32_global_max_pool(call: Call) -> Computed:
+def _f32_global_max_pool(call: Call) -> tensors.Computed:
     return global_pool(call, lambda emitter, data, axes: reduced(emitter, F32MaxOp, data, axes))
 
 
 @imports_f32("GlobalAveragePool")
-def _f32_global_average_pool(call: Call) -> Computed:
+def _f32_global_average_pool(call: Call) -> tensors.Computed:
     def mean(emitter: Emitter, data: ir.Value, axes: Shape) -> ir.Value:
         total, shape = blocked_sum(emitter, data, axes), shape_of(data.type)
-        return F32Builder(emitter, shape_of(total.type))("divf", total, float(math.prod(shape[axis] for axis in axes)))
+        return emitter.f32("divf", total, float(math.prod(shape[axis] for axis in axes)))
 
     return global_pool(call, mean)
 
@@ -347,21 +338,21 @@ def _order(call: Call) -> int:
 
 def _powers(emitter: Emitter, value: ir.Value, order: int) -> ir.Value:
     """``|x|^p``."""
-    s = F32Builder(emitter, shape_of(value.type))
+    s = emitter.f32
     if order == 2:
         return s("mulf", value, value)
     return s("absf", value) if order == 1 else s("powf", s("absf", value), float(order))
 
 
 def _root(emitter: Emitter, total: ir.Value, order: int) -> ir.Value:
-    s = F32Builder(emitter, shape_of(total.type))
+    s = emitter.f32
     if order == 1:
         return total
     return s("sqrt", total) if order == 2 else s("powf", total, 1 / order)
 
 
 @imports_f32("LpPool")
-def _lp_pool(call: Call) -> Computed:
+def _lp_pool(call: Call) -> tensors.Computed:
     """Over one to three dimensions of channels-first data; what lies outside of the image counts as 0."""
     source, order = call.f32(0), _order(call)
     pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
@@ -370,11 +361,11 @@ def _lp_pool(call: Call) -> Computed:
     def emit(emitter: Emitter) -> Emitted:
         return _root(emitter, pool.sums(emitter, _powers(emitter, emitter.last(value), order)), order), True
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
 @imports_f32("GlobalLpPool")
-def _global_lp_pool(call: Call) -> Computed:
+def _global_lp_pool(call: Call) -> tensors.Computed:
     order = _order(call)
 
     def norm(emitter: Emitter, data: ir.Value, axes: Shape) -> ir.Value:

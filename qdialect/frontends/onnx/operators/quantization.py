@@ -13,6 +13,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Shape, axis_in, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import (
     Arithmetic,
@@ -27,16 +28,6 @@ from qdialect.frontends.planning.elementwise import (
 )
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, move_value
-from qdialect.frontends.planning.tensors import (
-    Constant,
-    F32Tensor,
-    QuantizedTensorType,
-    Tensor,
-    is_known,
-    known,
-    known_array,
-    quantize_along,
-)
 from qdialect.ir._mlir import ir
 
 # QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
@@ -63,19 +54,19 @@ def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[In
     """Input `index` as `count` zero points and their element type; zeros of type `element` where it is omitted."""
     if call.optional(index) is None:
         return (0,) * count, element
-    value = known(call.name, call.constant(index))
+    value = tensors.known(call.name, call.constant(index))
     require(value.element in _QUANTIZED, f"zero point must be {' or '.join(_QUANTIZED)}, but got {value.element}")
     points = tuple(int(point) for point in call.constant(index).ravel())
     require(len(points) == count, f"zero point must have {count} entries, but got {len(points)}")
     return points, value.element
 
 
-def parameters_of(call: Call, index: int, element: str) -> QuantizedTensorType:
+def parameters_of(call: Call, index: int, element: str) -> tensors.QuantizedTensorType:
     """Inputs `index` and `index` + 1 as the scale and zero point of a tensor that is quantized per tensor."""
     scales = scales_of(call, index)
     require(len(scales) == 1, f"scale must have 1 entry, but got {len(scales)}")
     (zero_point,), found = zero_points_of(call, index + 1, 1, element)
-    return QuantizedTensorType.full_range(ORT, found, scales[0], zero_point)
+    return tensors.QuantizedTensorType.full_range(ORT, found, scales[0], zero_point)
 
 
 def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
@@ -94,20 +85,20 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     return Quantized(value.shape, value, scales, zero_points, axis)
 
 
-def f32_values_of(call: Call, values: int, scale: int, axis: int) -> F32Tensor:
+def f32_values_of(call: Call, values: int, scale: int, axis: int) -> tensors.F32Tensor:
     """As `dequantized`, in plain float32 where the scale is none of the dialect's."""
     wide = unbounded_scale_of(call.tensor(scale))
     return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
 
 
-def _plain(call: Call, values: int, scale: int, wide: float) -> F32Tensor:
+def _plain(call: Call, values: int, scale: int, wide: float) -> tensors.F32Tensor:
     value = call.value(values)
     (zero_point,), _ = zero_points_of(call, scale + 1, 1, value.element)
     found = call.with_input(values, plainly_dequantized(call, value, wide, zero_point)).f32(values)
     return PlainlyDequantized(value.shape, found.f32(call.plan, call.name), value, wide, zero_point)
 
 
-def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Value:
+def quantized_by(call: Call, source: tensors.F32Tensor, scale: int, element: str) -> Value:
     """`source` quantized by inputs `scale` and the next, as `parameters_of`; plainly where `f32_values_of` is plain."""
     wide = unbounded_scale_of(call.tensor(scale))
     if wide is None:
@@ -117,7 +108,7 @@ def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Val
 
 
 @imports("DequantizeLinear", "com.microsoft.DequantizeLinear")
-def _dequantize_linear(call: Call) -> Tensor:
+def _dequantize_linear(call: Call) -> tensors.Tensor:
     call.count(2, 3)
     call.ignore("axis")
     output: int = call.attribute("output_dtype", 0)
@@ -141,7 +132,7 @@ def _rows_of_any_scales(call: Call) -> BlockQuantized | None:
 
     None for other scales, and where data are rounded too, in blocks of another size.
     """
-    values, scales = known_array(call.tensor(0)), call.constant(1)
+    values, scales = tensors.known_array(call.tensor(0)), call.constant(1)
     is_signed = scales.ndim == 1 and scales.min() < 0 and bool(np.isfinite(scales).all())
     if values is None or values.ndim != 2 or not is_signed or call.plan.activations is BlockActivations.I8_BLOCK:
         return None
@@ -149,12 +140,12 @@ def _rows_of_any_scales(call: Call) -> BlockQuantized | None:
     parameters = {index: call.optional(index) for index in (1, 2)}
     for index, tensor in parameters.items():
         if tensor is not None:
-            call = call.with_input(index, Constant(np.expand_dims(call.constant(index), along)))
+            call = call.with_input(index, tensors.Constant(np.expand_dims(call.constant(index), along)))
     return dequantized_blocks(call, (0, 1, 2), along, values.shape[along])
 
 
 @imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
-def _quantize_linear(call: Call) -> Tensor:
+def _quantize_linear(call: Call) -> tensors.Tensor:
     """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
     call.ignore("axis", "saturate")
@@ -173,9 +164,9 @@ def _quantize_linear(call: Call) -> Tensor:
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
     if len(scales) == 1:
-        to = QuantizedTensorType.full_range(ORT, element, scales[0], zero_points[0])
-        if isinstance(source, Constant):
-            return Constant(to.quantize(source.array.astype(np.float32)))
+        to = tensors.QuantizedTensorType.full_range(ORT, element, scales[0], zero_points[0])
+        if isinstance(source, tensors.Constant):
+            return tensors.Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)
     rank = len(source.shape)
     axis = axis_in(call.attribute("axis", 1), rank)
@@ -185,14 +176,14 @@ def _quantize_linear(call: Call) -> Tensor:
 
 
 def _quantize_axis(
-    call: Call, source: Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
-) -> Tensor:
-    if isinstance(source, Constant):
+    call: Call, source: tensors.Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
+) -> tensors.Tensor:
+    if isinstance(source, tensors.Constant):
         f32_values, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
-        return Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
+        return tensors.Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
     value = call.f32(0).f32(call.plan, call.name)
     attributes = {"scales": scales, "zero_points": zero_points, **ORT.quantization}
-    return quantize_along(call.plan, call.name, value, element, axis, attributes)
+    return tensors.quantize_along(call.plan, call.name, value, element, axis, attributes)
 
 
 # QuantizeLinear and DequantizeLinear whose scale or zero point is computed when the network runs, in float32.
@@ -203,10 +194,10 @@ _QUANTIZED_OR_I32 = (*ELEMENT_RANGES, "i32")
 def has_run_time_parameters(call: Call) -> bool:
     """Whether the scale or the zero point of a node is not known."""
     given = [call.tensor(1), *([] if call.optional(2) is None else [call.tensor(2)])]
-    return any(known_array(tensor) is None for tensor in given)
+    return any(tensors.known_array(tensor) is None for tensor in given)
 
 
-def dequantized_at_run_time(call: Call) -> Tensor:
+def dequantized_at_run_time(call: Call) -> tensors.Tensor:
     """``(quantized value - zero point) * scale``."""
     value = value_of(call, 0)
     require(
@@ -222,7 +213,7 @@ def dequantized_at_run_time(call: Call) -> Tensor:
     return tensor_of(elementwise(call, values, "f32", lambda s, operands: build(s, list(operands))))
 
 
-def quantized_at_run_time(call: Call, default: str) -> Tensor:
+def quantized_at_run_time(call: Call, default: str) -> tensors.Tensor:
     """``clamp(half_even(x / scale) + zero point)``, NaN as the least; `default` is the type without a point."""
     data = call.f32(0).f32(call.plan, call.name)
     scale, point = _run_time_parameters(call, data.shape, None)
@@ -282,9 +273,9 @@ def widened(call: Call, indices: Sequence[int]) -> Call:
     """The call with 8 bits in constant inputs of fewer among those of `indices`."""
     for index in indices:
         tensor = call.optional(index)
-        if isinstance(tensor, Constant) and tensor.array.dtype.name in _WIDER:
+        if isinstance(tensor, tensors.Constant) and tensor.array.dtype.name in _WIDER:
             wide = tensor.array.astype(_WIDER[tensor.array.dtype.name])
-            call = call.with_input(index, Constant(wide))
+            call = call.with_input(index, tensors.Constant(wide))
     return call
 
 
@@ -294,9 +285,9 @@ def dequantized_blocks(call: Call, inputs: Sequence[int], axis: int, size: int) 
     Each scale and zero point holds for `size` elements along the axis, of which the last block may have fewer.
     """
     given = {index: call.optional(index) for index in inputs}
-    unknown = [index for index, tensor in given.items() if tensor is not None and not is_known(tensor)]
+    unknown = [index for index, tensor in given.items() if tensor is not None and not tensors.is_known(tensor)]
     require(not unknown, f"input {next(iter(unknown), 0)} must be constant where it is quantized in blocks")
-    values, scales, points = map(known_array, given.values())
+    values, scales, points = map(tensors.known_array, given.values())
     assert values is not None
     assert scales is not None
     require(size >= 1, f"block_size must be at least 1, but got {size}")

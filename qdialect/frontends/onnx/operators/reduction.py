@@ -9,23 +9,14 @@ import numpy as np
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import axes_in, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.indexing import elements_along
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
+from qdialect.frontends.planning import reduction
 from qdialect.frontends.planning.elementwise import Arithmetic, common_element, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.reduction import (
-    Reduced,
-    extreme_index,
-    over_axes,
-    reduced_shape,
-    reduced_value,
-    running_sum,
-    top_indices,
-)
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
@@ -47,15 +38,15 @@ def _arg(call: Call) -> Tensor:
     axes, keep_dims = (axis,), call.flag("keepdims", 1)
     if values is None:
         source, is_largest = call.tensor(0), call.node.kind == "ArgMax"
-        return extreme_index(call, source, axis, keep_dims=keep_dims, last=last, is_largest=is_largest)
+        return reduction.extreme_index(call, source, axis, keep_dims=keep_dims, last=last, is_largest=is_largest)
 
     def emit(emitter: Emitter) -> Emitted:
-        data, (along,), is_channels_last = over_axes(emitter, values, axes, keep_dims)
+        data, (along,), is_channels_last = reduction.over_axes(emitter, values, axes, keep_dims)
         return emitter.build(
             op_class, data, element="i64", axis=along, keep_dims=keep_dims, last=last
         ), is_channels_last
 
-    return call.plan.compute(call.name, reduced_shape(values.shape, axes, keep_dims), "i64", emit)
+    return call.plan.compute(call.name, reduction.reduced_shape(values.shape, axes, keep_dims), "i64", emit)
 
 
 def _eight_bit(source: Tensor) -> Value | None:
@@ -76,10 +67,10 @@ def _extreme(call: Call) -> Tensor:
     require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
 
     def emit(emitter: Emitter) -> Emitted:
-        data, own, is_channels_last = over_axes(emitter, source.values, axes, keep_dims)
+        data, own, is_channels_last = reduction.over_axes(emitter, source.values, axes, keep_dims)
         return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_channels_last
 
-    shape = reduced_shape(source.shape, axes, keep_dims)
+    shape = reduction.reduced_shape(source.shape, axes, keep_dims)
     return source.with_values(call.plan.compute(call.name, shape, element, emit))
 
 
@@ -89,8 +80,8 @@ def _sum(call: Call) -> Tensor:
     axes = axes_of(call, len(source.shape))
     if not axes:
         return source
-    shape = reduced_shape(source.shape, axes, keep_dims)
-    return Reduced(shape, _SUM_OPS[call.node.kind], source, axes, keep_dims, _ROUNDING, name=call.name)
+    shape = reduction.reduced_shape(source.shape, axes, keep_dims)
+    return reduction.Reduced(shape, _SUM_OPS[call.node.kind], source, axes, keep_dims, _ROUNDING, name=call.name)
 
 
 def axes_of(call: Call, rank: int) -> tuple[int, ...]:
@@ -118,9 +109,9 @@ def _reduction(call: Call) -> Tensor:
     if not axes:
         return value
     if element == "i64" or kind != "sum":
-        return reduced_value(call, value, kind, axes, keep_dims)
+        return reduction.reduced_value(call, value, kind, axes, keep_dims)
     wide = unary(call, value, "i64", lambda s, x: s.resize(x, "i64"))
-    total, ends = reduced_value(call, wide, kind, axes, keep_dims), np.iinfo(np.int32)
+    total, ends = reduction.reduced_value(call, wide, kind, axes, keep_dims), np.iinfo(np.int32)
 
     def saturated(s: Arithmetic, x: ir.Value) -> ir.Value:
         return s.resize(s.op("arith.minsi", s.op("arith.maxsi", x, int(ends.min)), int(ends.max)), "i32")
@@ -135,7 +126,7 @@ def _cumsum(call: Call) -> Tensor:
     require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
     (axis,) = axes_in(axes, len(value.shape))
     how = {name: call.flag(name, 0) for name in ("exclusive", "reverse")}
-    return tensor_of(running_sum(call, value, axis, **how))
+    return tensor_of(reduction.running_sum(call, value, axis, **how))
 
 
 # Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
@@ -187,7 +178,7 @@ def _norm(call: Call) -> Computed:
             terms = emitter.build(norm.op_class, terms, element="f32", axes=axes, keep_dims=keep_dims)
         return norm.after(s, terms)
 
-    return computed(call, reduced_shape(shape, axes, keep_dims), (0,), build)
+    return computed(call, reduction.reduced_shape(shape, axes, keep_dims), (0,), build)
 
 
 @imports_f32("ReduceLogSumExp")
@@ -195,17 +186,16 @@ def _log_sum_exp(call: Call) -> Computed:
     """``m + log(sum(e^(x - m)))`` with the largest number m, where it is finite."""
     shape = call.f32(0).shape
     axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
-    after = reduced_shape(shape, axes, keep_dims)
+    after = reduction.reduced_shape(shape, axes, keep_dims)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, (x,) = F32Builder(emitter, shape), values
+        s, (x,) = emitter.f32, values
         if not axes:
             return x
         largest = reduced(emitter, qnn.F32MaxOp, x, axes)
-        kept = F32Builder(emitter, shape_of(largest.type))
-        bounded = kept("minimumf", kept("maximumf", largest, -_LARGEST), _LARGEST)
+        bounded = s("minimumf", s("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
-        return F32Builder(emitter, after)(
+        return emitter.f32(
             "addf",
             emitter.float_op("math.log", reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)),
             emitter.reshape(bounded, after),
@@ -226,5 +216,5 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
     count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
-    indices = top_indices(call, source, axis, count, is_largest=call.flag("largest", 1))
+    indices = reduction.top_indices(call, source, axis, count, is_largest=call.flag("largest", 1))
     return elements_along(call, source, indices, axis), indices

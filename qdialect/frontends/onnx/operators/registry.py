@@ -177,10 +177,7 @@ def planner_of(kind: str) -> Planner:
 
 
 def _by_element(planner: Planner, integers: Planner) -> Planner:
-    def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
-        return integers(call) if call.inputs and _is_integers(call.inputs[0]) else planner(call)
-
-    return plan
+    return lambda call: integers(call) if call.inputs and _is_integers(call.inputs[0]) else planner(call)
 
 
 def _is_integers(tensor: Tensor | None) -> bool:

@@ -22,19 +22,8 @@ from qdialect.frontends.building.slices import framed, spaced
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    Pair,
-    activation_range,
-    check_rescale,
-    check_scales,
-    constant,
-    dense_options,
-    eight_bit,
-    integers,
-    operands,
-    sixteen_bit,
-    window_options,
-)
+from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.checks import Pair
 from qdialect.frontends.tflite.operators.matmul import Product, rescaled_dense, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports
 from qdialect.ir._mlir import ir
@@ -138,10 +127,10 @@ def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int,
     """`tensors` are data, weight and perhaps bias."""
     data, weight, *bias = tensors
     is_i16, axis = data.element == "i16", _OUTPUT_AXIS[operator.kind]
-    check = sixteen_bit if is_i16 else eight_bit
+    check = checks.sixteen_bit if is_i16 else checks.eight_bit
     output = check(operator.outputs[0], "output")
     check(data, "input")
-    bounds = activation_range(activation, output)
+    bounds = checks.activation_range(activation, output)
     if is_i16:
         known = ("i8", "i16") if operator.kind == "FULLY_CONNECTED" else ("i8",)
         require(weight.element in known, f"weight must be {' or '.join(known)}, but got {weight.element}")
@@ -149,12 +138,12 @@ def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int,
         types = (data.element, weight.element, output.element)
         require(len(set(types)) == 1, f"input, weight and output must be all i8 or all ui8, but got {', '.join(types)}")
     require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
-    values = constant(weight, "weight")
+    values = checks.constant(weight, "weight")
     _check_weight_quantization(operator, weight, axis, is_i16=is_i16)
     # Products of words are summed up in 64 bits whatever the bias is.
     element = "i32" if not is_i16 else _accumulator(operator, bias) if weight.element == "i8" else "i64"
     rounding, multiplier = _arithmetic(operator, weight, element, is_i16=is_i16)
-    check_rescale(data.scale, weight.scales, output.scale, Multiplier.F64 if is_i16 else multiplier)
+    checks.check_rescale(data.scale, weight.scales, output.scale, Multiplier.F64 if is_i16 else multiplier)
     start = _bias(bias[0], weight.shape[axis], element, is_i16=is_i16) if bias else None
     zero_points = weight.zero_points if len(set(weight.zero_points)) > 1 else weight.zero_points[:1]
     parts = (np.moveaxis(values, axis, 0), weight.scales, zero_points, start, element)
@@ -162,7 +151,7 @@ def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int,
 
 
 def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int, *, is_i16: bool) -> None:
-    check_scales(weight, "weight")
+    checks.check_scales(weight, "weight")
     if len(weight.scales) > 1:
         require(weight.axis == axis, f"weight scales must lie along axis {axis}, but got {weight.axis}")
         holds = is_i16 or weight.element == "i8"
@@ -195,7 +184,7 @@ def _arithmetic(
 
 def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = False) -> NDArray[Any]:
     require(is_i16 or bias.element == "i32", f"bias must be i32, but got {bias.element}")
-    values = constant(bias, "bias")
+    values = checks.constant(bias, "bias")
     require(values.size == channels, f"bias must have {channels} entries, but got {values.size}")
     return values.reshape(channels).astype(NUMPY_DTYPES[element])
 
@@ -213,8 +202,8 @@ def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
 
 @imports("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Building:
-    options = window_options(operator)
-    node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
+    options = checks.window_options(operator)
+    node = _contraction(operator, checks.operands(operator, 2, 3), options.activation, rank=4)
     if operator.kind == "DEPTHWISE_CONV_2D":
         # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
         require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
@@ -232,14 +221,14 @@ def _convolution(operator: Operator) -> Building:
 @imports("TRANSPOSE_CONV")
 def _transpose_conv(operator: Operator) -> Building:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
-    options = window_options(operator)
-    shape, weight, data, *bias = operands(operator, 3, 4)
+    options = checks.window_options(operator)
+    shape, weight, data, *bias = checks.operands(operator, 3, 4)
     node = _contraction(operator, (data, weight, *bias), options.activation, rank=4)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     depth = weight.shape[3]
     require(data.shape[3] == depth, f"input must have {depth} channels, but got {data.shape[3]}")
     output = node.output.shape
-    require(integers(shape, "output shape") == output, f"output shape must be {list(output)}")
+    require(checks.integers(shape, "output shape") == output, f"output shape must be {list(output)}")
     require(len(output) == 4, f"output must have 4 dimensions, but got {len(output)}")
     strides, window = options.strides, weight.shape[1:3]
     top, left, *_ = options.explicit(output[1:3], window)
@@ -255,8 +244,8 @@ def _transpose_conv(operator: Operator) -> Building:
 
 @imports("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Building:
-    activation, _ = dense_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
+    activation, _ = checks.dense_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
     depth, elements = weight.shape[1], math.prod(data.shape)
     require(weight.data is not None or data.element != "i16", "weight of an i16 input must be constant")
     if weight.data is None:
@@ -275,7 +264,7 @@ def _fully_connected_at_run_time(
     channels, depth = weight.shape
     node = Product(data, weight, output, Rounding.FIXED64_NEAREST, Multiplier.F64)
     values = _bias(bias[0], channels) if bias else None
-    bounds = activation_range(activation, output)
+    bounds = checks.activation_range(activation, output)
     emitter = yield
     rows = emitter.reshape(emitter.value(data), (math.prod(data.shape) // depth, depth))
     start = None if values is None else emitter.constant(values)

@@ -17,21 +17,7 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    activation_of,
-    activation_range,
-    bounded,
-    check_rescale,
-    eight_bit_ends,
-    log2_of,
-    operands,
-    output_of,
-    quantized_range,
-    same_quantization,
-    same_scale,
-    sixteen_bit,
-    two_inputs,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import binary
 from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
@@ -47,10 +33,10 @@ _SMALLEST_FACTOR = 2.0**-32
 @imports("ADD", "SUB")
 def _sum(operator: Operator) -> Emission:
     """Both operands meet at twice the larger scale with 20 more bits; the factors are evaluated in double."""
-    activation = activation_of(operator)
+    activation = checks.activation_of(operator)
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
-    bounds = activation_range(activation, operator.outputs[0])
+    bounds = checks.activation_range(activation, operator.outputs[0])
     if operator.kind == "ADD":
         return _binary(operator, AddOp, bounds, **TFLITE.sum)
     return _binary(operator, SubOp, bounds, arithmetic=SubArithmetic.SHIFTED_FIXED, **TFLITE.rescale)
@@ -60,17 +46,17 @@ def _sum(operator: Operator) -> Emission:
 def _mul(operator: Operator) -> Emission:
     """The factor of the product is evaluated in float32; below 2^-32 it is 0."""
     operator = _with_bounded_output(operator)
-    activation = activation_of(operator)
+    activation = checks.activation_of(operator)
     lhs, rhs = _checked(operator)
-    check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
-    bounds = activation_range(activation, operator.outputs[0])
+    checks.check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
+    bounds = checks.activation_range(activation, operator.outputs[0])
     return _binary(operator, MulOp, bounds, rounding=TFLITE.rounding, multiplier=Multiplier.F32)
 
 
 def _with_bounded_output(operator: Operator) -> Operator:
     """The same node where the output's scale is within the dialect's, or so large that all products vanish."""
-    lhs, rhs = operands(operator, 2)
-    limited = bounded(operator.outputs[0])
+    lhs, rhs = checks.operands(operator, 2)
+    limited = checks.bounded(operator.outputs[0])
     vanishes = len(lhs.scales) == len(rhs.scales) == 1 and lhs.scale * rhs.scale < _SMALLEST_FACTOR * LARGEST_SCALE
     return replace(operator, outputs=(limited,)) if vanishes else operator
 
@@ -78,10 +64,10 @@ def _with_bounded_output(operator: Operator) -> Operator:
 @imports("DIV")
 def _div(operator: Operator) -> Emission:
     """The kernel fails where a divisor is zero; the op gives the end of the range there."""
-    activation = activation_of(operator)
+    activation = checks.activation_of(operator)
     lhs, rhs = _checked(operator)
-    check_rescale(lhs.scale / rhs.scale, [1.0], operator.outputs[0].scale, Multiplier.F64)
-    bounds = activation_range(activation, operator.outputs[0])
+    checks.check_rescale(lhs.scale / rhs.scale, [1.0], operator.outputs[0].scale, Multiplier.F64)
+    bounds = checks.activation_range(activation, operator.outputs[0])
     return _binary(operator, DivOp, bounds, arithmetic=PairArithmetic.TFLITE_FIXED)
 
 
@@ -89,9 +75,9 @@ def _div(operator: Operator) -> Emission:
 def _extreme(operator: Operator) -> Emission:
     """Quantized values are compared as they are, which means something where all parameters are equal."""
     for tensor in _checked(operator):
-        same_quantization(operator, tensor)
+        checks.same_quantization(operator, tensor)
     op_class = MaximumOp if operator.kind == "MAXIMUM" else MinimumOp
-    return _binary(operator, op_class, quantized_range(operator.outputs[0]))
+    return _binary(operator, op_class, checks.quantized_range(operator.outputs[0]))
 
 
 @imports("SQUARED_DIFFERENCE")
@@ -100,8 +86,8 @@ def _squared_difference(operator: Operator) -> Emission:
     require(lhs.element == "i8", f"input must be i8, but got {lhs.element}")
     _check_shifted(operator, lhs, rhs, 0)
     twice_max, output = 2 * max(lhs.scale, rhs.scale), operator.outputs[0]
-    check_rescale(twice_max * twice_max, [2.0**-14], output.scale, Multiplier.F64)
-    return _binary(operator, SquaredDifferenceOp, quantized_range(output))
+    checks.check_rescale(twice_max * twice_max, [2.0**-14], output.scale, Multiplier.F64)
+    return _binary(operator, SquaredDifferenceOp, checks.quantized_range(output))
 
 
 @imports("PRELU")
@@ -109,24 +95,24 @@ def _prelu(operator: Operator) -> Emission:
     """One factor for positive numbers, one with the slope's scale for the others; both evaluated in float32."""
     data, slope = _checked(operator)
     output = operator.outputs[0]
-    check_rescale(data.scale, [1.0, slope.scale], output.scale, Multiplier.F32)
-    return _binary(operator, PreluOp, quantized_range(output), arithmetic=PairArithmetic.TFLITE_FIXED)
+    checks.check_rescale(data.scale, [1.0, slope.scale], output.scale, Multiplier.F32)
+    return _binary(operator, PreluOp, checks.quantized_range(output), arithmetic=PairArithmetic.TFLITE_FIXED)
 
 
 def _checked(operator: Operator) -> tuple[Tensor, Tensor]:
     """Both operands, of the output's 8-bit type."""
-    lhs, rhs = operands(operator, 2)
-    eight_bit_ends(operator, lhs, rhs)
+    lhs, rhs = checks.operands(operator, 2)
+    checks.eight_bit_ends(operator, lhs, rhs)
     return lhs, rhs
 
 
 def _check_shifted(operator: Operator, lhs: Tensor, rhs: Tensor, shift: int) -> None:
     """The rescale of operands that meet at twice the larger scale with `shift` more bits."""
-    check_rescale(2 * max(lhs.scale, rhs.scale), [2.0**-shift], operator.outputs[0].scale, Multiplier.F64)
+    checks.check_rescale(2 * max(lhs.scale, rhs.scale), [2.0**-shift], operator.outputs[0].scale, Multiplier.F64)
 
 
 def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arithmetic: object) -> Emission:
-    lhs, rhs = operands(operator, 2)
+    lhs, rhs = checks.operands(operator, 2)
     output = operator.outputs[0]
     return built(
         op_class,
@@ -151,9 +137,9 @@ def _sum_i16(operator: Operator) -> Building:
     is_pot = (
         read_options(operator, table, lambda options: options.PotScaleInt16()) and operator.options_table is not None
     )
-    lhs, rhs, output = two_inputs(operator)
-    bounds = activation_range(activation_of(operator), output)
-    powers = [log2_of(tensor.scale) for tensor in (lhs, rhs, output)]
+    lhs, rhs, output = checks.two_inputs(operator)
+    bounds = checks.activation_range(checks.activation_of(operator), output)
+    powers = [checks.log2_of(tensor.scale) for tensor in (lhs, rhs, output)]
     known = [power for power in powers if power is not None]
     if is_pot and len(known) == len(powers):
         return _shifted_sum(operator, [known[2] - known[0], known[2] - known[1]], bounds, op)
@@ -162,7 +148,7 @@ def _sum_i16(operator: Operator) -> Building:
 
 def _shifted_sum(operator: Operator, shifts: Sequence[int], bounds: tuple[int, int], op: str) -> Building:
     """Scales that are powers of two: one operand has the output's, the other a smaller one and is shifted to it."""
-    lhs, rhs, output = two_inputs(operator)
+    lhs, rhs, output = checks.two_inputs(operator)
     holds = min(shifts) == 0 and max(shifts) < _SHIFT
     wanted = "operands must have the output's scale or 2^-14 of it at least, one of them the output's own"
     require(holds, f"{wanted}, but got {lhs.scale} and {rhs.scale} for {output.scale}")
@@ -184,7 +170,7 @@ def _halved(s: Arithmetic, value: ir.Value, times: int) -> ir.Value:
 
 def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Building:
     """Both operands meet at twice the larger scale with 15 more bits; the factors are evaluated in double."""
-    lhs, rhs, output = two_inputs(operator)
+    lhs, rhs, output = checks.two_inputs(operator)
     twice_max = 2 * max(lhs.scale, rhs.scale)
     factor = twice_max / (2.0**_SHIFT * output.scale)
     require(factor < 1, f"twice the larger scale over the output's must be below 2^15, but got {factor * 2**_SHIFT}")
@@ -203,9 +189,9 @@ def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Build
 @imports_i16("MUL")
 def _mul_i16(operator: Operator) -> Building:
     """The factor of the product is evaluated in float32."""
-    activation = activation_of(operator)
-    lhs, rhs, output = two_inputs(operator)
-    bounds = activation_range(activation, output)
+    activation = checks.activation_of(operator)
+    lhs, rhs, output = checks.two_inputs(operator)
+    bounds = checks.activation_range(activation, output)
     factor = FixedPoint.of(f32_quotient(float(np.float32(lhs.scale) * np.float32(rhs.scale)), output.scale))
 
     def build(s: Arithmetic, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -218,9 +204,9 @@ def _mul_i16(operator: Operator) -> Building:
 @imports_i16("MAXIMUM", "MINIMUM")
 def _extreme_i16(operator: Operator) -> Building:
     """Quantized values are compared as they are, which means something where all scales are equal."""
-    lhs, rhs, output = two_inputs(operator)
+    lhs, rhs, output = checks.two_inputs(operator)
     for tensor in (lhs, rhs):
-        same_scale(tensor, output)
+        checks.same_scale(tensor, output)
     name = "arith.maxsi" if operator.kind == "MAXIMUM" else "arith.minsi"
     return binary(operator, (lhs, rhs), lambda s, x, y: s.op(name, x, y))
 
@@ -228,10 +214,10 @@ def _extreme_i16(operator: Operator) -> Building:
 @imports_i16("SQUARED_DIFFERENCE")
 def _squared_difference_i16(operator: Operator) -> Building:
     """As of bytes, but without bits to spare where the operands meet: LiteRT itself has no kernel for words."""
-    lhs, rhs, output = two_inputs(operator)
+    lhs, rhs, output = checks.two_inputs(operator)
     twice_max = 2 * max(lhs.scale, rhs.scale)
     left, right = (FixedPoint.of(side.scale / twice_max) for side in (lhs, rhs))
-    out, bounds = FixedPoint.of(twice_max * twice_max / output.scale), quantized_range(output)
+    out, bounds = FixedPoint.of(twice_max * twice_max / output.scale), checks.quantized_range(output)
 
     def build(s: Arithmetic, x: ir.Value, y: ir.Value) -> ir.Value:
         sides = (factor.scaled(s, s.resize(value, "i32")) for value, factor in ((x, left), (y, right)))
@@ -244,14 +230,14 @@ def _squared_difference_i16(operator: Operator) -> Building:
 @imports_i16("PRELU")
 def _prelu_i16(operator: Operator) -> Building:
     """One factor for positive numbers, one with the slope's scale for the others; both evaluated in float32."""
-    data, slope = operands(operator, 2)
-    sixteen_bit(data, "input")
-    output = output_of(operator)
+    data, slope = checks.operands(operator, 2)
+    checks.sixteen_bit(data, "input")
+    output = checks.output_of(operator)
     _check_slope(slope)
     positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
     product = float(np.float32(data.scale) * np.float32(slope.scale))
     negative = FixedPoint.of(f32_quotient(product, output.scale))
-    low, high = quantized_range(output)
+    low, high = checks.quantized_range(output)
 
     def build(s: Arithmetic, x: ir.Value, alpha: ir.Value) -> ir.Value:
         value = s.resize(x, "i32")

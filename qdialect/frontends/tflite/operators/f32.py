@@ -19,9 +19,8 @@ from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import ordered_sum
+from qdialect.frontends.building.op_builder import Arithmetic, ordered_sum
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
@@ -29,45 +28,22 @@ from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.planning.tensors import Quantized, known
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
-from qdialect.frontends.tflite.operators.checks import (
-    Padding,
-    activation_of,
-    constant,
-    dense_options,
-    f32_bounds,
-    operands,
-    parts_of,
-    window_options,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
 _LARGEST = float(np.finfo(np.float32).max)
-# arith.cmpf's number of "ordered and greater than or equal".
-_AT_LEAST = 3
 
 
-class F32Builder(op_builder.F32Builder):
-    """With what TFLite's kernels have beside arithmetic."""
-
-    def __init__(self, emitter: Emitter, shape: Shape) -> None:
-        super().__init__(emitter, shape)
-        self._is_delegated = emitter.is_delegated
-
-    def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
-        """`value` where x >= 0, `other` elsewhere and where x is NaN."""
-        zero = self.emitter.number(0, self.shape)
-        return self.emitter.select(self.emitter.compare(_AT_LEAST, x, zero), value, other)
-
-    def clamp(self, value: ir.Value, activation: int, *, is_bounded: bool = False) -> ir.Value:
-        """`value` after a fused activation; where `is_bounded`, reference kernels bound infinities without one, too."""
-        minimum, maximum = f32_bounds(activation)
-        if is_bounded and not self._is_delegated:
-            minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
-        value = value if minimum is None else self("maximumf", value, minimum)
-        return value if maximum is None else self("minimumf", value, maximum)
+def clamped(emitter: Emitter, value: ir.Value, activation: int, *, is_bounded: bool = False) -> ir.Value:
+    """`value` after a fused activation; where `is_bounded`, reference kernels bound infinities without one, too."""
+    minimum, maximum = checks.f32_bounds(activation)
+    if is_bounded and not emitter.is_delegated:
+        minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
+    value = value if minimum is None else emitter.f32("maximumf", value, minimum)
+    return value if maximum is None else emitter.f32("minimumf", value, maximum)
 
 
 def _f32(tensor: Tensor, what: str) -> Tensor:
@@ -119,7 +95,7 @@ form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)
 @imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     return lambda emitter: emitter.expression(function, emitter.value(data))
 
 
@@ -134,6 +110,7 @@ _PAIRS: dict[str, Expression] = {
     "MINIMUM": _RIGHT.apply("arith.cmpf", _LEFT).apply("arith.select", _LEFT, _RIGHT),
     "MUL": _LEFT * _RIGHT,
     "POW": _LEFT.apply("math.powf", _RIGHT),
+    "SQUARED_DIFFERENCE": activations.square.of(_LEFT - _RIGHT),
     "SUB": _LEFT - _RIGHT,
 }
 
@@ -141,30 +118,25 @@ _PAIRS: dict[str, Expression] = {
 @imports_f32(*_PAIRS)
 def _pair(operator: Operator) -> Building:
     """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
-    activation = activation_of(operator)
-    f32_bounds(activation)
+    activation = checks.activation_of(operator)
+    checks.f32_bounds(activation)
     function, is_bounded = _PAIRS[operator.kind], operator.kind in ("ADD", "DIV", "MUL", "SUB")
 
-    def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        return s.clamp(s.emitter.expression(function, lhs, rhs), activation, is_bounded=is_bounded)
+    def combine(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return clamped(emitter, emitter.expression(function, lhs, rhs), activation, is_bounded=is_bounded)
 
     return pairwise(operator, combine)
 
 
-@imports_f32("SQUARED_DIFFERENCE")
-def _squared_difference(operator: Operator) -> Building:
-    return pairwise(operator, lambda s, lhs, rhs: s.emitter.expression(activations.square, s("subf", lhs, rhs)))
-
-
-def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Building:
+def pairwise(operator: Operator, combine: Callable[[Emitter, ir.Value, ir.Value], ir.Value]) -> Building:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
-    sides, shape = operands(operator, 2), operator.outputs[0].shape
+    sides, shape = checks.operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
     check_broadcast(sides, shape)
     emitter = yield
     lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
-    return combine(F32Builder(emitter, shape), lhs, rhs)
+    return combine(emitter, lhs, rhs)
 
 
 @imports_f32("LOG_SOFTMAX", "SOFTMAX")
@@ -173,7 +145,7 @@ def _softmax(operator: Operator) -> Emission:
     is_logarithm, beta = operator.kind == "LOG_SOFTMAX", 1.0
     if not is_logarithm:
         beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
     how: dict[str, Any] = {"is_logarithm": is_logarithm, "beta": beta, "in_order": True}
@@ -183,31 +155,31 @@ def _softmax(operator: Operator) -> Emission:
 @imports_f32("MEAN", "SUM")
 def _reduction(operator: Operator) -> Building:
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
+    data, _ = checks.operands(operator, 2)
     count = float(math.prod(data.shape[axis] for axis in axes))
     emitter = yield
     total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
-    return F32Builder(emitter, operator.outputs[0].shape)("divf", total, count) if operator.kind == "MEAN" else total
+    return emitter.f32("divf", total, count) if operator.kind == "MEAN" else total
 
 
 @imports_f32("CONCATENATION")
 def _concatenation(operator: Operator) -> Building:
-    (parts, axis), activation, output = parts_of(operator), activation_of(operator), operator.outputs[0]
+    (parts, axis), activation = checks.parts_of(operator), checks.activation_of(operator)
     for part in parts:
         _f32(part, "input")
     joined_shape([part.shape for part in parts], axis)
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     emitter = yield
     joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
-    return F32Builder(emitter, output.shape).clamp(joined, activation)
+    return clamped(emitter, joined, activation)
 
 
 @imports_f32("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Building:
-    activation, _ = dense_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
-    matrix = constant(_f32(weight, "weight"), "weight")
-    f32_bounds(activation)
+    activation, _ = checks.dense_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    matrix = checks.constant(_f32(weight, "weight"), "weight")
+    checks.f32_bounds(activation)
     columns, depth = matrix.shape
     elements, packed = math.prod(data.shape), packed_weight(weight, is_transposed=True)
     check_bias(bias, columns)
@@ -244,23 +216,22 @@ def check_bias(bias: list[Tensor], channels: int) -> None:
 def finished(
     emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape, *, is_bounded: bool = False
 ) -> ir.Value:
-    """Sums of products after their bias, if there is one, and a fused activation, as in `F32Builder.clamp`."""
-    s = F32Builder(emitter, shape)
+    """Sums of products after their bias, if there is one, and a fused activation, as in `clamped`."""
     for tensor in bias:
-        total = s("addf", total, emitter.reshape(emitter.value(tensor), shape[-1:]))
-    return s.clamp(total, activation, is_bounded=is_bounded)
+        total = emitter.f32("addf", total, emitter.reshape(emitter.value(tensor), shape[-1:]))
+    return clamped(emitter, total, activation, is_bounded=is_bounded)
 
 
 @imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Building:
-    options = window_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
-    taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
+    options = checks.window_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    taps, shape = checks.constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
     if operator.kind == "DEPTHWISE_CONV_2D":
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
         taps = taps.transpose(3, 1, 2, 0)
-    f32_bounds(options.activation)
+    checks.f32_bounds(options.activation)
     check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
     padding = options.explicit(data.shape[1:3], taps.shape[1:3])
@@ -271,7 +242,7 @@ def _convolution(operator: Operator) -> Building:
     return finished(emitter, total, bias, options.activation, shape, is_bounded=True)
 
 
-def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
+def padded_image(emitter: Emitter, image: ir.Value, padding: checks.Padding) -> ir.Value:
     """Zeros at (top, left, bottom, right) of an image; fewer than none cut elements off."""
     return framed(emitter, image, (0, *padding[:2], 0), (0, *padding[2:], 0))
 
@@ -280,8 +251,9 @@ def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Valu
 def _prelu(operator: Operator) -> Building:
     """x where x is not negative, x times the slope elsewhere."""
 
-    def combine(s: F32Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
-        return s.where_at_least_zero(x, x, s("mulf", x, slope))
+    def combine(emitter: Emitter, x: ir.Value, slope: ir.Value) -> ir.Value:
+        s = Arithmetic(emitter)
+        return s.select(s.compare("ge", x, 0.0), x, s.op("arith.mulf", x, slope))
 
     return pairwise(operator, combine)
 
@@ -296,15 +268,14 @@ _MAX_RADIUS = 64
 @imports_f32("L2_NORMALIZATION")
 def _l2_normalization(operator: Operator) -> Building:
     """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
-    activation = activation_of(operator)
-    (data,) = operands(operator, 1)
+    activation = checks.activation_of(operator)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     emitter = yield
-    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    s, x = emitter.f32, emitter.value(data)
     total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
-    small = F32Builder(emitter, shape_of(total.type))
-    return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
+    return clamped(emitter, s("divf", x, s("maximumf", s("sqrt", total), _SHORTEST)), activation)
 
 
 @imports_f32("LOCAL_RESPONSE_NORMALIZATION")
@@ -316,12 +287,12 @@ def _local_response_normalization(operator: Operator) -> Building:
     fields = ("Radius", "Bias", "Alpha", "Beta")
     radius, *numbers = read_fields(operator, tflite.LocalResponseNormalizationOptions, *fields)
     bias, alpha, beta = numbers
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(0 <= radius <= _MAX_RADIUS, f"radius must be in [0, {_MAX_RADIUS}], but got {radius}")
     require(all(map(math.isfinite, numbers)), f"bias, alpha and beta must be finite, but got {numbers}")
     emitter = yield
-    s, x = F32Builder(emitter, data.shape), emitter.value(data)
+    s, x = emitter.f32, emitter.value(data)
     total = _sum_around(emitter, s("mulf", x, x), radius)
     return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
 
@@ -333,7 +304,7 @@ def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:
     padded = framed(emitter, value, ends, ends)
     whole = [Slice(0, 1, extent) for extent in outer]
     first, *others = (take_slices(emitter, padded, [*whole, Slice(k, 1, depth)]) for k in range(2 * radius + 1))
-    s = F32Builder(emitter, (*outer, depth))
+    s = emitter.f32
     for other in others:
         first = s("addf", first, other)
     return first

@@ -14,15 +14,8 @@ from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.convolution import rows_of_windows
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.checks import (
-    WindowOptions,
-    constant,
-    f32_bounds,
-    integers,
-    operands,
-    window_options,
-)
-from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished
+from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
@@ -35,13 +28,13 @@ def _pool(operator: Operator) -> Building:
 
     L2_POOL_2D is the root of the mean of the squares.
     """
-    options, shape = window_options(operator), operator.outputs[0].shape
-    (data,) = operands(operator, 1)
+    options, shape = checks.window_options(operator), operator.outputs[0].shape
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     require(len(shape) == 4, "output must have 4 dimensions")
     size, is_root = data.shape[1:3], operator.kind == "L2_POOL_2D"
     padding = options.explicit(size)
-    f32_bounds(options.activation)
+    checks.f32_bounds(options.activation)
     window = Window(options.kernel, options.strides, (1, 1), padding[:2], padding[2:], shape[1:3])
     if operator.kind == "MAX_POOL_2D":
         windows = Pool.of(window, size, operator.budget)
@@ -52,23 +45,23 @@ def _pool(operator: Operator) -> Building:
             # The reference kernel passes over NaN.
             s = Arithmetic(emitter)
             image = s.select(s.compare("eq", image, image), image, -np.inf)
-        return F32Builder(emitter, shape).clamp(windows.maxima(emitter, image), options.activation, is_bounded=True)
+        return clamped(emitter, windows.maxima(emitter, image), options.activation, is_bounded=True)
     counts = window.counts(size).astype(np.float32)[..., None]
     require(bool((counts > 0).all()), f"every window must have an element of {list(size)}")
     operator.budget.spend_constant((shape[3], *window.kernel), 4)
     emitter = yield
-    image, s = emitter.value(data), F32Builder(emitter, shape)
-    image = F32Builder(emitter, data.shape)("mulf", image, image) if is_root else image
+    image, s = emitter.value(data), emitter.f32
+    image = s("mulf", image, image) if is_root else image
     mean = s("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
-    return s.clamp(s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
+    return clamped(emitter, s("sqrt", mean) if is_root else mean, options.activation, is_bounded=True)
 
 
 @imports_f32("TRANSPOSE_CONV")
 def _transpose_conv(operator: Operator) -> Building:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
-    wanted, weight, data, *bias = operands(operator, 3, 4)
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps, shape = constant(weight, "weight"), operator.outputs[0].shape
+    taps, shape = checks.constant(weight, "weight"), operator.outputs[0].shape
     ranks = len(data.shape), taps.ndim, len(shape)
     require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
     require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
@@ -77,9 +70,9 @@ def _transpose_conv(operator: Operator) -> Building:
 
 def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:
     """A convolution of the data with zeros between them, by `taps` [O, ..., I] from the last one to the first."""
-    how, shape = window_options(operator), operator.outputs[0].shape
-    require(integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
-    f32_bounds(how.activation)
+    how, shape = checks.window_options(operator), operator.outputs[0].shape
+    require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
+    checks.f32_bounds(how.activation)
     check_bias(bias, taps.shape[0])
     low, axes = how.explicit(shape[1:-1], taps.shape[1:-1]), range(len(shape) - 2)
     window = [(taps.shape[1 + i] - 1) * how.dilation[i] for i in axes]
@@ -106,8 +99,8 @@ _VOLUME_RANK = 5
 @imports_f32("CONV_3D")
 def _conv_3d(operator: Operator) -> Building:
     """Weights are [D, H, W, I, O]."""
-    how = window_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
+    how = checks.window_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
     taps = np.moveaxis(_volume_weight(weight, data), 4, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
     padding = how.explicit(data.shape[1:4], taps.shape[1:4])
@@ -121,15 +114,15 @@ def _conv_3d(operator: Operator) -> Building:
 @imports_f32("CONV_3D_TRANSPOSE")
 def _conv_3d_transpose(operator: Operator) -> Building:
     """Weights are [D, H, W, O, I]."""
-    wanted, weight, data, *bias = operands(operator, 3, 4)
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
     taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
-    _checked_volume(operator, data, taps, window_options(operator), bias)
+    _checked_volume(operator, data, taps, checks.window_options(operator), bias)
     return _transposed(operator, data, taps, wanted, bias)
 
 
 def _volume_weight(weight: Tensor, data: Tensor) -> Array:
     require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps = constant(weight, "weight")
+    taps = checks.constant(weight, "weight")
     ranks = (len(data.shape), taps.ndim)
     require(
         ranks == (_VOLUME_RANK, _VOLUME_RANK),
@@ -138,13 +131,15 @@ def _volume_weight(weight: Tensor, data: Tensor) -> Array:
     return taps
 
 
-def _checked_volume(operator: Operator, data: Tensor, taps: Array, how: WindowOptions, bias: list[Tensor]) -> Shape:
+def _checked_volume(
+    operator: Operator, data: Tensor, taps: Array, how: checks.WindowOptions, bias: list[Tensor]
+) -> Shape:
     """The shape of the output; `taps` are [O, D, H, W, I]."""
     shape = operator.outputs[0].shape
     require(len(shape) == _VOLUME_RANK, f"output must have 5 dimensions, but got {len(shape)}")
     require(data.shape[4] == taps.shape[4], f"input must have {taps.shape[4]} channels, but got {data.shape[4]}")
     require(min(*how.strides, *how.dilation) >= 1, "strides and dilation must be at least 1")
-    f32_bounds(how.activation)
+    checks.f32_bounds(how.activation)
     check_bias(bias, taps.shape[0])
     for i in range(2):
         check_indices(shape[1 + i] * taps.shape[1 + i], operator.budget)

@@ -19,15 +19,8 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import (
-    check_scales,
-    constant,
-    dense_options,
-    f32_bounds,
-    operands,
-    window_options,
-)
-from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished, padded_image
+from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
@@ -46,9 +39,9 @@ _DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     """The constant i8 weights, output channels first, which have scales for these and no zero points."""
-    taps = constant(weight, "weight")
+    taps = checks.constant(weight, "weight")
     require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
-    check_scales(weight, "weight")
+    checks.check_scales(weight, "weight")
     fits = len(weight.scales) == 1 or weight.axis == axis
     require(fits, f"weight scales must lie along axis {axis}, but got {weight.axis}")
     require(not any(weight.zero_points), "i8 weight must have zero point 0")
@@ -76,12 +69,12 @@ def _dense(
 
 @imports_hybrid("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Building:
-    activation, is_asymmetric = dense_options(operator)
-    data, weight, *bias = operands(operator, 2, 3)
+    activation, is_asymmetric = checks.dense_options(operator)
+    data, weight, *bias = checks.operands(operator, 2, 3)
     if weight.block_scales is not None:
         return (yield from _in_blocks(operator, activation, weight.block_scales))
     matrix = _weights(weight, 2, 0)
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     channels, depth = matrix.shape
     check_bias(bias, channels)
     count, packed = math.prod(data.shape) // depth, _packed(weight, matrix)
@@ -103,10 +96,10 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
     bfloat16, and k minus the sum of ``w * r``, rounded for each 16 weights (XNNPACK's qd8-f32-qb4w with AVX-512 VNNI;
     its other kernels add in another order).  The first term is that of a block of its own.
     """
-    data, weight, *bias = operands(operator, 2, 3)
-    matrix, block = constant(weight, "weight"), weight.block
+    data, weight, *bias = checks.operands(operator, 2, 3)
+    matrix, block = checks.constant(weight, "weight"), weight.block
     channels, depth = matrix.shape
-    f32_bounds(activation)
+    checks.f32_bounds(activation)
     holds = block % _DELEGATED_BLOCK == 0
     require(holds, f"blocks of the weight must be multiples of {_DELEGATED_BLOCK}, but have {block} elements")
     require(bool(((scales > 0) & np.isfinite(scales)).all()), "scales of the weight must be positive and finite")
@@ -127,15 +120,15 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
     rows = emitter.concatenate([points, row.values], 1)
     offset = emitter.number(1.0, (1,)), emitter.constant(np.array([_LOWEST], np.int8))
     total = dynamic_block_product(emitter, rows, *offset, packed)
-    total = F32Builder(emitter, (count, channels))("mulf", total, row.scale)
+    total = emitter.f32("mulf", total, row.scale)
     return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)
 
 
 @imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
 def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
-    windows, axis = window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
-    data, weight, *bias = operands(operator, 2, 3)
+    windows, axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
+    data, weight, *bias = checks.operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
@@ -149,7 +142,7 @@ def _convolution(operator: Operator) -> Building:
     require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
     images = data.shape[0]
     require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
-    f32_bounds(windows.activation)
+    checks.f32_bounds(windows.activation)
     check_bias(bias, channels)
     window = (taps.shape[1], taps.shape[2])
     padding = windows.explicit(data.shape[1:3], window)
@@ -172,8 +165,7 @@ def _convolution(operator: Operator) -> Building:
         # Each pixel is a row.
         rows = emitter.reshape(emitter.value(data), (math.prod(data.shape[:3]), depth))
         total = _dense(emitter, rows, taps.reshape(channels, depth), weight, bias, is_asymmetric=True)
-        total = F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
-        return emitter.reshape(total, (*data.shape[:3], channels))
+        return emitter.reshape(clamped(emitter, total, windows.activation), (*data.shape[:3], channels))
     value = emitter.value(data)
     results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
     return results[0] if images == 1 else emitter.concatenate(results, 0)
@@ -192,10 +184,10 @@ _MAX_MATRICES = 64
 def _batch_matmul(operator: Operator) -> Building:
     """``float32(sum) * (scale * weight_scale)`` of each row."""
     transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
-    data, weight = operands(operator, 2)
-    check_scales(weight, "right operand")
+    data, weight = checks.operands(operator, 2)
+    checks.check_scales(weight, "right operand")
     require(not any(weight.zero_points), "right operand must have zero point 0")
-    matrices = constant(weight, "right operand")
+    matrices = checks.constant(weight, "right operand")
     check_columns(weight, matrices.ndim, transpose_rhs)
     require(min(len(data.shape), matrices.ndim) >= 2, "operands must have at least 2 dimensions")
     # Output channels first.
@@ -280,9 +272,9 @@ def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: B
     What is rounded at once has h = 1/2, so that the number before 1/2 goes to 1; the others are rounded half away from
     zero, for which h is the number before 1/2.
     """
-    s = F32Builder(emitter, shape_of(value.type))
-    pairs = [*border, *[(0, 0)] * (len(s.shape) - len(border))]
-    group = [s.shape[axis] - sum(pairs[axis]) if axis in axes else 1 for axis in range(len(s.shape))]
+    s, shape = emitter.f32, shape_of(value.type)
+    pairs = [*border, *[(0, 0)] * (len(shape) - len(border))]
+    group = [extent - sum(pairs[axis]) if axis in axes else 1 for axis, extent in enumerate(shape)]
     count = math.prod(group)
     halves: ir.Value | float = float(_HALF)
     if count % _AT_ONCE:
@@ -291,8 +283,8 @@ def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: B
         inside = [pair if axis in axes else (0, 0) for axis, pair in enumerate(pairs)]
         halves = emitter.constant(np.pad(each.reshape(group), inside))
     rounded = s("trunc", s("addf", value, s("copysign", halves, value)))
-    is_held = emitter.compare(_GREATER, value, emitter.number(-_TOO_LARGE, s.shape))
-    return emitter.select(is_held, rounded, emitter.broadcast(otherwise, s.shape))
+    is_held = emitter.compare(_GREATER, value, emitter.number(-_TOO_LARGE, shape))
+    return emitter.select(is_held, rounded, emitter.broadcast(otherwise, shape))
 
 
 def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
@@ -300,15 +292,13 @@ def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border:
     ends = _ends(emitter, value, axes)
     scale = emitter.build(qnn.RangeScaleOp, *ends, element="f32")
     zero_point = emitter.build(qnn.RangeZeroPointOp, *ends, element="f32")
-    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
-    zero = emitter.number(0.0, small.shape)
+    s, shape = emitter.f32, shape_of(scale.type)
+    zero = emitter.number(0.0, shape)
     zero_point = emitter.select(emitter.compare(_ORDERED, zero_point, zero_point), zero_point, zero)
     # Conversions of these give -2^31, and its sum with a negative zero point wraps around.
     is_negative = emitter.compare(_LESS, zero_point, zero)
-    otherwise = emitter.select(
-        is_negative, emitter.number(_TOO_LARGE, small.shape), emitter.number(-_TOO_LARGE, small.shape)
-    )
-    scaled = s("mulf", value, small("divf", 1.0, scale))
+    otherwise = emitter.select(is_negative, emitter.number(_TOO_LARGE, shape), emitter.number(-_TOO_LARGE, shape))
+    scaled = s("mulf", value, s("divf", 1.0, scale))
     rounded = _rounded(emitter, scaled, axes, border, otherwise)
     quantized = _to_integer(emitter, s("addf", rounded, zero_point))
     return RunTimeQuantized(quantized, scale, _to_integer(emitter, zero_point))
@@ -317,13 +307,13 @@ def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border:
 def symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
     """``round(x * (127 / range))`` in float32, the range the largest magnitude (SymmetricQuantizeFloats)."""
     minimum, maximum = _ends(emitter, value, axes)
-    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(minimum.type))
-    largest = small("maximumf", small("absf", minimum), maximum)
-    one = emitter.number(1.0, small.shape)
-    is_positive = emitter.compare(_GREATER, largest, emitter.number(0.0, small.shape))
-    scale = emitter.select(is_positive, small("divf", largest, _LARGEST_I8), one)
-    factor = emitter.select(is_positive, small("divf", _LARGEST_I8, largest), one)
-    otherwise = emitter.number(-_TOO_LARGE, small.shape)
+    s, shape = emitter.f32, shape_of(minimum.type)
+    largest = s("maximumf", s("absf", minimum), maximum)
+    one = emitter.number(1.0, shape)
+    is_positive = emitter.compare(_GREATER, largest, emitter.number(0.0, shape))
+    scale = emitter.select(is_positive, s("divf", largest, _LARGEST_I8), one)
+    factor = emitter.select(is_positive, s("divf", _LARGEST_I8, largest), one)
+    otherwise = emitter.number(-_TOO_LARGE, shape)
     rounded = _rounded(emitter, s("mulf", value, factor), axes, border, otherwise)
     bounded = s("minimumf", s("maximumf", rounded, -_LARGEST_I8), _LARGEST_I8)
     zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
@@ -337,18 +327,18 @@ def delegated(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: 
     """
     del border
     low, high = _ends(emitter, value, axes)
-    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(low.type))
+    s, shape = emitter.f32, shape_of(low.type)
     is_empty = emitter.compare(_EQUAL, low, high)
-    factor = emitter.select(is_empty, emitter.number(1.0, small.shape), small("divf", 255.0, small("subf", high, low)))
-    below, above = small("mulf", low, factor), small("mulf", high, factor)
-    error = small("addf", small("addf", below, _LOWEST), small("addf", above, _HIGHEST))
-    is_from_below = emitter.compare(_GREATER, error, emitter.number(0.0, small.shape))
-    exact = emitter.select(is_from_below, small("subf", _LOWEST, below), small("subf", _HIGHEST, above))
-    lowest = emitter.number(_LOWEST, small.shape)
+    factor = emitter.select(is_empty, emitter.number(1.0, shape), s("divf", 255.0, s("subf", high, low)))
+    below, above = s("mulf", low, factor), s("mulf", high, factor)
+    error = s("addf", s("addf", below, _LOWEST), s("addf", above, _HIGHEST))
+    is_from_below = emitter.compare(_GREATER, error, emitter.number(0.0, shape))
+    exact = emitter.select(is_from_below, s("subf", _LOWEST, below), s("subf", _HIGHEST, above))
+    lowest = emitter.number(_LOWEST, shape)
     exact = emitter.select(emitter.compare(_GREATER, exact, lowest), exact, lowest)
-    zero_point = small("roundeven", small("minimumf", exact, _HIGHEST))
-    scaled, bound = s("mulf", value, factor), emitter.number(_BOUND, s.shape)
+    zero_point = s("roundeven", s("minimumf", exact, _HIGHEST))
+    scaled, bound = s("mulf", value, factor), emitter.number(_BOUND, shape_of(value.type))
     # What is no number is the largest, and an end of the range for which there is none the lowest.
     rounded = s("roundeven", emitter.select(emitter.compare(_LESS, scaled, bound), scaled, bound))
     quantized = _to_integer(emitter, s("addf", rounded, zero_point))
-    return RunTimeQuantized(quantized, small("divf", 1.0, factor), _to_integer(emitter, zero_point))
+    return RunTimeQuantized(quantized, s("divf", 1.0, factor), _to_integer(emitter, zero_point))

@@ -18,18 +18,7 @@ from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, gather
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    activation_range,
-    integers,
-    one_input,
-    operands,
-    output_of,
-    same_content,
-    same_quantization,
-    same_scale,
-    sixteen_bit,
-    window_options,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
@@ -53,21 +42,21 @@ def _max_pool_2d(operator: Operator) -> Emission:
 
 
 def _same_parameters(operator: Operator) -> None:
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     if "i16" in (data.element, operator.outputs[0].element):
-        same_scale(*one_input(operator))
+        checks.same_scale(*checks.one_input(operator))
     else:
-        same_quantization(operator, data)
+        checks.same_quantization(operator, data)
 
 
 def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
     """A pool whose input and output have the same parameters, which the caller has checked."""
-    options = window_options(operator)
-    (data,) = operands(operator, 1)
+    options = checks.window_options(operator)
+    (data,) = checks.operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
     window["padding"] = options.explicit(data.shape[1:3])
-    window["output_min"], window["output_max"] = activation_range(options.activation, operator.outputs[0])
+    window["output_min"], window["output_max"] = checks.activation_range(options.activation, operator.outputs[0])
     return built(op_class, data, element=data.element, **window, **attributes)
 
 
@@ -129,14 +118,14 @@ def _nearest(operator: Operator) -> Building:
 
 def _resized(operator: Operator) -> tuple[Tensor, tuple[int, ...]]:
     """The image, and its new height and width."""
-    data, extents = operands(operator, 2)
-    same_content(data, operator.outputs[0])
+    data, extents = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
     return data, _size_of(data, extents)
 
 
 def _size_of(data: Tensor, extents: Tensor) -> tuple[int, ...]:
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    size = integers(extents, "size")
+    size = checks.integers(extents, "size")
     require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
     return size
 
@@ -150,8 +139,8 @@ _FRACTION = 20
 @imports_i16("RESIZE_BILINEAR")
 def _bilinear_i16(operator: Operator) -> Emission:
     coordinates = bilinear_coordinates(operator)
-    data, extents = operands(operator, 2)
-    same_scale(sixteen_bit(data, "input"), output_of(operator))
+    data, extents = checks.operands(operator, 2)
+    checks.same_scale(checks.sixteen_bit(data, "input"), checks.output_of(operator))
     size = _size_of(data, extents)
     for extent in size:
         check_indices(2 * extent, operator.budget)

@@ -13,24 +13,13 @@ from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.op_builder import F32
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields
+from qdialect.frontends.tflite.operators import recurrence
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
-from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.integer_lstm import IntegerLstm
-from qdialect.frontends.tflite.operators.recurrence import (
-    LONGEST,
-    SHORTEST,
-    Gate,
-    LstmTensors,
-    RowProduct,
-    Steps,
-    auxiliary_of,
-    cell_activation,
-    columns,
-    f32_vector,
-    of_both,
-)
+from qdialect.frontends.tflite.operators.recurrence import LONGEST, SHORTEST, Gate, LstmTensors, RowProduct, Steps
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
@@ -56,7 +45,7 @@ def _lstm(operator: Operator) -> Emission:
     tensors = LstmTensors.of(operator.inputs)
     steps = Steps.of(tensors.data, is_time_major)
     if tensors.data.element == "f32":
-        how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
+        how = LstmOptions(recurrence.cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
         return FloatLstm.of(tensors, steps, how).emit
     is_tanh = activation == tflite.ActivationFunctionType.TANH
     require(is_tanh, f"fused activation must be TANH, but got {activation}")
@@ -69,8 +58,8 @@ def _bidirectional(operator: Operator) -> Building:
     activation, cell_clip, projection_clip, is_asymmetric, is_time_major, is_merged = read_fields(
         operator, tflite.BidirectionalSequenceLSTMOptions, *fields
     )
-    how = LstmOptions(cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
-    auxiliary = auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
+    how = LstmOptions(recurrence.cell_activation(activation), cell_clip, projection_clip, is_asymmetric)
+    auxiliary = recurrence.auxiliary_of(operator, _AUXILIARY, _BOTH, is_merged)
     forward, backward = (LstmTensors.of([operator.inputs[index] for index in order]) for order in (_FORWARD, _BACKWARD))
     if auxiliary is not None:
         backward = replace(backward, data=auxiliary)
@@ -78,7 +67,9 @@ def _bidirectional(operator: Operator) -> Building:
     steps = Steps.of(forward.data, is_time_major)
     cells = FloatLstm.of(forward, steps, how), FloatLstm.of(backward, replace(steps, is_reverse=True), how)
     emitter = yield
-    return of_both(emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged)
+    return recurrence.of_both(
+        emitter, steps, [cell.rows(emitter, emitter.value(cell.tensors.data)) for cell in cells], is_merged
+    )
 
 
 # Long short-term memory of float32 activations: weights of float32, or of i8 ("hybrid").
@@ -125,10 +116,10 @@ class FloatLstm:
         for tensor in (tensors.data, tensors.hidden_state, tensors.cell_state):
             require(tensor.element == "f32", f"'{tensor.name}' must be f32, but got {tensor.element}")
         for gate in tensors.gates:
-            f32_vector(gate.bias, tensors.cells, "bias")
-            f32_vector(gate.norm, tensors.cells, "normalization")
+            recurrence.f32_vector(gate.bias, tensors.cells, "bias")
+            recurrence.f32_vector(gate.norm, tensors.cells, "normalization")
             _peephole(gate)
-        f32_vector(tensors.projection_bias, tensors.width, "projection bias")
+        recurrence.f32_vector(tensors.projection_bias, tensors.width, "projection bias")
         gates, is_asymmetric = tensors.gates, options.is_asymmetric
         given = RowProduct(tuple(gate.weight for gate in gates), is_asymmetric)
         recurrent = RowProduct(tuple(gate.recurrence for gate in gates), is_asymmetric)
@@ -159,23 +150,23 @@ class FloatLstm:
 
     def _biases(self) -> Array:
         cells = self.tensors.cells
-        found = [f32_vector(gate.bias, cells, "bias") for gate in self.tensors.gates]
+        found = [recurrence.f32_vector(gate.bias, cells, "bias") for gate in self.tensors.gates]
         return np.concatenate([np.zeros(cells, np.float32) if bias is None else bias for bias in found])
 
     def _step(self, emitter: Emitter, sums: ir.Value, before: _FloatCell | None) -> _FloatCell:
         """States start at zero, where products with them are zero too."""
         if before is not None:
-            sums = F32Builder(emitter, shape_of(sums.type))("addf", sums, self.recurrent.emit(emitter, before.hidden))
+            sums = emitter.f32("addf", sums, self.recurrent.emit(emitter, before.hidden))
         *early, last = self.tensors.gates
         count = len(self.tensors.gates)
-        parts = [columns(emitter, sums, index, count) for index in range(count)]
+        parts = [recurrence.columns(emitter, sums, index, count) for index in range(count)]
         old = None if before is None else before.cell
         gates = [self._gate(emitter, gate, part, old) for gate, part in zip(early, parts[:-1], strict=True)]
         cell = self._cell(emitter, gates, old)
         return _FloatCell(self._hidden(emitter, self._gate(emitter, last, parts[-1], cell), cell), cell)
 
     def _gate(self, emitter: Emitter, gate: Gate, sums: ir.Value, cell: ir.Value | None) -> ir.Value:
-        s, peephole = F32Builder(emitter, shape_of(sums.type)), _peephole(gate)
+        s, peephole = emitter.f32, _peephole(gate)
         if peephole is not None and cell is not None:
             sums = s("addf", sums, s("mulf", emitter.constant(peephole), cell))
         if gate.norm is not None:
@@ -186,7 +177,7 @@ class FloatLstm:
     def _cell(self, emitter: Emitter, gates: Sequence[ir.Value], before: ir.Value | None) -> ir.Value:
         """``f * c + i * g``, limited; without i, ``1 - f`` is that."""
         *first, forget, candidate = gates
-        s = F32Builder(emitter, shape_of(forget.type))
+        s = emitter.f32
         taken = first[0] if first else s("subf", 1.0, forget)
         fresh = s("mulf", candidate, taken)
         cell = fresh if before is None else s("addf", s("mulf", forget, before), fresh)
@@ -194,13 +185,13 @@ class FloatLstm:
 
     def _hidden(self, emitter: Emitter, gate: ir.Value, cell: ir.Value) -> ir.Value:
         """``o * activation(c)``, projected."""
-        s = F32Builder(emitter, shape_of(cell.type))
+        s = emitter.f32
         value = s("mulf", gate, emitter.expression(self.options.activation, cell))
         if self.projection is None:
             return value
-        bias = f32_vector(self.tensors.projection_bias, self.tensors.width, "projection bias")
+        bias = recurrence.f32_vector(self.tensors.projection_bias, self.tensors.width, "projection bias")
         value = self.projection.emit(emitter, value, bias)
-        return _limited(F32Builder(emitter, shape_of(value.type)), value, self.options.projection_clip)
+        return _limited(emitter.f32, value, self.options.projection_clip)
 
 
 def _peephole(gate: Gate) -> Array | None:
@@ -214,20 +205,20 @@ def _peephole(gate: Gate) -> Array | None:
     return constant(tensor, "peephole").astype(np.float32) * np.float32(tensor.scale)
 
 
-def _limited(s: F32Builder, value: ir.Value, clip: float) -> ir.Value:
+def _limited(s: F32, value: ir.Value, clip: float) -> ir.Value:
     return s("maximumf", s("minimumf", value, clip), -clip) if clip > 0 else value
 
 
 def _normalized(emitter: Emitter, value: ir.Value) -> ir.Value:
     """``(x - mean) / sqrt(variance + epsilon)`` of each row."""
     shape = shape_of(value.type)
-    s, small = F32Builder(emitter, shape), F32Builder(emitter, (shape[0], 1))
+    s = emitter.f32
 
     def mean(of: ir.Value) -> ir.Value:
         total = emitter.build(F32SumOp, of, element="f32", axes=(1,), keep_dims=True, in_order=True)
-        return small("divf", total, float(shape[1]))
+        return s("divf", total, float(shape[1]))
 
     centered = s("subf", value, mean(value))
     variance = mean(s("mulf", centered, centered))
-    root = small("divf", 1.0, small("sqrt", small("addf", variance, _EPSILON)))
+    root = s("divf", 1.0, s("sqrt", s("addf", variance, _EPSILON)))
     return s("mulf", centered, root)

@@ -11,13 +11,8 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import (
-    Multiplier,
-    Rounding,
-    multiply_by_quantized_multiplier,
-    quantize_multiplier,
-    real_multiplier,
-)
+from qdialect import arithmetic
+from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import DenseOp, F32MatmulOp, I16MatmulOp, I16RequantizeOp, MatMulOp
 from qdialect.dialect.type_constraints import shape_of
@@ -25,15 +20,7 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.planning.block_weights import block_product
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields
-from qdialect.frontends.tflite.operators.checks import (
-    check_rescale,
-    check_scales,
-    eight_bit,
-    operands,
-    output_of,
-    quantized_range,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import packed_weight
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_f32, imports_i16
 from qdialect.ir._mlir import ir
@@ -55,10 +42,10 @@ class Product:
 
     def __post_init__(self) -> None:
         for tensor, what in ((self.lhs, "left operand"), (self.rhs, "right operand"), (self.output, "output")):
-            eight_bit(tensor, what)
+            checks.eight_bit(tensor, what)
         types = (self.lhs.element, self.rhs.element, self.output.element)
         require(len(set(types)) == 1, f"operands and output must be all i8 or all ui8, but got {', '.join(types)}")
-        check_rescale(self.lhs.scale, self.rhs.scales, self.output.scale, self.multiplier)
+        checks.check_rescale(self.lhs.scale, self.rhs.scales, self.output.scale, self.multiplier)
 
     def emit(self, emitter: Emitter, lhs: ir.Value, rhs: ir.Value, bias: ir.Value | None) -> ir.Value:
         """``lhs [..., M, K] x rhs [..., K, N]``, requantized."""
@@ -99,9 +86,9 @@ def rescaled_dense(
 
     A factor of 31 bits is faster, and does the same unless an accumulator is next to a tie.
     """
-    factors = real_multiplier(scale, weight_scales, output.scale, Multiplier.F64)
+    factors = arithmetic.real_multiplier(scale, weight_scales, output.scale, Multiplier.F64)
     how: dict[str, Any] = {"input_scale": scale, "weight_scales": weight_scales}
-    bounds = quantized_range(output)
+    bounds = checks.quantized_range(output)
     if emitter.is_delegated or _is_held(factors, bounds[1] - bounds[0]):
         how |= {"multiplier": Multiplier.F64, "rounding": Rounding.FIXED64_NEAREST, "axis": len(shape_of(acc.type)) - 1}
         return emitter.requantize(acc, output, **how)
@@ -116,8 +103,8 @@ def _is_held(factors: NDArray[np.float64], most: int) -> bool:
     with np.errstate(all="ignore"):
         ties = (np.arange(most + 1) + 0.5)[:, None, None] / factors[:, None]
     near = np.maximum(np.floor(np.minimum(ties, _LARGEST_I32)) + np.arange(-1, 3), 0)
-    q, e = np.array([quantize_multiplier(float(factor)) for factor in factors]).T[:, :, None]
-    found = multiply_by_quantized_multiplier(near.astype(np.int64), q, e, Rounding.FIXED64_NEAREST)
+    q, e = np.array([arithmetic.quantize_multiplier(float(factor)) for factor in factors]).T[:, :, None]
+    found = arithmetic.multiply_by_quantized_multiplier(near.astype(np.int64), q, e, Rounding.FIXED64_NEAREST)
     return np.array_equal(np.minimum(found, most + 1), np.minimum(np.floor(near * factors[:, None] + 0.5), most + 1))
 
 
@@ -164,7 +151,7 @@ def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:
 def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
     """Both operands of a product, which fit, and whether each is transposed."""
     transpose_lhs, transpose_rhs, _ = adjoint_options(operator)
-    lhs, rhs = operands(operator, 2)
+    lhs, rhs = checks.operands(operator, 2)
     for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
         require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
     left, right = _transposed(lhs.shape, transpose_lhs), _transposed(rhs.shape, transpose_rhs)
@@ -199,10 +186,10 @@ def _f32_batch_matmul(operator: Operator) -> Building:
 def _batch_matmul_i16(operator: Operator) -> Building:
     """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
-    output = output_of(operator)
-    sixteen_bit(lhs, "left operand")
+    output = checks.output_of(operator)
+    checks.sixteen_bit(lhs, "left operand")
     _check_right(rhs)
-    check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
+    checks.check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
     emitter = yield
     data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
     weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
@@ -215,5 +202,5 @@ def _batch_matmul_i16(operator: Operator) -> Building:
 def _check_right(rhs: Tensor) -> None:
     require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
     require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
-    check_scales(rhs, "right operand")
+    checks.check_scales(rhs, "right operand")
     require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")

@@ -16,21 +16,7 @@ from qdialect.frontends.building.slices import Slice, framed, spaced, take_slice
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    EIGHT_BIT,
-    check_plain,
-    constant,
-    eight_bit,
-    integers,
-    operands,
-    output_of,
-    parts_of,
-    same_content,
-    same_quantization,
-    same_scale,
-    same_type,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
@@ -40,10 +26,10 @@ from qdialect.ir._mlir import ir
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(operator: Operator) -> Emission:
-    data, *shape = operands(operator, 1, 2)
-    same_content(data, operator.outputs[0])
+    data, *shape = checks.operands(operator, 1, 2)
+    checks.same_content(data, operator.outputs[0])
     for tensor in shape:
-        integers(tensor, "shape")
+        checks.integers(tensor, "shape")
     target = operator.outputs[0].shape
     found, wanted = math.prod(target), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
@@ -52,17 +38,17 @@ def _reshape(operator: Operator) -> Emission:
 
 @imports("TRANSPOSE")
 def _transpose(operator: Operator) -> Emission:
-    data, permutation = operands(operator, 2)
-    same_content(data, operator.outputs[0])
-    order = integers(permutation, "permutation")
+    data, permutation = checks.operands(operator, 2)
+    checks.same_content(data, operator.outputs[0])
+    order = checks.integers(permutation, "permutation")
     return lambda emitter: emitter.transpose(emitter.value(data), order)
 
 
 @imports("PAD", "PADV2")
 def _pad(operator: Operator) -> Emission:
     """PAD fills with the quantized zero, PADV2 with an element of its own."""
-    data, paddings, *fill = operands(operator, 2, 3)
-    same_content(data, operator.outputs[0])
+    data, paddings, *fill = checks.operands(operator, 2, 3)
+    checks.same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
@@ -71,15 +57,15 @@ def _pad(operator: Operator) -> Emission:
 
 def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Cells before and after each dimension."""
-    amounts = integers(paddings, "paddings")
+    amounts = checks.integers(paddings, "paddings")
     require(len(amounts) == 2 * rank, f"paddings must have {2 * rank} entries, but got {len(amounts)}")
     return amounts[0::2], amounts[1::2]
 
 
 def fill_of(tensor: Tensor, output: Tensor) -> float:
     """The one element of a constant that fills what is padded."""
-    same_content(tensor, output)
-    entries = constant(tensor, "padding value").ravel()
+    checks.same_content(tensor, output)
+    entries = checks.constant(tensor, "padding value").ravel()
     require(entries.size == 1, f"padding value must have 1 entry, but got {entries.size}")
     return float(entries[0]) if tensor.element == "f32" else int(entries[0])
 
@@ -89,9 +75,9 @@ def fill_of(tensor: Tensor, output: Tensor) -> float:
 
 def _blocks_and_amounts(operator: Operator) -> tuple[Tensor, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The data, the block's extents, and the amounts before and after each of the dimensions that it spans."""
-    data, block, amounts = operands(operator, 3)
-    same_content(data, operator.outputs[0])
-    extents = integers(block, "block shape")
+    data, block, amounts = checks.operands(operator, 3)
+    checks.same_content(data, operator.outputs[0])
+    extents = checks.integers(block, "block shape")
     holds = 1 <= len(extents) < len(data.shape) and min(extents) >= 1
     require(holds, f"block shape must be 1 to {len(data.shape) - 1} integers of at least 1, but got {list(extents)}")
     low, high = amounts_of(amounts, len(extents))
@@ -147,12 +133,12 @@ def _interleaved(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]
 @imports("DILATE")
 def _dilate(operator: Operator) -> Emission:
     """Between two elements along a dimension there are as many cells as its dilation says, less one."""
-    data, dilations, padding = operands(operator, 3)
-    counts, output = integers(dilations, "dilations"), operator.outputs[0]
+    data, dilations, padding = checks.operands(operator, 3)
+    counts, output = checks.integers(dilations, "dilations"), operator.outputs[0]
     rank = len(data.shape)
     holds = len(counts) == rank and min(counts, default=1) >= 1
     require(holds, f"dilations must be {rank} integers of at least 1, but got {list(counts)}")
-    same_type(operator, data)
+    checks.same_type(operator, data)
     value = fill_of(padding, output)
 
     # Behind the last element there is nothing.
@@ -168,18 +154,18 @@ _PLAIN_TYPES = ("i1", "i32", "i64")
 @imports("CONCATENATION")
 @imports_i16("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
-    check_plain(operator)
-    (parts, axis), output = parts_of(operator), operator.outputs[0]
+    checks.check_plain(operator)
+    (parts, axis), output = checks.parts_of(operator), operator.outputs[0]
     if output.element in (*_PLAIN_TYPES, "i16"):
         for part in parts if output.element == "i16" else ():
-            same_scale(sixteen_bit(part, "input"), output_of(operator))
-        same_type(operator, *parts)
+            checks.same_scale(checks.sixteen_bit(part, "input"), checks.output_of(operator))
+        checks.same_type(operator, *parts)
         return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
-    eight_bit(output, "output")
+    checks.eight_bit(output, "output")
     for part in parts:
-        require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
+        require(checks.eight_bit(part, "input").element == output.element, "inputs and output must have one type")
         if output.element == "i8":
-            same_quantization(operator, part)
+            checks.same_quantization(operator, part)
     return lambda emitter: joined(emitter, [_rescaled_input(emitter, part, output) for part in parts], axis, output)
 
 
@@ -223,16 +209,16 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
 @imports("PACK")
 def _pack(operator: Operator) -> Building:
     count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
-    parts = operands(operator, 1, max(1, len(operator.inputs)))
+    parts = checks.operands(operator, 1, max(1, len(operator.inputs)))
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
     output = operator.outputs[0]
     shape = parts[0].shape
     dimension = axis_of([axis], len(shape) + 1)
     for part in parts:
-        same_content(part, output)
+        checks.same_content(part, output)
         require(part.shape == shape, f"inputs must have the shape {list(shape)}, but got {list(part.shape)}")
     emitter = yield
     layer = (*shape[:dimension], 1, *shape[dimension:])
     values = [emitter.reshape(emitter.value(part), layer) for part in parts]
-    is_bytes = output.element in EIGHT_BIT
+    is_bytes = output.element in checks.EIGHT_BIT
     return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)

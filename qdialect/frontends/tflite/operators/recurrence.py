@@ -17,7 +17,6 @@ from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
-from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.hybrid import asymmetric, symmetric
 from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.ir._mlir import ir
@@ -140,7 +139,7 @@ class RowProduct:
         matrix = np.concatenate([constant(weight, "weight") for weight in self.weights])
         if self.weights[0].element == "f32":
             total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
-            s = F32Builder(emitter, shape_of(total.type))
+            s = emitter.f32
             return total if bias is None else s("addf", total, emitter.constant(bias))
         scales = tuple(scale for weight in self.weights for scale in weight.scales * weight.shape[0])
         row = (asymmetric if self.is_asymmetric else symmetric)(emitter, rows, (1,))

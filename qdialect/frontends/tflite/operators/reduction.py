@@ -21,32 +21,8 @@ from qdialect.frontends.planning.reduction import order_key
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    EIGHT_BIT,
-    check_parameters,
-    check_rescale,
-    eight_bit_ends,
-    integers,
-    operands,
-    operands_of_many,
-    output_of,
-    quantized_range,
-    same_content,
-    same_quantization,
-    same_scale,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators import checks, registry
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
-from qdialect.frontends.tflite.operators.registry import (
-    Building,
-    Emission,
-    Emitter,
-    built,
-    imports,
-    imports_f32,
-    imports_i16,
-    imports_integers,
-)
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -59,63 +35,65 @@ _EXTREMES = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
     """The axes of a reduction, distinct and ascending, and whether they stay as extents of 1."""
     keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
-    data, axes = operands(operator, 2)
+    data, axes = checks.operands(operator, 2)
     rank = len(data.shape)
-    listed = integers(axes, "axes")
+    listed = checks.integers(axes, "axes")
     distinct = tuple(sorted(set(axes_in(listed, rank))))
     require(len(distinct) >= 1 and 0 not in data.shape, "axes must name at least one dimension")
     return distinct, keep_dims
 
 
-@imports("SUM")
-def _sum(operator: Operator) -> Emission:
+@registry.imports("SUM")
+def _sum(operator: Operator) -> registry.Emission:
     """As the reference kernel sums `ui8`; it sums `i8` in 8 bits, which overflow, so those sum as `ui8` do."""
     return _rescaled(operator, qnn.SumOp, {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64})
 
 
-@imports("MEAN")
-def _mean(operator: Operator) -> Emission:
+@registry.imports("MEAN")
+def _mean(operator: Operator) -> registry.Emission:
     """The sum is rescaled by a factor that has the number of elements in it."""
     return _rescaled(operator, qnn.MeanOp, TFLITE.rescale)
 
 
-def _rescaled(operator: Operator, op_class: type[qnn.SumOp | qnn.MeanOp], rescale: Mapping[str, Any]) -> Emission:
+def _rescaled(
+    operator: Operator, op_class: type[qnn.SumOp | qnn.MeanOp], rescale: Mapping[str, Any]
+) -> registry.Emission:
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    output = eight_bit_ends(operator, data)
-    check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-    return built(
+    data, _ = checks.operands(operator, 2)
+    output = checks.eight_bit_ends(operator, data)
+    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
+    return registry.built(
         op_class, data, element=output.element, axes=axes, keep_dims=keep_dims, **mapping(data, output), **rescale
     )
 
 
-@imports("REDUCE_MAX", "REDUCE_MIN")
-def _extreme(operator: Operator) -> Emission:
+@registry.imports("REDUCE_MAX", "REDUCE_MIN")
+def _extreme(operator: Operator) -> registry.Emission:
     """The quantized value of the extreme number is the extreme quantized value."""
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    same_quantization(operator, data)
+    data, _ = checks.operands(operator, 2)
+    checks.same_quantization(operator, data)
     op_class = qnn.ReduceMaxOp if operator.kind == "REDUCE_MAX" else qnn.ReduceMinOp
-    return built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
+    return registry.built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
 
 
-@imports("L2_NORMALIZATION")
-def _l2_normalization(operator: Operator) -> Building:
+@registry.imports("L2_NORMALIZATION")
+def _l2_normalization(operator: Operator) -> registry.Building:
     """Along the last dimension, to quantized values of 1/128 around the middle."""
-    (data,) = operands(operator, 1)
-    output = eight_bit_ends(operator, data)
-    check_parameters(output, 1 / 128, 0 if output.element == "i8" else 128)
+    (data,) = checks.operands(operator, 1)
+    output = checks.eight_bit_ends(operator, data)
+    checks.check_parameters(output, 1 / 128, 0 if output.element == "i8" else 128)
     emitter = yield
     zero_point = data.zero_point
     return emitter.build(qnn.L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
 
-@imports_f32(*_EXTREMES)
-@imports_integers(*_EXTREMES, "SUM")
-def _numbers(operator: Operator) -> Building:
+@registry.imports_f32(*_EXTREMES)
+@registry.imports_integers(*_EXTREMES, "SUM")
+def _numbers(operator: Operator) -> registry.Building:
     """Of numbers that stand for themselves."""
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
+    data, _ = checks.operands(operator, 2)
     kind = operator.kind.removeprefix("REDUCE_").lower()
     emitter = yield
     return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
@@ -126,16 +104,16 @@ def _numbers(operator: Operator) -> Building:
 _LARGEST_FACTOR = 2.0**30
 
 
-@imports_i16("MEAN")
-def _mean_i16(operator: Operator) -> Building:
+@registry.imports_i16("MEAN")
+def _mean_i16(operator: Operator) -> registry.Building:
     """The number of elements is part of the factor."""
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    output = output_of(operator)
-    ratio = sixteen_bit(data, "input").scale / output.scale
+    data, _ = checks.operands(operator, 2)
+    output = checks.output_of(operator)
+    ratio = checks.sixteen_bit(data, "input").scale / output.scale
     require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
     count = math.prod(data.shape[axis] for axis in axes)
-    factor, bounds = FixedPoint(*folded_count_multiplier(ratio, count)), quantized_range(output)
+    factor, bounds = FixedPoint(*folded_count_multiplier(ratio, count)), checks.quantized_range(output)
     emitter = yield
     s = Arithmetic(emitter)
     wide = s.resize(emitter.value(data), "i32")
@@ -143,13 +121,13 @@ def _mean_i16(operator: Operator) -> Building:
     return narrowed(s, factor.scaled(s, total), bounds)
 
 
-@imports_i16("SUM")
-def _sum_i16(operator: Operator) -> Building:
+@registry.imports_i16("SUM")
+def _sum_i16(operator: Operator) -> registry.Building:
     """Multiplied in float32, as by LiteRT's kernel; its reference kernel sums words in 8 bits, which overflow."""
     axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    output = output_of(operator)
-    check_rescale(sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
+    data, _ = checks.operands(operator, 2)
+    output = checks.output_of(operator)
+    checks.check_rescale(checks.sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
     emitter = yield
     s = Arithmetic(emitter)
     total = reduced_numbers(emitter, "sum", s.resize(emitter.value(data), "i32"), axes, keep_dims)
@@ -158,12 +136,12 @@ def _sum_i16(operator: Operator) -> Building:
     return emitter.build(qnn.QuantizeOp, number, element="i16", **how)
 
 
-@imports_i16("REDUCE_MAX", "REDUCE_MIN")
-def _extreme_i16(operator: Operator) -> Emission | Building:
+@registry.imports_i16("REDUCE_MAX", "REDUCE_MIN")
+def _extreme_i16(operator: Operator) -> registry.Emission | registry.Building:
     """The quantized value of the extreme number is the extreme quantized value."""
     reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    same_scale(sixteen_bit(data, "input"), output_of(operator))
+    data, _ = checks.operands(operator, 2)
+    checks.same_scale(checks.sixteen_bit(data, "input"), checks.output_of(operator))
     return _numbers(operator)
 
 
@@ -173,21 +151,21 @@ _MAX_FACTORS = 256
 _LARGEST_WORD, _LARGEST_SHIFT = 0x7FFF, 7
 
 
-@imports("REDUCE_PROD")
-def _product_of_bytes(operator: Operator) -> Building:
-    data, _ = operands(operator, 2)
-    output = eight_bit_ends(operator, data)
+@registry.imports("REDUCE_PROD")
+def _product_of_bytes(operator: Operator) -> registry.Building:
+    data, _ = checks.operands(operator, 2)
+    output = checks.eight_bit_ends(operator, data)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     return _product(operator, data, output)
 
 
-@imports_i16("REDUCE_PROD")
-def _product_of_words(operator: Operator) -> Building:
-    data, _ = operands(operator, 2)
-    return _product(operator, sixteen_bit(data, "input"), output_of(operator))
+@registry.imports_i16("REDUCE_PROD")
+def _product_of_words(operator: Operator) -> registry.Building:
+    data, _ = checks.operands(operator, 2)
+    return _product(operator, checks.sixteen_bit(data, "input"), checks.output_of(operator))
 
 
-def _product(operator: Operator, data: Tensor, output: Tensor) -> Building:
+def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Building:
     """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
     axes, _ = reduced_axes(operator)
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
@@ -201,7 +179,7 @@ def _product(operator: Operator, data: Tensor, output: Tensor) -> Building:
     for other in others:
         first = _scaled(s, s.op("arith.muli", first, other), factor)
     result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
-    narrow = s.resize(clamped(s, result, quantized_range(output)), output.element)
+    narrow = s.resize(clamped(s, result, checks.quantized_range(output)), output.element)
     return emitter.reshape(narrow, output.shape)
 
 
@@ -219,7 +197,7 @@ def _scaled(s: Arithmetic, value: ir.Value, factor: tuple[int, int]) -> ir.Value
     return s.resize(s.resize(s.op("arith.shrsi", nudged, shift), "i32"), "i64")
 
 
-def _at(emitter: Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at: Sequence[int]) -> ir.Value:
+def _at(emitter: registry.Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at: Sequence[int]) -> ir.Value:
     """The elements at one index of the reduced dimensions."""
     slices = [Slice(at[axis], 1, 1) if axis in axes else Slice(0, 1, extent) for axis, extent in enumerate(data.shape)]
     return take_slices(emitter, value, slices)
@@ -228,21 +206,21 @@ def _at(emitter: Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at
 # ARG_MAX and ARG_MIN: of quantized values as one op, of other numbers by an extreme and what equals it.
 
 _ARG_OPS = {"ARG_MAX": qnn.ArgMaxOp, "ARG_MIN": qnn.ArgMinOp}
-_KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
+_KNOWN = (*checks.EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 
-@imports("ARG_MAX", "ARG_MIN")
-def _arg(operator: Operator) -> Emission:
+@registry.imports("ARG_MAX", "ARG_MIN")
+def _arg(operator: Operator) -> registry.Emission:
     """The first of equal elements wins; the output's type says how wide an index is."""
-    data, axes = operands(operator, 2)
+    data, axes = checks.operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
     wanted = _output_type(operator)
     require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
-    axis = axis_of(integers(axes, "axis"), len(data.shape))
-    if data.element not in EIGHT_BIT:
+    axis = axis_of(checks.integers(axes, "axis"), len(data.shape))
+    if data.element not in checks.EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
-    return built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
+    return registry.built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
 
 
 def _output_type(operator: Operator) -> str:
@@ -257,7 +235,7 @@ def _output_type(operator: Operator) -> str:
     return wanted
 
 
-def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
+def _first_extreme(emitter: registry.Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
     """The smallest index of an element that equals the extreme, for which a NaN is no candidate."""
     s, value = Arithmetic(emitter), emitter.value(data)
     if data.element == "f32":
@@ -272,7 +250,7 @@ def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output:
     return s.select(s.compare("lt", first, extent), first, 0)
 
 
-def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Value:
+def _indices(emitter: registry.Emitter, shape: Shape, axis: int, element: str) -> ir.Value:
     """Of each element along an axis."""
     dtype = np.int32 if element == "i32" else np.int64
     along = np.arange(shape[axis], dtype=dtype).reshape(-1, *[1] * (len(shape) - axis - 1))
@@ -284,25 +262,25 @@ def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Valu
 _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
 
 
-@imports("CUMSUM")
-def _cumsum(operator: Operator) -> Emission:
+@registry.imports("CUMSUM")
+def _cumsum(operator: Operator) -> registry.Emission:
     is_exclusive, is_reverse = read_options(operator, tflite.CumsumOptions, lambda o: (o.Exclusive(), o.Reverse()))
-    data, axis = operands(operator, 2)
+    data, axis = checks.operands(operator, 2)
     require(data.element in _SUMMED, f"input must be {', '.join(_SUMMED)}, but got {data.element}")
-    same_content(data, operator.outputs[0])
+    checks.same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
-    along = axis_of(integers(axis, "axis"), len(data.shape))
-    return built(qnn.CumSumOp, data, element=data.element, axis=along, **how)
+    along = axis_of(checks.integers(axis, "axis"), len(data.shape))
+    return registry.built(qnn.CumSumOp, data, element=data.element, axis=along, **how)
 
 
-@imports("TOPK_V2")
-def _top_k(operator: Operator) -> Building:
+@registry.imports("TOPK_V2")
+def _top_k(operator: Operator) -> registry.Building:
     """The k largest of each row in descending order, equal ones in their own, and where they stand."""
-    data, count = operands_of_many(operator, 2)
+    data, count = checks.operands_of_many(operator, 2)
     require(data.element in _RANKED, f"input must be {', '.join(_RANKED)}, but got {data.element}")
-    counts, found = integers(count, "k"), len(operator.outputs)
+    counts, found = checks.integers(count, "k"), len(operator.outputs)
     require(found == 2, f"must have 2 outputs, but got {found}")
-    same_content(data, operator.outputs[0])
+    checks.same_content(data, operator.outputs[0])
     element = operator.outputs[1].element
     require(element in ("i32", "i64"), f"indices must be i32 or i64, but got {element}")
     extent = data.shape[-1] if data.shape else 0
@@ -320,7 +298,7 @@ def _top_k(operator: Operator) -> Building:
     return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
 
 
-def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:
+def _keys(emitter: registry.Emitter, value: ir.Value, data: Tensor) -> ir.Value:
     """Integers in the order of the numbers."""
     s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), without_sign(emitter, value)
     return order_key(s, bits, "i64" if data.element == "i64" else "i32")

@@ -12,13 +12,11 @@ import tflite
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DenseOp, F32SumOp, IntSumOp, RequantizeOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit
-from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.recurrence import (
     RowProduct,
     Steps,
@@ -83,7 +81,7 @@ class _RnnCell:
         def step(before: ir.Value | None, index: int) -> tuple[ir.Value | None, ir.Value]:
             row = self.steps.row(emitter, sums, index)
             if before is not None:
-                row = F32Builder(emitter, shape_of(row.type))("addf", row, self.recurrent.emit(emitter, before))
+                row = emitter.f32("addf", row, self.recurrent.emit(emitter, before))
             after = emitter.expression(self.activation, row)
             return after, after
 
@@ -217,11 +215,10 @@ def _f32(node: _Svdf) -> Building:
         require(not any(node.time.zero_points), "i8 time weight must have zero point 0")
         last = last.astype(np.float32) * np.float32(node.time.scale)
     emitter = yield
-    s = F32Builder(emitter, (node.batch, node.filters))
+    s = emitter.f32
     seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
     ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
     total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
-    s = F32Builder(emitter, (node.batch, node.units))
     total = total if bias is None else s("addf", total, emitter.constant(bias))
     return emitter.expression(activation, total)
 

@@ -16,13 +16,7 @@ from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    bounded,
-    check_parameters,
-    eight_bit_ends,
-    operands,
-    quantized_range,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, product, shifted_right
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
 from qdialect.ir._mlir import ir
@@ -38,9 +32,9 @@ _SMALLEST_FACTOR = 2.0**-26
 def _softmax(operator: Operator) -> Emission:
     beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
     # A larger scale has the same factor, the largest of the kernel's.
-    data = bounded(operands(operator, 1)[0])
-    output = eight_bit_ends(operator, data)
-    check_parameters(output, _OUTPUT_SCALE, quantized_range(output)[0])
+    data = checks.bounded(checks.operands(operator, 1)[0])
+    output = checks.eight_bit_ends(operator, data)
+    checks.check_parameters(output, _OUTPUT_SCALE, checks.quantized_range(output)[0])
     check_scale(beta, "beta")
     factor = data.scale * beta
     require(factor > _SMALLEST_FACTOR, f"input scale times beta must exceed 2^-26, but got {factor}")
@@ -71,10 +65,10 @@ _MAX_DEPTH = 2**12 - 1
 @imports("LOG_SOFTMAX")
 def _log_softmax(operator: Operator) -> Emission:
     """Zero is the largest quantized value, the smallest one stands for -16 and below."""
-    (data,) = operands(operator, 1)
-    output = eight_bit_ends(operator, data)
-    largest = quantized_range(output)[1]
-    check_parameters(output, _LOG_SCALE, largest)
+    (data,) = checks.operands(operator, 1)
+    output = checks.eight_bit_ends(operator, data)
+    largest = checks.quantized_range(output)[1]
+    checks.check_parameters(output, _LOG_SCALE, largest)
     require(data.scale > _SMALLEST_SCALE, f"input scale must exceed 2^-26, but got {data.scale}")
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     depth = data.shape[-1]

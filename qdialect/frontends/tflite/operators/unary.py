@@ -26,20 +26,7 @@ from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    activation_range,
-    check_parameters,
-    check_rescale,
-    eight_bit,
-    eight_bit_ends,
-    one_input,
-    operands,
-    per_tensor,
-    quantized_bounds,
-    quantized_range,
-    same_scale,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_i16
@@ -56,26 +43,26 @@ _TABLES = {"ABS": tflite_abs_table, "SQRT": tflite_sqrt_table, "RSQRT": tflite_r
 
 
 def _input_of(operator: Operator) -> Tensor:
-    (data,) = operands(operator, 1)
-    eight_bit_ends(operator, data)
+    (data,) = checks.operands(operator, 1)
+    checks.eight_bit_ends(operator, data)
     return data
 
 
 @imports(*_CLAMPS)
 def _clamp(operator: Operator) -> Building:
     data, output = _input_of(operator), operator.outputs[0]
-    return _rescaled(data, output, activation_range(_CLAMPS[operator.kind], output))
+    return _rescaled(data, output, checks.activation_range(_CLAMPS[operator.kind], output))
 
 
 @imports("RELU_0_TO_1")
 def _unit_clamp(operator: Operator) -> Building:
     data, output = _input_of(operator), operator.outputs[0]
-    return _rescaled(data, output, quantized_bounds(0.0, 1.0, output))
+    return _rescaled(data, output, checks.quantized_bounds(0.0, 1.0, output))
 
 
 def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Building:
     """A rescale whose factor is evaluated in float32, and a clamp."""
-    check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     emitter = yield
     zero_points = [data.zero_point]
     value = emitter.value(data)
@@ -93,9 +80,9 @@ def _integer_function(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     if operator.kind == "ABS":
-        check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+        checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     if operator.kind == "RSQRT":
-        check_rescale(1.0, [1.0], math.sqrt(data.scale) * output.scale, Multiplier.F64)
+        checks.check_rescale(1.0, [1.0], math.sqrt(data.scale) * output.scale, Multiplier.F64)
     return _tabulated(data, output, _TABLES[operator.kind](_quantization(data), _quantization(output)))
 
 
@@ -104,7 +91,7 @@ def _negate(operator: Operator) -> Emission:
     """The kernel negates quantized values, which negates numbers where both zero points are opposite."""
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    check_parameters(output, data.scale, -data.zero_point)
+    checks.check_parameters(output, data.scale, -data.zero_point)
     return _tabulated(data, output, tflite_negate_table(np.int8))
 
 
@@ -127,14 +114,14 @@ def _unary(operator: Operator, op_class: type[qnn.UnaryOp], attributes: Mapping[
 @imports("LOGISTIC")
 def _logistic(operator: Operator) -> Emission:
     _input_of(operator)
-    check_parameters(operator.outputs[0], 1 / 256, quantized_range(operator.outputs[0])[0])
+    checks.check_parameters(operator.outputs[0], 1 / 256, checks.quantized_range(operator.outputs[0])[0])
     return _unary(operator, qnn.SigmoidOp, {})
 
 
 @imports("TANH")
 def _tanh(operator: Operator) -> Emission:
     _input_of(operator)
-    check_parameters(operator.outputs[0], 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
+    checks.check_parameters(operator.outputs[0], 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
     return _unary(operator, qnn.TanhOp, {})
 
 
@@ -150,7 +137,7 @@ def _elu(operator: Operator) -> Building:
     numbers = _quantization(data).offsets().astype(np.float32) * np.float32(data.scale)
     with np.errstate(all="ignore"):
         scaled = activations.elu(1.0)(numbers) * (1 / np.float32(output.scale)) + np.float32(output.zero_point)
-    entries = np.rint(np.clip(scaled, *quantized_range(output))).astype(np.int64)
+    entries = np.rint(np.clip(scaled, *checks.quantized_range(output))).astype(np.int64)
     return _tabulated(data, output, encode_table(entries, np.int8))(emitter)
 
 
@@ -177,8 +164,8 @@ def _hard_swish(operator: Operator) -> Emission:
 def _leaky_relu(operator: Operator) -> Emission:
     alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
     data, output = _input_of(operator), operator.outputs[0]
-    check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
-    check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
+    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+    checks.check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
     return _unary(operator, qnn.LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})
 
 
@@ -190,22 +177,22 @@ _I16_CLAMPS = {"RELU": tflite.ActivationFunctionType.RELU, "RELU6": tflite.Activ
 
 
 def _of_i32(operator: Operator, bounds: tuple[int, int], build: Callable[[Arithmetic, ir.Value], ir.Value]) -> Building:
-    data, _ = one_input(operator)
+    data, _ = checks.one_input(operator)
     return unary(operator, data, lambda s, x: narrowed(s, build(s, s.resize(x, "i32")), bounds))
 
 
 @imports_i16(*_I16_CLAMPS)
 def _clamp_i16(operator: Operator) -> Building:
-    data, output = one_input(operator)
+    data, output = checks.one_input(operator)
     factor = FixedPoint.of(f32_quotient(data.scale, output.scale))
-    return _of_i32(operator, activation_range(_I16_CLAMPS[operator.kind], output), factor.scaled)
+    return _of_i32(operator, checks.activation_range(_I16_CLAMPS[operator.kind], output), factor.scaled)
 
 
 @imports_i16("ABS")
 def _abs_i16(operator: Operator) -> Building:
     """Rescaled only where the scales differ."""
-    data, output = one_input(operator)
-    bounds = quantized_range(output)
+    data, output = checks.one_input(operator)
+    bounds = checks.quantized_range(output)
     if data.scale == output.scale:
         return _of_i32(operator, bounds, lambda s, x: s.op("math.absi", x))
     factor = FixedPoint.of(f32_quotient(data.scale, output.scale))
@@ -216,7 +203,7 @@ def _abs_i16(operator: Operator) -> Building:
 def _leaky_relu_i16(operator: Operator) -> Building:
     """Two factors, both evaluated in float32; that of a negative slope is taken without its sign."""
     alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
-    data, output = one_input(operator)
+    data, output = checks.one_input(operator)
     positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
     product = float(np.float32(data.scale) * np.float32(abs(alpha)))
     negative = FixedPoint.of(f32_quotient(product, output.scale))
@@ -226,21 +213,21 @@ def _leaky_relu_i16(operator: Operator) -> Building:
         below = s.op("arith.addi", s.op("arith.xori", below, -1), 1) if alpha < 0 else below
         return s.select(s.compare("ge", x, 0), positive.scaled(s, x), below)
 
-    return _of_i32(operator, quantized_range(output), build)
+    return _of_i32(operator, checks.quantized_range(output), build)
 
 
 @imports_i16("NEG")
 def _negate_i16(operator: Operator) -> Building:
     """The kernel negates quantized values; the smallest one stays what it is."""
-    data, output = one_input(operator)
-    same_scale(data, output)
+    data, output = checks.one_input(operator)
+    checks.same_scale(data, output)
     return unary(operator, data, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
 
 
 @imports_i16("SQRT")
 def _sqrt_i16(operator: Operator) -> Building:
     """In float32, truncated; the kernel fails for a negative number, which counts as zero here."""
-    data, output = one_input(operator)
+    data, output = checks.one_input(operator)
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         number = s.convert("arith.sitofp", s.op("arith.maxsi", x, 0), "f32")
@@ -248,7 +235,7 @@ def _sqrt_i16(operator: Operator) -> Building:
         quotient = s.op("arith.minimumf", s.op("arith.divf", root, output.scale), _BEYOND)
         return s.convert("arith.fptosi", quotient, "i32")
 
-    return _of_i32(operator, quantized_range(output), build)
+    return _of_i32(operator, checks.quantized_range(output), build)
 
 
 # QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
@@ -274,16 +261,16 @@ def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
 @imports_i16("QUANTIZE")
 def _quantize(operator: Operator) -> Building:
     """From f32 as `_of_floats` says; between quantized values by a fixed-point rescale."""
-    (data,), output = operands(operator, 1), operator.outputs[0]
+    (data,), output = checks.operands(operator, 1), operator.outputs[0]
     is_i16 = "i16" in (data.element, output.element)
-    (per_tensor if is_i16 else eight_bit)(output, "output")
+    (checks.per_tensor if is_i16 else checks.eight_bit)(output, "output")
     if data.element == "f32":
         return _of_floats((yield), data, output)
     found = f"{data.element} to {output.element}"
     is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
     require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
-    (per_tensor if is_i16 else eight_bit)(data, "input")
-    check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
+    (checks.per_tensor if is_i16 else checks.eight_bit)(data, "input")
+    checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
     emitter = yield
     value, zero_points = emitter.value(data), [data.zero_point]
     return emitter.requantize(value, output, data.scale, Multiplier.F64, input_zero_points=zero_points)
@@ -292,8 +279,8 @@ def _quantize(operator: Operator) -> Building:
 @imports("DEQUANTIZE")
 @imports_i16("DEQUANTIZE")
 def _dequantize(operator: Operator) -> Emission:
-    (data,), found = operands(operator, 1), operator.outputs[0].element
-    (sixteen_bit if data.element == "i16" else eight_bit)(data, "input")
+    (data,), found = checks.operands(operator, 1), operator.outputs[0].element
+    (checks.sixteen_bit if data.element == "i16" else checks.eight_bit)(data, "input")
     require(found == "f32", f"output must be f32, but got {found}")
     parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
     return built(qnn.DequantizeOp, data, element="f32", **parameters)
@@ -318,7 +305,7 @@ _CONVERSIONS = {
 @imports("CAST")
 def _cast(operator: Operator) -> Building:
     """Integers are f32 values as they are; an f32 value loses its fraction, and saturates."""
-    (data,) = operands(operator, 1)
+    (data,) = checks.operands(operator, 1)
     source, target = data.element, operator.outputs[0].element
     is_quantized = source in _QUANTIZED_TYPES and target == "f32"
     known = source == target or is_quantized or (source, target) in _CONVERSIONS

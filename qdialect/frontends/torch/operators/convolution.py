@@ -31,14 +31,7 @@ from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.planning.tensors import Computation, F32Tensor
-from qdialect.frontends.torch.operators.contraction import (
-    F32Contraction,
-    bias_of,
-    data_of,
-    f32_weight,
-    is_integer,
-    weight_of,
-)
+from qdialect.frontends.torch.operators import contraction
 from qdialect.frontends.torch.operators.pool import largest_of, largest_of_parts, window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
@@ -58,18 +51,18 @@ def convolution(call: Call, rank: int) -> Result:
     require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
     if is_dynamic(call, "input", "weight", 0):
         return _dynamic_convolution(call, rank)
-    if not is_integer(call, "input", "weight", 0):
+    if not contraction.is_integer(call, "input", "weight", 0):
         return _f32_convolution(call, rank)
-    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
+    data, weight = contraction.data_of(call, "input"), contraction.weight_of(call, "weight", (0, *range(2, rank), 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, rank)
     channels = len(weight.values)
-    bias = bias_of(call, "bias", channels)
+    bias = contraction.bias_of(call, "bias", channels)
     layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups))
     return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
 
 
 def _dynamic_convolution(call: Call, rank: int) -> Result:
-    data, weight = dynamic_data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
+    data, weight = dynamic_data_of(call, "input"), contraction.weight_of(call, "weight", (0, *range(2, rank), 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, rank)
     is_padded = any(window.padding)
     if not data.parameters.is_of_tensor or (is_padded and data.source is None):
@@ -83,7 +76,7 @@ def _dynamic_convolution(call: Call, rank: int) -> Result:
         is_padded,
         weight,
         kernels(weight.values),
-        bias_of(call, "bias", channels),
+        contraction.bias_of(call, "bias", channels),
         _unpadded_attributes(window, groups),
         _padded_image(window),
         from_image(shape),
@@ -92,7 +85,7 @@ def _dynamic_convolution(call: Call, rank: int) -> Result:
 
 
 def _f32_convolution(call: Call, rank: int) -> Result:
-    data, weight = call.f32("input"), f32_weight(call, "weight")
+    data, weight = call.f32("input"), contraction.f32_weight(call, "weight")
     require(weight is not None, "argument 'weight' must be constant")
     assert weight is not None
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
@@ -100,8 +93,8 @@ def _f32_convolution(call: Call, rank: int) -> Result:
     window, groups = _window(call, data.shape, last.shape, rank)
     shape = (data.shape[0], len(last), *window.output)
     sums = f32_convolution(call.plan.budget, data.shape, last, window, groups)
-    bias = bias_of(call, "bias", len(last))
-    return F32Contraction(
+    bias = contraction.bias_of(call, "bias", len(last))
+    return contraction.F32Contraction(
         shape, (data,), bias, lambda emitter, values: sums(emitter, values[0]), from_image(shape), name=call.name
     )
 
@@ -115,11 +108,7 @@ def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
 def _padded_image(window: Window) -> Callable[[Emitter, Value], ir.Value]:
     """Gives the image of f32 values with zeros around it; itself where nothing is padded."""
     flat = window.two_dimensional()
-
-    def padded(emitter: Emitter, value: Value) -> ir.Value:
-        return framed(emitter, image(emitter, value), *flat.border)
-
-    return padded
+    return lambda emitter, value: framed(emitter, image(emitter, value), *flat.border)
 
 
 def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, int]:
@@ -138,13 +127,13 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
 @imports("conv3d.default", "conv3d.padding")
 def convolution_of_volumes(call: Call) -> Result:
     """Of integers where data and weights are quantized, else of float32."""
-    if not is_integer(call, "input", "weight", 0):
+    if not contraction.is_integer(call, "input", "weight", 0):
         return _f32_convolution(call, RANK)
-    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
+    data, weight = contraction.data_of(call, "input"), contraction.weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, RANK)
     channels = len(weight.values)
     layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups)).over_volumes(call.plan, call.name, window)
-    bias = bias_of(call, "bias", channels)
+    bias = contraction.bias_of(call, "bias", channels)
     return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
 
 
@@ -261,18 +250,18 @@ def _transposed_convolution(call: Call) -> Result:
     """Of integers where scales, if there are several, lie along the output channels; else of float32."""
     weight = call.tensor("weight")
     of_outputs = isinstance(weight, Quantized) and (len(weight.scales) == 1 or weight.axis == 1)
-    if of_outputs and is_integer(call, "input", "weight", 1):
-        return _of_integers(call, weight_of(call, "weight", tuple(range(len(weight.shape))), 1))
-    values = f32_weight(call, "weight")
+    if of_outputs and contraction.is_integer(call, "input", "weight", 1):
+        return _of_integers(call, contraction.weight_of(call, "weight", tuple(range(len(weight.shape))), 1))
+    values = contraction.f32_weight(call, "weight")
     require(values is not None, "argument 'weight' must be constant")
     assert values is not None
     return _of_floats(call, values)
 
 
 def _of_integers(call: Call, weight: Weight) -> Result:
-    data, layer = data_of(call, "input"), _layer(call, weight.values)
+    data, layer = contraction.data_of(call, "input"), _layer(call, weight.values)
     scales, zero_points = _of_groups(weight.scales, layer.groups), _of_groups(weight.zero_points, layer.groups)
-    of_all, bias = Weight(layer.taps, scales, zero_points), bias_of(call, "bias", layer.taps.shape[0])
+    of_all, bias = Weight(layer.taps, scales, zero_points), contraction.bias_of(call, "bias", layer.taps.shape[0])
     if len(layer.size) == 3:
         own = layer.strides, layer.dilation, layer.padding, layer.padding, layer.extra, layer.groups
         return TransposedVolumes(*own, layer.output[2:]).contraction(call.plan, data, of_all, bias, call.name)
@@ -291,8 +280,8 @@ def _of_floats(call: Call, weight: Array) -> Result:
     sums = f32_transposed_convolution(
         call.plan.budget, source.shape, weight, layer.groups, strides, dilation, padding, layer.output[2:]
     )
-    bias, finish = bias_of(call, "bias", layer.taps.shape[0]), from_image(layer.output)
-    return F32Contraction(
+    bias, finish = contraction.bias_of(call, "bias", layer.taps.shape[0]), from_image(layer.output)
+    return contraction.F32Contraction(
         layer.output, (source,), bias, lambda emitter, values: sums(emitter, values[0]), finish, name=call.name
     )
 

@@ -9,9 +9,8 @@ from itertools import accumulate
 import numpy as np
 
 from qdialect.dialect import F32MaxOp, F32SumOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.slices import Slice, gather
 from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, ternary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitter, Value
@@ -315,9 +314,9 @@ def _embedding_bag(call: Call) -> Result:
         bags = emitter.reshape(values[0], (count, size, width))
         if is_weighted:
             weights = emitter.reshape(values[1], (count, size, 1))
-            bags = F32Builder(emitter, (count, size, width))("mulf", bags, weights)
+            bags = emitter.f32("mulf", bags, weights)
         found = reduced(emitter, F32MaxOp if mode == _MAX else F32SumOp, bags, (1,), keep_dims=False)
-        return F32Builder(emitter, shape_of(found.type))("divf", found, float(size)) if mode == _MEAN else found
+        return emitter.f32("divf", found, float(size)) if mode == _MEAN else found
 
     zeros = (Constant(np.zeros(output.shape, np.int64)) for output in call.node.outputs[1:])
     return Computation((count, width), operands, build, name=call.name), *zeros

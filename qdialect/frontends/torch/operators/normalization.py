@@ -12,20 +12,10 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, require
-from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.reduction import affine, normalized
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computation,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    limit,
-    quantize,
-    stored_axis,
-)
 from qdialect.frontends.torch.operators.contraction import f32_weight
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -71,7 +61,7 @@ def _instance_norm(call: Call) -> Result:
     return _by_groups(call, source, source.shape[1])
 
 
-def _by_groups(call: Call, source: F32Tensor, groups: int) -> Computation:
+def _by_groups(call: Call, source: tensors.F32Tensor, groups: int) -> tensors.Computation:
     shape = source.shape
     require(len(shape) >= 2, f"input must have at least 2 dimensions, but got {len(shape)}")
     require(groups >= 1 and shape[1] % groups == 0, f"groups must divide {shape[1]} channels, but got {groups}")
@@ -85,7 +75,7 @@ def _by_groups(call: Call, source: F32Tensor, groups: int) -> Computation:
     return _scaled(call, source, norm, (shape[1], *(1 for _ in shape[2:])))
 
 
-def _scaled(call: Call, source: F32Tensor, norm: Norm, shape: Shape) -> Computation:
+def _scaled(call: Call, source: tensors.F32Tensor, norm: Norm, shape: Shape) -> tensors.Computation:
     """``norm(x) * weight + bias``; the two, where they are given, with `shape`."""
     given = [name for name in ("weight", "bias") if call.reads(name) is not None]
     parameters = [call.f32(name) for name in given]
@@ -95,7 +85,7 @@ def _scaled(call: Call, source: F32Tensor, norm: Norm, shape: Shape) -> Computat
         by_name = dict(zip(given, held, strict=True))
         return affine(emitter, norm(emitter, operands[0]), by_name.get("weight"), by_name.get("bias"))
 
-    return Computation(source.shape, (source, *parameters), build, name=call.name)
+    return tensors.Computation(source.shape, (source, *parameters), build, name=call.name)
 
 
 @imports("batch_norm.default", "native_batch_norm.default", "_native_batch_norm_legit_no_training.default")
@@ -109,14 +99,14 @@ def _batch_norm(call: Call) -> Result:
     beta = (_channels(call, "bias", 0, source) - _channels(call, "running_mean", 0, source) * alpha).astype(np.float32)
 
     def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
-        s = F32Builder(emitter, shape_of(operands[0].type))
+        s = emitter.f32
         return s("addf", s("mulf", operands[0], emitter.constant(alpha)), emitter.constant(beta))
 
-    result = Computation(source.shape, (source,), build, is_channels_last=True, name=call.name)
+    result = tensors.Computation(source.shape, (source,), build, is_channels_last=True, name=call.name)
     return result if call.node.kind == "aten.batch_norm.default" else (result,)
 
 
-def _channels(call: Call, name: str, default: float, source: F32Tensor) -> Array:
+def _channels(call: Call, name: str, default: float, source: tensors.F32Tensor) -> Array:
     """A number for each channel, known when the program is read."""
     channels = source.shape[1]
     if call.result(name) is None:
@@ -135,25 +125,25 @@ _LOWEST_SUM = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(F32Tensor):
+class Shares(tensors.F32Tensor):
     """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
 
-    source: F32Tensor
+    source: tensors.F32Tensor
     axis: int
     is_logarithm: bool
     is_safe: bool = False
     """Whether a row of minus infinities, for which masks leave nothing, gives zeros."""
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         source = self.source
-        is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
+        is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in tensors.EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
-            return quantize(plan, name, self.f32(plan, name), to)
+            return tensors.quantize(plan, name, self.f32(plan, name), to)
 
         def emit(emitter: Emitter) -> Emitted:
             values, is_channels_last = emitter.either(source.values)
             attributes = {
-                "axis": stored_axis(self.axis, len(self.shape), is_channels_last),
+                "axis": tensors.stored_axis(self.axis, len(self.shape), is_channels_last),
                 "input_scale": source.parameters.scale,
                 "output_scale": to.scale,
                 "output_zero_point": to.zero_point,
@@ -161,15 +151,15 @@ class Shares(F32Tensor):
             }
             return emitter.build(SoftmaxOp, values, element=to.element, **attributes), is_channels_last
 
-        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+        return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
         source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
             f32, is_channels_last = emitter.either(source)
-            axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
+            axes = (tensors.stored_axis(self.axis, len(self.shape), is_channels_last),)
 
             def along(op_class: type[F32MaxOp | F32SumOp], value: ir.Value) -> ir.Value:
                 reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)

@@ -11,21 +11,8 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Shape, UnsupportedError, check_shape, require
+from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.block_weights import whole_numbers
-from qdialect.frontends.planning.elementwise import (
-    OF_ONE_INTEGER,
-    PAIRS_OF_INTEGERS,
-    Arithmetic,
-    OfTwo,
-    binary,
-    cast_array,
-    converted,
-    element_type,
-    tensor_of,
-    ternary,
-    unary,
-    value_of_tensor,
-)
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
@@ -44,21 +31,23 @@ def element_of_result(call: Call) -> str:
 
 def as_element(call: Call, tensor: Tensor, element: str) -> Tensor:
     """A tensor converted to `element`; itself where it is of this type."""
-    found = element_type(tensor)
+    found = elementwise.element_type(tensor)
     if found == element:
         return tensor
     require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")
     if isinstance(tensor, Constant):
         if element == "f32" and tensor.array.dtype.name in ("int8", "uint8") and tensor.array.ndim == 2:
             return whole_numbers(tensor.array)
-        return Constant(cast_array(widened(tensor.array), element))
-    value = value_of_tensor(call, tensor)
-    return tensor_of(unary(call, value, element, lambda s, x: converted(s, x, found, element)))
+        return Constant(elementwise.cast_array(widened(tensor.array), element))
+    value = elementwise.value_of_tensor(call, tensor)
+    return elementwise.tensor_of(
+        elementwise.unary(call, value, element, lambda s, x: elementwise.converted(s, x, found, element))
+    )
 
 
 def value_as(call: Call, name: str, element: str) -> Value:
     """An argument, a tensor or a number, as a value of `element`."""
-    return value_of_tensor(call, as_element(call, call.tensor(name), element))
+    return elementwise.value_of_tensor(call, as_element(call, call.tensor(name), element))
 
 
 def repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
@@ -68,15 +57,15 @@ def repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
     if isinstance(tensor, Constant):
         call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
         return Constant(np.broadcast_to(tensor.array, shape))
-    value = value_of_tensor(call, tensor)
-    return tensor_of(
+    value = elementwise.value_of_tensor(call, tensor)
+    return elementwise.tensor_of(
         call.plan.ordered(call.name, shape, value.element, [value], lambda emitter, x: emitter.broadcast(x[0], shape))
     )
 
 
 def promoted(call: Call, *names: str) -> str:
     """The common element type of operands; of numbers among tensors only the kind counts."""
-    tensors = [element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
+    tensors = [elementwise.element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
     numbers = [call.argument(name) for name in names if call.reads(name) is None]
     for element in tensors:
         require(element in _RANKS, f"operands must be one of {', '.join(_RANKS)}, but got {element}")
@@ -109,18 +98,18 @@ def _comparison(call: Call) -> Result:
     element = promoted(call, "self", "other")
     predicate = call.node.kind.split(".")[1]
     values = [value_as(call, name, element) for name in ("self", "other")]
-    return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+    return elementwise.binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
 @imports("isnan.default")
 def _is_nan(call: Call) -> Result:
-    return unary(call, value_as(call, "self", "f32"), "i1", lambda s, x: s.compare("ne", x, x))
+    return elementwise.unary(call, value_as(call, "self", "f32"), "i1", lambda s, x: s.compare("ne", x, x))
 
 
 @imports("isinf.default")
 def _is_infinite(call: Call) -> Result:
     value = value_as(call, "self", "f32")
-    return unary(call, value, "i1", lambda s, x: s.compare("eq", s.op("math.absf", x), np.inf))
+    return elementwise.unary(call, value, "i1", lambda s, x: s.compare("eq", s.op("math.absf", x), np.inf))
 
 
 _LOGIC = {"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}
@@ -136,14 +125,14 @@ def _logic(call: Call) -> Result:
     op = _LOGIC[kind.removeprefix("bitwise_").removeprefix("logical_").strip("_")]
     element = "i1" if kind.startswith("logical") else promoted(call, "self", "other")
     values = [value_as(call, name, element) for name in ("self", "other")]
-    return binary(call, values, element, lambda s, lhs, rhs: s.op(op, lhs, rhs))
+    return elementwise.binary(call, values, element, lambda s, lhs, rhs: s.op(op, lhs, rhs))
 
 
 @imports("bitwise_not.default", "logical_not.default")
 def _not(call: Call) -> Result:
-    element = "i1" if "logical" in call.node.kind else element_type(call.tensor("self"))
+    element = "i1" if "logical" in call.node.kind else elementwise.element_type(call.tensor("self"))
     ones = 1 if element == "i1" else -1
-    return unary(call, value_as(call, "self", element), element, lambda s, x: s.op("arith.xori", x, ones))
+    return elementwise.unary(call, value_as(call, "self", element), element, lambda s, x: s.op("arith.xori", x, ones))
 
 
 @imports("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
@@ -152,14 +141,18 @@ def _where(call: Call) -> Result:
     element = element_of_result(call)
     condition = value_as(call, "condition", "i1")
     values = [condition, value_as(call, "self", element), value_as(call, "other", element)]
-    return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
+    return elementwise.tensor_of(
+        elementwise.ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+    )
 
 
 @imports("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(call: Call) -> Result:
     element = element_of_result(call)
     values = [value_as(call, "mask", "i1"), value_as(call, "value", element), value_as(call, "self", element)]
-    return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
+    return elementwise.tensor_of(
+        elementwise.ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+    )
 
 
 @imports(
@@ -177,23 +170,23 @@ def _shift(call: Call) -> Result:
     require(element != "f32", "operands must be integers")
     last = 8 * NUMPY_DTYPES[element].itemsize - 1
 
-    def shifted(s: Arithmetic, x: ir.Value, distance: ir.Value) -> ir.Value:
+    def shifted(s: elementwise.Arithmetic, x: ir.Value, distance: ir.Value) -> ir.Value:
         held = s.op("arith.minui", distance, last)
         if not is_left and not element.startswith("u"):
             return s.op("arith.shrsi", x, held)
         moved = s.op("arith.shli" if is_left else "arith.shrui", x, held)
         return s.select(s.compare("eq", held, distance), moved, 0)
 
-    return binary(call, [value_as(call, name, element) for name in ("self", "other")], element, shifted)
+    return elementwise.binary(call, [value_as(call, name, element) for name in ("self", "other")], element, shifted)
 
 
-_BOOLEANS: dict[str, OfTwo] = {
-    **PAIRS_OF_INTEGERS,
+_BOOLEANS: dict[str, elementwise.OfTwo] = {
+    **elementwise.PAIRS_OF_INTEGERS,
     "add": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
     "maximum": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
     "minimum": lambda s, lhs, rhs: s.op("arith.andi", lhs, rhs),
 }
-_FLOATS: dict[str, OfTwo] = {
+_FLOATS: dict[str, elementwise.OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addf", lhs, rhs),
     "div": lambda s, lhs, rhs: s.op("arith.divf", lhs, rhs),
     "maximum": lambda s, lhs, rhs: s.op("arith.maximumf", lhs, rhs),
@@ -216,10 +209,12 @@ def arithmetic(call: Call) -> Result:
         kind = {"floor": "floor_divide", "trunc": "trunc_divide"}.get(mode, kind)
     alpha = call.argument("alpha")
     require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
-    functions = _FLOATS if element == "f32" else _BOOLEANS if element == "i1" else PAIRS_OF_INTEGERS
+    functions = _FLOATS if element == "f32" else _BOOLEANS if element == "i1" else elementwise.PAIRS_OF_INTEGERS
     require(kind in functions, f"operands must not be integers, for a result of {element}")
-    return tensor_of(
-        binary(call, [value_as(call, name, element) for name in ("self", "other")], element, functions[kind])
+    return elementwise.tensor_of(
+        elementwise.binary(
+            call, [value_as(call, name, element) for name in ("self", "other")], element, functions[kind]
+        )
     )
 
 
@@ -237,12 +232,12 @@ def _of_one(call: Call) -> Result:
     if kind == "aten.sign.default" and element == "i1":
         return value
     if kind != "aten.clamp.default":
-        return unary(call, value, element, OF_ONE_INTEGER[kind.split(".")[1]])
+        return elementwise.unary(call, value, element, elementwise.OF_ONE_INTEGER[kind.split(".")[1]])
     bounds = [(name, call.argument(bound)) for name, bound in (("max", "min"), ("min", "max"))]
-    return unary(call, value, element, lambda s, x: _clamped(s, x, bounds))
+    return elementwise.unary(call, value, element, lambda s, x: _clamped(s, x, bounds))
 
 
-def _clamped(s: Arithmetic, value: ir.Value, bounds: Sequence[tuple[str, int | None]]) -> ir.Value:
+def _clamped(s: elementwise.Arithmetic, value: ir.Value, bounds: Sequence[tuple[str, int | None]]) -> ir.Value:
     for name, bound in bounds:
         value = value if bound is None else s.op(f"arith.{name}{{s}}i", value, bound)
     return value

@@ -12,27 +12,10 @@ from qdialect.arithmetic import NanPolicy, QuantParams, quantize_array
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scale, require
+from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
-from qdialect.frontends.planning.elementwise import (
-    constant_of,
-    plainly_dequantized,
-    plainly_quantized,
-    value_of_tensor,
-    wide_scale_of,
-)
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Constant,
-    Floats,
-    Integers,
-    QuantizedTensorType,
-    Tensor,
-    clip,
-    known,
-    quantize_along,
-)
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.tensors import (
     Quantized,
@@ -84,14 +67,14 @@ def whole_number_of(call: Call, name: str) -> int:
     return int(value)
 
 
-def _parameters(call: Call) -> QuantizedTensorType:
+def _parameters(call: Call) -> tensors.QuantizedTensorType:
     element = quantized_element(call)
     scale, zero_point = number_of(call, "scale"), whole_number_of(call, "zero_point")
     check_scale(scale, "scale")
     minimum, maximum = quantized_bounds(call, element)
     low, high = ELEMENT_RANGES[element]
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return QuantizedTensorType(PYTORCH, element, QuantParams(scale, zero_point), minimum, maximum)
+    return tensors.QuantizedTensorType(PYTORCH, element, QuantParams(scale, zero_point), minimum, maximum)
 
 
 def run_time_parameters(
@@ -99,24 +82,26 @@ def run_time_parameters(
 ) -> RunTimeParameters | None:
     """Scale and zero point by their `names`, where one of them is known at run time alone."""
     found = [call.tensor(name) for name in names]
-    if all(isinstance(one, Constant) for one in found):
+    if all(isinstance(one, tensors.Constant) for one in found):
         return None
-    element = quantized_element(call, EIGHT_BIT)
+    element = quantized_element(call, tensors.EIGHT_BIT)
     scale, point = (_parameter_value(call, one) for one in found)
     minimum, maximum = quantized_bounds(call, element)
     in_float64 = rounds_last and isinstance(found[0], RunTimeScale)
     return RunTimeParameters(scale, point, element, minimum, maximum, rounds_last, in_float64)
 
 
-def _parameter_value(call: Call, tensor: Tensor) -> Value:
+def _parameter_value(call: Call, tensor: tensors.Tensor) -> Value:
     """A scale in float32 or a zero point, which has integers or whole numbers in float32."""
     if isinstance(tensor, RunTimeScale):
         return tensor.value
-    if isinstance(tensor, Constant):
+    if isinstance(tensor, tensors.Constant):
         array = tensor.array
         require(array.dtype.kind in "iuf", f"parameters must be integers or floats, but got {held_element(array)}")
-        return constant_of(call, array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64))
-    value = value_of_tensor(call, tensor)
+        return elementwise.constant_of(
+            call, array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64)
+        )
+    value = elementwise.value_of_tensor(call, tensor)
     require(value.element in ("f32", "i32", "i64"), f"parameters must be f32, i32 or i64, but got {value.element}")
     return value
 
@@ -127,12 +112,12 @@ def _quantize(call: Call) -> Result:
     parameters = run_time_parameters(call, rounds_last=False)
     if parameters is not None:
         return quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
-    wide = wide_scale_of(call.tensor("scale"))
+    wide = elementwise.wide_scale_of(call.tensor("scale"))
     if wide is not None:
-        element, point = quantized_element(call, EIGHT_BIT), whole_number_of(call, "zero_point")
+        element, point = quantized_element(call, tensors.EIGHT_BIT), whole_number_of(call, "zero_point")
         value = call.f32("input").f32(call.plan, call.name)
-        quantized = plainly_quantized(call, value, element, wide, point, PYTORCH)
-        return clip(call.plan, call.name, quantized, *quantized_bounds(call, element))
+        quantized = elementwise.plainly_quantized(call, value, element, wide, point, PYTORCH)
+        return tensors.clip(call.plan, call.name, quantized, *quantized_bounds(call, element))
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
@@ -142,9 +127,9 @@ def _dequantize(call: Call) -> Result:
     at_run_time = run_time_parameters(call, rounds_last=False)
     if at_run_time is not None:
         return dequantized(call.name, quantized_values(call), at_run_time)
-    wide = wide_scale_of(call.tensor("scale"))
+    wide = elementwise.wide_scale_of(call.tensor("scale"))
     if wide is not None:
-        return plainly_dequantized(call, quantized_values(call), wide, whole_number_of(call, "zero_point"))
+        return elementwise.plainly_dequantized(call, quantized_values(call), wide, whole_number_of(call, "zero_point"))
     parameters, values = _parameters(call), quantized_values(call)
     require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
     # PyTorch rounds an integer to float32 before it subtracts.
@@ -156,8 +141,8 @@ def _dequantize(call: Call) -> Result:
 def quantized_values(call: Call) -> Value:
     """The argument ``input``, which must be quantized values."""
     source = call.tensor("input")
-    if isinstance(source, Constant):
-        return known(call.name, source.array)
+    if isinstance(source, tensors.Constant):
+        return tensors.known(call.name, source.array)
     require(isinstance(source, Value), "input must be quantized values, but got f32")
     assert isinstance(source, Value)
     return source
@@ -177,7 +162,7 @@ class Channels:
         return bool(np.all(self.zero_points == np.trunc(self.zero_points)))
 
     @property
-    def numbers(self) -> tuple[Floats, Integers]:
+    def numbers(self) -> tuple[tensors.Floats, tensors.Integers]:
         """Scales and zero points."""
         return tuple(map(float, self.scales)), tuple(map(int, self.zero_points))
 
@@ -249,7 +234,7 @@ def _quantize_channels(call: Call) -> Result:
     scales, zero_points = channels.numbers
     value = source.f32(call.plan, call.name)
     attributes = {"scales": scales, "zero_points": zero_points, **PYTORCH.quantization}
-    return quantize_along(call.plan, call.name, value, element, channels.axis, attributes)
+    return tensors.quantize_along(call.plan, call.name, value, element, channels.axis, attributes)
 
 
 @imports("getitem")
@@ -321,12 +306,12 @@ def _of_whole(call: Call, scale: float, zero_point: int) -> Quantized:
     check_scale(scale, "scale")
     holds = minimum <= zero_point <= maximum
     require(holds, f"zero point must be in [{minimum}, {maximum}], but got {zero_point}")
-    to = QuantizedTensorType(_PROFILE, element, QuantParams(scale, zero_point), minimum, maximum)
+    to = tensors.QuantizedTensorType(_PROFILE, element, QuantParams(scale, zero_point), minimum, maximum)
     source = call.tensor("self")
     f32 = call.f32("self")
-    if isinstance(source, Constant):
+    if isinstance(source, tensors.Constant):
         call.plan.budget.spend_constant(source.shape, 8)
-        values = known(call.name, to.quantize(call.constant("self")))
+        values = tensors.known(call.name, to.quantize(call.constant("self")))
     else:
         values = f32.quantized(call.plan, call.name, to)
     return Quantized(values.shape, values, (scale,), (zero_point,))
@@ -367,7 +352,9 @@ def _of_constant(call: Call, channels: Channels) -> Quantized:
     call.plan.budget.spend_constant(array.shape, 8)
     how = (_PROFILE.float_rounding, _PROFILE.scaling, _PROFILE.nan)
     values = quantize_array(array, channels.scales, points, channels.axis, NUMPY_DTYPES[element], *how)
-    return Quantized(array.shape, known(call.name, np.clip(values, minimum, maximum)), *channels.numbers, channels.axis)
+    return Quantized(
+        array.shape, tensors.known(call.name, np.clip(values, minimum, maximum)), *channels.numbers, channels.axis
+    )
 
 
 @imports("fused_moving_avg_obs_fake_quant.default")

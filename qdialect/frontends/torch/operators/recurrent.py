@@ -194,8 +194,4 @@ def _stacked(call: Call, parts: Sequence[F32Tensor]) -> F32Tensor:
     if len(parts) == 1:
         return parts[0]
     shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
-
-    def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
-        return emitter.concatenate(operands, 0)
-
-    return Computation(shape, tuple(parts), build, name=call.name)
+    return Computation(shape, tuple(parts), lambda emitter, operands: emitter.concatenate(operands, 0), name=call.name)

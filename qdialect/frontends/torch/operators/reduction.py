@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from qdialect.arithmetic.expressions import Input, Number
 from qdialect.dialect import F32MaxOp, F32SumOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, axes_in, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced, reduced_numbers
+from qdialect.frontends.building.op_builder import reduced, reduced_numbers
 from qdialect.frontends.planning.elementwise import element_type, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -98,18 +97,17 @@ def _variance(call: Call) -> Result:
     elements, is_root = math.prod(source.shape[axis] for axis in axes), "std" in call.node.kind
 
     def variance(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
-        s = F32Builder(emitter, source.shape)
+        s = emitter.f32
         below = centred(emitter, operands[0], axes)
         size = reduced(emitter, F32MaxOp, s("absf", below), axes, keep_dims=True)
-        row = F32Builder(emitter, shape_of(size.type))
         scale = emitter.expression(_SCALE, size)
         share = s("divf", below, scale)
         total, lost = (
             reduced(emitter, F32SumOp, one, axes, keep_dims=True) for one in (s("mulf", share, share), share)
         )
-        squares = row("subf", total, row("divf", row("mulf", lost, lost), float(elements)))
-        found = row("divf", squares, float(count))
-        found = row("mulf", row("sqrt", found), scale) if is_root else row("mulf", row("mulf", found, scale), scale)
+        squares = s("subf", total, s("divf", s("mulf", lost, lost), float(elements)))
+        found = s("divf", squares, float(count))
+        found = s("mulf", s("sqrt", found), scale) if is_root else s("mulf", s("mulf", found, scale), scale)
         return emitter.reshape(found, shape)
 
     def mean(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:

@@ -185,10 +185,7 @@ def planner_of(kind: str) -> Planner:
 
 
 def _by_element(planner: Planner, plain: Planner) -> Planner:
-    def plan(call: Call) -> Result:
-        return plain(call) if any(map(_is_plain, call.results.values())) else planner(call)
-
-    return plan
+    return lambda call: plain(call) if any(map(_is_plain, call.results.values())) else planner(call)
 
 
 def _is_plain(result: Result) -> bool:

@@ -13,27 +13,14 @@ import numpy as np
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.contraction import Weight, sums_fit
 from qdialect.frontends.planning.elementwise import unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Quantized
-from qdialect.frontends.torch.operators.quantization import (
-    SPACE,
-    quantized_bounds,
-    quantized_element,
-    quantized_values,
-    run_time_parameters,
-)
+from qdialect.frontends.torch.operators import quantization, tensors
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.tensors import (
-    RunTimeParameters,
-    RunTimeQuantized,
-    RunTimeScale,
-    dequantized,
-    quantized_at_run_time,
-)
 from qdialect.ir._mlir import ir
 
 # Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
@@ -45,53 +32,59 @@ from qdialect.ir._mlir import ir
 _EPSILON = float(np.finfo(np.float32).eps)
 _MIN_LARGEST = 1e-5
 """The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
-Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
+Range = Callable[[Emitter, ir.Value, ir.Value], ir.Value]
 
 
-@imports(f"{SPACE}.choose_qparams.tensor")
+@imports(f"{quantization.SPACE}.choose_qparams.tensor")
 def _choose(call: Call) -> Result:
     """``scale = max((high - low) / (qmax - qmin), eps)``, ``zero_point = clamp(qmin - round(low / scale))``.
 
     `low` and `high` are the range of the numbers and 0; of small floats their distance and the quotient are such.
     """
-    low_value, high_value = (float(bound) for bound in quantized_bounds(call, quantized_element(call)))
+    low_value, high_value = (
+        float(bound) for bound in quantization.quantized_bounds(call, quantization.quantized_element(call))
+    )
     epsilon, rounded = _epsilon(call), _rounded(call)
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        distance = rounded(s, s("subf", high, low))
-        return s("maximumf", rounded(s, s("divf", distance, high_value - low_value)), epsilon)
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
+        distance = rounded(emitter, s("subf", high, low))
+        return s("maximumf", rounded(emitter, s("divf", distance, high_value - low_value)), epsilon)
 
-    def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
+    def point(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
+        found = s("subf", low_value, s("roundeven", s("divf", low, scale(emitter, low, high))))
         # PyTorch subtracts the least integer where the range has a NaN, which wraps around beside a value of 0.
-        nan = s.emitter.number(high_value if low_value < 0 else low_value, s.shape)
-        found = s.emitter.select(s.emitter.compare(_EQUAL, found, found), found, nan)
+        is_number = emitter.compare(_EQUAL, found, found)
+        found = Arithmetic(emitter).select(is_number, found, high_value if low_value < 0 else low_value)
         return s("minimumf", s("maximumf", found, low_value), high_value)
 
     ends = _ends(call, _all_axes(call), (1,))
     return _scale(call, ends, scale), _whole(call, _of_ends(call, ends, point))
 
 
-@imports(f"{SPACE}.choose_qparams_symmetric.tensor")
+@imports(f"{quantization.SPACE}.choose_qparams_symmetric.tensor")
 def _choose_symmetric(call: Call) -> Result:
     """``scale = max(largest magnitude / ((qmax - qmin) / 2), eps)``; the zero point is the middle of the type."""
-    element = quantized_element(call)
-    bounds, epsilon, rounded = quantized_bounds(call, element), _epsilon(call), _rounded(call)
+    element = quantization.quantized_element(call)
+    bounds, epsilon, rounded = quantization.quantized_bounds(call, element), _epsilon(call), _rounded(call)
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         largest = s("maximumf", s("negf", low), high)
-        return s("maximumf", rounded(s, s("divf", largest, (bounds[1] - bounds[0]) / 2)), epsilon)
+        return s("maximumf", rounded(emitter, s("divf", largest, (bounds[1] - bounds[0]) / 2)), epsilon)
 
     ends = _ends(call, _all_axes(call), (1,))
     return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
 
 
-@imports(f"{SPACE}.choose_qparams_per_token.default")
+@imports(f"{quantization.SPACE}.choose_qparams_per_token.default")
 def _choose_by_rows(call: Call) -> Result:
     """``scale = max(largest magnitude, 1e-5) / 127`` of each row, as f32; zero points are 0."""
-    require(quantized_element(call) == "i8", "dtype must be i8")
+    require(quantization.quantized_element(call) == "i8", "dtype must be i8")
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         return s("divf", s("maximumf", s("maximumf", s("negf", low), high), _MIN_LARGEST), 127.0)
 
     shape = _rows(call)
@@ -101,12 +94,14 @@ def _choose_by_rows(call: Call) -> Result:
 
 
 @imports(
-    f"{SPACE}.choose_qparams_per_token_asymmetric.default", f"{SPACE}._choose_qparams_per_token_asymmetric_impl.default"
+    f"{quantization.SPACE}.choose_qparams_per_token_asymmetric.default",
+    f"{quantization.SPACE}._choose_qparams_per_token_asymmetric_impl.default",
 )
 def _choose_asymmetric_by_rows(call: Call) -> Result:
     """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""
 
-    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+    def scale(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+        s = emitter.f32
         return s("maximumf", s("divf", s("subf", high, low), 255.0), _EPSILON)
 
     shape = _rows(call)
@@ -114,7 +109,7 @@ def _choose_asymmetric_by_rows(call: Call) -> Result:
     scales = _of_ends(call, ends, scale)
 
     def emit(emitter: Emitter) -> Emitted:
-        s = F32Builder(emitter, shape)
+        s = emitter.f32
         low, high = (s("divf", emitter.to_channels_first(end), emitter.to_channels_first(scales)) for end in ends)
         errors = s("addf", s("addf", low, -128.0), s("addf", high, 127.0))
         is_low = emitter.compare(_GREATER, errors, emitter.number(0.0, shape))
@@ -122,7 +117,7 @@ def _choose_asymmetric_by_rows(call: Call) -> Result:
         return s("roundeven", s("minimumf", s("maximumf", found, -128.0), 127.0)), False
 
     point = call.plan.compute(call.name, shape, "f32", emit)
-    return RunTimeScale(shape, scales), _whole(call, point)
+    return tensors.RunTimeScale(shape, scales), _whole(call, point)
 
 
 # arith.cmpf's numbers of "ordered and equal" and "ordered and greater than".
@@ -133,14 +128,14 @@ def _epsilon(call: Call) -> float:
     return float(np.float32(call.argument("eps")))
 
 
-def _rounded(call: Call) -> Callable[[F32Builder, ir.Value], ir.Value]:
+def _rounded(call: Call) -> Callable[[Emitter, ir.Value], ir.Value]:
     """The rounding of f32 values to the type of the input, of which PyTorch's operators on the range are."""
     element = call.noted[call.reads("input") or ""].element
 
-    def rounded(s: F32Builder, value: ir.Value) -> ir.Value:
+    def rounded(emitter: Emitter, value: ir.Value) -> ir.Value:
         if element not in SMALL_FLOATS:
             return value
-        return s.emitter.convert("arith.extf", s.emitter.convert("arith.truncf", value, element), "f32")
+        return emitter.convert("arith.extf", emitter.convert("arith.truncf", value, element), "f32")
 
     return rounded
 
@@ -163,7 +158,7 @@ def _ends(call: Call, axes: Shape, shape: Shape) -> tuple[Value, Value]:
         def emit(emitter: Emitter) -> Emitted:
             held = emitter.either(source)[0] if len(axes) == len(source.shape) else emitter.to_channels_first(source)
             if not axes:
-                return F32Builder(emitter, shape)(joined, emitter.reshape(held, shape), 0.0), False
+                return emitter.f32(joined, emitter.reshape(held, shape), 0.0), False
             found = emitter.build(op_class, held, element="f32", axes=axes, keep_dims=True, from_zero=True)
             return emitter.reshape(found, shape), False
 
@@ -176,14 +171,13 @@ def _of_ends(call: Call, ends: tuple[Value, Value], build: Range) -> Value:
     low, high = ends
 
     def emit(emitter: Emitter) -> Emitted:
-        s = F32Builder(emitter, low.shape)
-        return build(s, emitter.to_channels_first(low), emitter.to_channels_first(high)), False
+        return build(emitter, emitter.to_channels_first(low), emitter.to_channels_first(high)), False
 
     return call.plan.compute(call.name, low.shape, "f32", emit)
 
 
-def _scale(call: Call, ends: tuple[Value, Value], build: Range) -> RunTimeScale:
-    return RunTimeScale(ends[0].shape, _of_ends(call, ends, build))
+def _scale(call: Call, ends: tuple[Value, Value], build: Range) -> tensors.RunTimeScale:
+    return tensors.RunTimeScale(ends[0].shape, _of_ends(call, ends, build))
 
 
 def _whole(call: Call, value: Value) -> Value:
@@ -191,19 +185,19 @@ def _whole(call: Call, value: Value) -> Value:
     return unary(call, value, "i64", lambda s, x: s.convert("arith.fptosi", x, "i64"))
 
 
-@imports(f"{SPACE}.quantize_per_token.default")
+@imports(f"{quantization.SPACE}.quantize_per_token.default")
 def _quantize_rows(call: Call) -> Result:
     """``clamp(round(x * (1 / scale) + zero_point))``."""
-    return quantized_at_run_time(call.plan, call.name, call.f32("input"), _parameters(call))
+    return tensors.quantized_at_run_time(call.plan, call.name, call.f32("input"), _parameters(call))
 
 
-@imports(f"{SPACE}.dequantize_per_token.default")
+@imports(f"{quantization.SPACE}.dequantize_per_token.default")
 def _dequantize_rows(call: Call) -> Result:
-    return dequantized(call.name, quantized_values(call), _parameters(call))
+    return tensors.dequantized(call.name, quantization.quantized_values(call), _parameters(call))
 
 
-def _parameters(call: Call) -> RunTimeParameters:
-    found = run_time_parameters(call, ("scales", "zero_points"), rounds_last=True)
+def _parameters(call: Call) -> tensors.RunTimeParameters:
+    found = quantization.run_time_parameters(call, ("scales", "zero_points"), rounds_last=True)
     if found is None:
         raise UnsupportedError("scales must be known at run time alone, but they are constant")
     wanted = _rows(call)
@@ -225,7 +219,7 @@ class DynamicContraction(F32Tensor):
     """
 
     op_class: type[DynamicDenseOp | DynamicConv2DOp]
-    data: RunTimeQuantized
+    data: tensors.RunTimeQuantized
     is_padded: bool
     weight: Weight
     taps: Array
@@ -264,14 +258,14 @@ def is_dynamic(call: Call, data: str, weight: str, channels: int) -> bool:
     Results lie along the axis `channels` of the weight.
     """
     right = call.tensor(weight)
-    if not isinstance(call.tensor(data), RunTimeQuantized) or not isinstance(right, Quantized):
+    if not isinstance(call.tensor(data), tensors.RunTimeQuantized) or not isinstance(right, Quantized):
         return False
     holds = right.values.data is not None and right.values.element in EIGHT_BIT
     return holds and sums_fit(right, [axis for axis in range(len(right.shape)) if axis != channels])
 
 
-def dynamic_data_of(call: Call, name: str) -> RunTimeQuantized:
+def dynamic_data_of(call: Call, name: str) -> tensors.RunTimeQuantized:
     """The argument that `is_dynamic` has seen."""
     data = call.tensor(name)
-    assert isinstance(data, RunTimeQuantized)
+    assert isinstance(data, tensors.RunTimeQuantized)
     return data

@@ -11,7 +11,6 @@ from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import UnsupportedError, require
-from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, QuantizedTensorType
@@ -46,12 +45,12 @@ _EQUAL, _GREATER = 1, 2
 def rounded_quotient(emitter: Emitter, x: ir.Value, scale: ir.Value, offset: ir.Value) -> ir.Value:
     """``half_even(x / scale + offset)`` of f32 tensors that broadcast to x; offsets are whole numbers of 8 bits."""
     shape = shape_of(x.type)
-    s = F32Builder(emitter, shape)
+    s = emitter.f32
     high = _high_part(emitter, scale)
-    low = F32Builder(emitter, shape_of(scale.type))("subf", scale, high)
+    low = emitter.f32("subf", scale, high)
     near = s("roundeven", s("minimumf", s("maximumf", s("divf", x, scale), -_LARGEST), _LARGEST))
     rest = s("subf", s("subf", x, s("mulf", near, high)), s("mulf", near, low))
-    size, half = s("absf", rest), s("mulf", scale, 0.5)
+    size, half = s("absf", rest), emitter.broadcast(s("mulf", scale, 0.5), shape)
     # 1/2 leaves the choice to the sum; 3/4 stands for all that is larger, and the sum holds it.
     beyond = emitter.select(emitter.compare(_EQUAL, size, half), emitter.number(0.5, shape), emitter.number(0.0, shape))
     more = emitter.select(emitter.compare(_GREATER, size, half), emitter.number(0.75, shape), beyond)
@@ -110,7 +109,7 @@ class RunTimeParameters:
 
     def quantize(self, emitter: Emitter, f32: ir.Value) -> ir.Value:
         """``clamp(round(x * (1 / scale)) + zero_point)``, in float32 unless `in_float64`."""
-        s, moved = F32Builder(emitter, shape_of(f32.type)), self._moved(emitter, f32)
+        s, moved = emitter.f32, self._moved(emitter, f32)
         if (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]:
             moved = s("minimumf", s("maximumf", moved, float(self.minimum)), float(self.maximum))
         return emitter.build(QuantizeOp, moved, element=self.element, **_WHOLE)
@@ -120,7 +119,7 @@ class RunTimeParameters:
         scale, point = emitter.to_channels_first(self.scale), self._f32_point(emitter)
         if self.in_float64:
             return rounded_quotient(emitter, f32, scale, point)
-        s, inverse = F32Builder(emitter, shape_of(f32.type)), F32Builder(emitter, self.scale.shape)("divf", 1.0, scale)
+        s, inverse = emitter.f32, emitter.f32("divf", 1.0, scale)
         scaled = s("mulf", f32, inverse)
         if self.rounds_last:
             return s("roundeven", s("addf", scaled, point))
@@ -128,7 +127,7 @@ class RunTimeParameters:
 
     def dequantize(self, emitter: Emitter, values: ir.Value) -> ir.Value:
         """``(q - zero_point) * scale``, in float32."""
-        s = F32Builder(emitter, shape_of(values.type))
+        s = emitter.f32
         plain = emitter.build(DequantizeOp, values, element="f32", scales=(1.0,), zero_points=(0,))
         return s("mulf", s("subf", plain, self._f32_point(emitter)), emitter.to_channels_first(self.scale))
 

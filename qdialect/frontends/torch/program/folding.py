@@ -12,15 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from qdialect.frontends.building.checks import Array, Budget, UnsupportedError, require
+from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.model import Node, Ref, held_element
-from qdialect.frontends.torch.program.pytorch_operators import (
-    array_of,
-    call_operator,
-    dtype_of,
-    first_line,
-    tensor_of,
-    torch_package,
-)
 
 _ELEMENTWISE = """
     __and__.Tensor __or__.Tensor abs.default acos.default acosh.default add.Scalar add.Tensor
@@ -108,9 +101,9 @@ def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
     """
     result = _call(node, arrays, "cpu")
     try:
-        return array_of(result)
+        return pytorch_operators.array_of(result)
     except (TypeError, ValueError) as error:
-        raise UnsupportedError(f"result must be an array: {first_line(error)}") from error
+        raise UnsupportedError(f"result must be an array: {pytorch_operators.first_line(error)}") from error
 
 
 def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
@@ -121,8 +114,8 @@ def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
 def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     """The tensor that the operator gives on a device; on ``meta`` it has a shape and no memory."""
     require(node.kind in FOLDABLE, "operator is not supported on constants")
-    torch = torch_package()
-    result = call_operator(node, lambda name: _tensor_of(torch, arrays[name], device), device)
+    torch = pytorch_operators.torch_package()
+    result = pytorch_operators.call_operator(node, lambda name: _tensor_of(torch, arrays[name], device), device)
     require(isinstance(result, torch.Tensor), "operator must give one tensor")
     # PyTorch's `expand` lets negative extents pass.
     require(min(result.shape, default=0) >= 0, f"result must not have shape {list(result.shape)}")
@@ -131,5 +124,5 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
 
 def _tensor_of(torch: Any, array: Array, device: str) -> Any:
     if device == "meta":
-        return torch.empty(array.shape, dtype=dtype_of(held_element(array)), device=device)
-    return tensor_of(array)
+        return torch.empty(array.shape, dtype=pytorch_operators.dtype_of(held_element(array)), device=device)
+    return pytorch_operators.tensor_of(array)

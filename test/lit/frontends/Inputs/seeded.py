@@ -2,6 +2,6 @@
 
 import sys
 
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
+from seeded_mobilenet import write_mobilenet
 
 write_mobilenet(sys.argv[1], seed=0, size=32)
