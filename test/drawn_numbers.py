@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from drawn_ops import Draw, Drawn, broadcast_to, channel_parameters, drawn_module, drawn_shape, tensor
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import (
@@ -71,8 +72,12 @@ def _f32_matmul(d: Draw) -> Drawn:
     rows, depth, columns = d.integer(1, 9), d.channels(), d.channels()
     matrix = (*(leading if d.flag() else ()), depth, columns)
     types = [tensor((*leading, rows, depth), "f32"), tensor(matrix, "f32")]
-    rounded = d.flag()
-    return types, lambda v: build(F32MatmulOp, *v, element="f32", rounded_products=rounded).output
+    rounded, bias = d.flag(), [_bias(d, columns)] if d.flag() else []
+    return types, lambda v: build(F32MatmulOp, *v, *map(constant, bias), element="f32", rounded_products=rounded).output
+
+
+def _bias(d: Draw, channels: int) -> NDArray[np.float32]:
+    return d.rng.normal(size=channels).astype(np.float32)
 
 
 def _f32_conv2d(d: Draw) -> Drawn:
@@ -85,7 +90,8 @@ def _f32_conv2d(d: Draw) -> Drawn:
     attributes: dict[str, Any] = {"strides": (d.integer(1, 2), d.integer(1, 2)), "dilation": dilation, "groups": groups}
     attributes["rounded_products"] = d.flag()
     types = [tensor((d.integer(1, 2), *sizes, groups * depth), "f32")]
-    return types, lambda v: build(F32Conv2DOp, v[0], constant(weight), element="f32", **attributes).output
+    arrays = [weight, *([_bias(d, len(weight))] if groups == 1 and d.flag() else [])]
+    return types, lambda v: build(F32Conv2DOp, v[0], *map(constant, arrays), element="f32", **attributes).output
 
 
 def _f32_recurrence(d: Draw) -> Drawn:

@@ -7,9 +7,9 @@ from typing import Any
 
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.dialect.contraction_ops import conv2d_shape
-from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, result
+from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, shape_of
+from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, FLOAT_VECTOR, shape_of
 from qdialect.ir._mlir import ir
 
 # Reductions and contractions of f32 values, for the parts of a network that are not quantized.
@@ -86,11 +86,28 @@ class F32ProdOp(F32ReduceOp, name="f32_prod"):
     """Product over `axes` in row-major order, from one."""
 
 
-class F32MatmulOp(QnnOp, name="f32_matmul"):
+class F32ProductOp(QnnOp):
+    """Shared definition: sums of products that start from zero, or from the `bias` of the output channel.
+
+    Each step is one fused multiply-add; with `rounded_products` a product is rounded before it is added.
+
+    Constraints:
+      C4: bias must have one entry for each output channel
+    """
+
+    bias = optional_operand(FLOAT_VECTOR)
+    rounded_products = attribute(BOOL, False)
+
+    def check(self) -> None:
+        channels = shape_of(self.operation.results[0].type)[-1]
+        entries = channels if self.bias is None else shape_of(self.bias.type)[0]
+        require(entries == channels, "C4", f"bias must have {channels} entries, but got {entries}")
+
+
+class F32MatmulOp(F32ProductOp, name="f32_matmul"):
     """Product of matrices: ``output[..., m, n] = sum over k of data[..., m, k] * matrix[..., k, n]``, k ascending.
 
-    The sum starts from zero, each step is one fused multiply-add; with `rounded_products` a product is rounded before
-    it is added.  `matrix` is one matrix for all matrices of `data`, or as many matrices as `data`.
+    `matrix` is one matrix for all matrices of `data`, or as many matrices as `data`.
 
     Constraints:
       C1: data must have at least 2 dimensions, matrix 2 or the leading dimensions of data and 2
@@ -99,12 +116,11 @@ class F32MatmulOp(QnnOp, name="f32_matmul"):
 
     data = operand(FLOAT)
     matrix = operand(FLOAT)
-    rounded_products = attribute(BOOL, False)
     output = result(FLOAT)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        data, matrix = shapes
+        data, matrix, *_ = shapes
         require(len(data) >= 2, "C1", f"data must have at least 2 dimensions, but got {len(data)}")
         rank = len(matrix)
         holds = rank >= 2 and (rank == 2 or matrix[: rank - 2] == data[:-2])
@@ -115,16 +131,16 @@ class F32MatmulOp(QnnOp, name="f32_matmul"):
         return (*data[:-1], columns)
 
 
-class F32Conv2DOp(QnnOp, name="f32_conv2d"):
+class F32Conv2DOp(F32ProductOp, name="f32_conv2d"):
     """Convolution of NHWC data with OHWI weights, window rows, columns and channels in this order, without padding.
 
     ``output[n,y,x,o] = sum data[n, y*s+i*d, x*s+j*d, c] * weight[o,i,j,c]``; depthwise is ``groups`` = input channels.
-    Products are added as in `f32_matmul`.
 
     Constraints:
       C1: strides and dilation must be 2 integers of at least 1
       C2: groups must divide the channels and the weight's depth must be input channels / groups
       C3: the dilated kernel must fit into the data
+      C5: bias must go with one group
     """
 
     data = operand(FLOAT_4D)
@@ -132,12 +148,15 @@ class F32Conv2DOp(QnnOp, name="f32_conv2d"):
     strides = attribute(INTEGERS, (1, 1))
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
-    rounded_products = attribute(BOOL, False)
     output = result(FLOAT_4D)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         return conv2d_shape(shapes, {**attributes, "padding": (0, 0, 0, 0)})
+
+    def check(self) -> None:
+        super().check()
+        require(self.bias is None or self.groups == 1, "C5", f"bias must go with one group, but got {self.groups}")
 
 
 # In which precision an upstream op of the dialect `math` evaluates a transcendental function of f32 values.

@@ -42,7 +42,7 @@ class FuseBlockWeights(Pattern[PackedWeights]):
 
     def check(self, op: F32MatmulOp) -> PackedWeights | MatchFailure | None:
         numbers = _numbers_of(op.matrix)
-        if numbers is None:
+        if numbers is None or op.bias is not None:
             return None
         if numbers.integers.ndim != 2:
             return MatchFailure("must multiply by one matrix")

@@ -88,10 +88,15 @@ def _step(op: qnn.F32MatmulOp | qnn.F32Conv2DOp) -> Callable[[Array, Array, Arra
     return (lambda a, b, total: total + a * b) if op.rounded_products else multiply_add
 
 
+def _start(op: qnn.F32MatmulOp | qnn.F32Conv2DOp, bias: Arrays) -> Array:
+    """What sums start from, in the shape of the result."""
+    return np.broadcast_to(bias[0] if bias else np.float32(0), shape_of(op.output.type))
+
+
 @evaluates(qnn.F32MatmulOp)
 def _matmul(op: qnn.F32MatmulOp, operands: Arrays) -> Array:
-    data, matrix = operands
-    total, add_product = np.zeros(shape_of(op.output.type), dtype=np.float32), _step(op)
+    data, matrix, *bias = operands
+    total, add_product = _start(op, bias), _step(op)
     with np.errstate(all="ignore"):
         for k in range(data.shape[-1]):
             total = add_product(data[..., k, np.newaxis], matrix[..., k, np.newaxis, :], total)
@@ -100,11 +105,11 @@ def _matmul(op: qnn.F32MatmulOp, operands: Arrays) -> Array:
 
 @evaluates(qnn.F32Conv2DOp)
 def _conv2d(op: qnn.F32Conv2DOp, operands: Arrays) -> Array:
-    data, weight = operands
+    data, weight, *bias = operands
     batch, height, width, channels = shape_of(op.output.type)
     _, rows, columns, depth = weight.shape
     groups, add_product = op.groups, _step(op)
-    total = np.zeros((batch, height, width, groups, channels // groups), dtype=np.float32)
+    total = _start(op, bias).reshape(batch, height, width, groups, channels // groups)
     taps = weight.reshape(groups, channels // groups, rows, columns, depth)
     with np.errstate(all="ignore"):
         for (i, j), window in windows(data, (rows, columns), (height, width), op.strides, op.dilation):

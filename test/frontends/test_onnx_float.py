@@ -67,6 +67,15 @@ def test_a_transposed_convolution(data: tuple[int, ...], weight: tuple[int, ...]
     check_node("ConvTranspose", [data, Known(weight), bias], version=11, **attributes)
 
 
+@pytest.mark.parametrize("attributes", [{}, {"strides": [2, 2]}, {"strides": [3, 2], "dilations": [2, 3]}])
+def test_a_transposed_convolution_spreads_infinity_no_further_than_its_taps(attributes: Attributes) -> None:
+    data = numbers(1, 3, 4, 5)
+    data[0, 1, 2, 2] = np.inf
+    content, inputs = node("ConvTranspose", [data, Known((3, 9, 3, 3))], version=11, **attributes)
+    (found,), (wanted,) = found_by(content, *inputs), of_onnx_runtime(content, *inputs)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+
+
 def test_a_transposed_convolution_with_f32_weights_of_quantized_data() -> None:
     model = ModelBuilder()
     data = model.dequantize(model.input("x0", (1, 4, 5, 5), np.uint8), (0.05, 7))

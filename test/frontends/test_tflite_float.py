@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import recordings
 import tflite
-from compiled_ops import variants_together
+from compiled_ops import check_compiled, variants_together
 from tflite_graphs import Given, Option, Result, check_operator, one_operator, options_of, reference
 from tolerances import assert_floats_within
 
@@ -167,6 +167,83 @@ NODES: list[Node] = [
 def test_operators(number: int) -> None:
     kind, inputs, shape, option = NODES[number]
     check_operator(kind, inputs, [Result(shape, np.float32)], option)
+
+
+# Sums by the delegate: (data, weight, strides, dilation, shape) of convolutions, without dilation of transposed ones.
+DELEGATED_IMAGES: list[tuple[Any, Any, Any, Any, Any]] = [
+    ((2, 9, 8, 5), (7, 3, 2, 5), (2, 1), (1, 1), (2, 5, 8, 7)),
+    ((1, 9, 8, 5), (17, 3, 3, 5), (1, 1), (2, 3), (1, 9, 8, 17)),
+    ((1, 7, 6, 1), (3, 3, 3, 1), (1, 1), (1, 1), (1, 7, 6, 3)),
+    ((1, 7, 6, 70), (33, 1, 1, 70), (1, 1), (1, 1), (1, 7, 6, 33)),
+]
+DELEGATED_TRANSPOSED: list[tuple[Any, Any, Any, Any]] = [
+    ((1, 5, 4, 3), (7, 2, 2, 3), (2, 2), (1, 10, 8, 7)),
+    ((2, 5, 4, 3), (7, 3, 3, 3), (2, 2), (2, 10, 8, 7)),
+    ((1, 5, 4, 3), (7, 2, 3, 3), (2, 1), (1, 10, 4, 7)),
+    ((1, 5, 4, 3), (7, 5, 4, 3), (3, 2), (1, 15, 8, 7)),
+    ((1, 5, 4, 1), (1, 3, 3, 1), (1, 1), (1, 5, 4, 1)),
+]
+DELEGATED: list[Node] = [
+    *(
+        (
+            KIND.CONV_2D,
+            [f32(*data), known(f32(*weight, seed=1)), known(f32(weight[0], seed=2))],
+            shape,
+            options_of("Conv2D", SAME, *strides[::-1], activation, *dilation[::-1]),
+        )
+        for data, weight, strides, dilation, shape in DELEGATED_IMAGES
+        for activation in (0, RELU6)
+    ),
+    *(
+        (
+            KIND.TRANSPOSE_CONV,
+            [extents(*shape), known(f32(*weight, seed=1)), f32(*data), *([known(f32(weight[0], seed=2))] * has_bias)],
+            shape,
+            options_of("TransposeConv", SAME, *strides[::-1], 0),
+        )
+        for data, weight, strides, shape in DELEGATED_TRANSPOSED
+        for has_bias in (False, True)
+    ),
+    *(
+        (
+            KIND.FULLY_CONNECTED,
+            [f32(rows, 300), known(f32(33, 300, seed=1)), *([known(f32(33, seed=2))] * has_bias)],
+            (rows, 33),
+            options_of("FullyConnected", RELU),
+        )
+        for rows in (1, 5)
+        for has_bias in (False, True)
+    ),
+    *(
+        (
+            KIND.BATCH_MATMUL,
+            [f32(*lhs), known(f32(*rhs, seed=1)) if is_known else f32(*rhs, seed=1)],
+            shape,
+            options_of("BatchMatMul", *adjoints),
+        )
+        for lhs, rhs, adjoints, shape in MATRICES
+        for is_known in (True, False)
+        if not adjoints[0] and len(lhs) >= len(rhs)
+    ),
+    *(
+        (kind, [f32(2, 9, 5, 33), extents(*axes)], shape, options_of("Reducer", False))
+        for kind in (KIND.SUM, KIND.MEAN)
+        for axes, shape in (((1, 2), (2, 33)), ((1,), (2, 5, 33)))
+    ),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(DELEGATED)))
+def test_sums_of_the_delegate(number: int) -> None:
+    """Products are not rounded before they are added, from the bias on; means are multiplied by a reciprocal."""
+    kind, inputs, shape, option = DELEGATED[number]
+    content = one_operator(kind, inputs, [Result(shape, np.float32)], option)
+    arrays = [one.data for one in inputs if not one.is_constant]
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=False, needs_delegate=True)(arrays)
+    module = import_tflite(content, profile="tflite-xnnpack")
+    np.testing.assert_array_equal(interpreter.run(module, arrays)[0], wanted)
+    check_compiled(module, "host", [arrays], [[wanted]])
 
 
 @pytest.mark.parametrize("columns", [10, 100])

@@ -331,7 +331,7 @@ def running_sum(site: Site) -> None:
 def products(site: Site) -> None:
     """Of rows by columns: padding that is summed up must be 0 in both."""
     site.check_attributes()
-    (data, matrix), ranks = site.axes, [len(shape) for shape in site.shapes]
+    (data, matrix), ranks = site.axes[:2], [len(shape) for shape in site.shapes[:2]]
     rank, summed = max(ranks), (ranks[0] - 1, ranks[1] - 2)
     pairs = zip((data, matrix), ranks, strict=True)
     batches = [{axis + rank - own for axis in axes if axis < own - 2} for axes, own in pairs]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
-from qdialect.frontends.building.windows import Window, effective_kernel_extent
+from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning.contraction import (
     Accumulate,
     Contraction,
@@ -64,7 +65,7 @@ class DepthTaps(Movement):
     def array(self, array: Array) -> Array:
         raise UnsupportedError("volumes must not be known when the model is read")
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+    def emit(self, emitter: OpBuilder, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         padded = _padded_along(emitter, value, self.window, range(1), to)
         taps = _taps_along(emitter, padded, self.window, 0)
         batch, count, kernel, height, width, channels = shape_of(taps.type)
@@ -343,9 +344,41 @@ class TransposedVolumes:
 
 # Transposed convolutions in float32.
 #
-# Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
-# ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are one convolution, whose output channels are the remainders' side by side; then they are interleaved.
+# Output element ``s * q + r`` of a dimension with stride s and dilation d, counted from the start of the full extent,
+# is ``sum over k of data[q - (k * d - r) / s] * weight[k]`` over the taps k with ``k * d mod s = r``: for each
+# remainder r a convolution without a stride.  Remainders whose taps have the same distances are one convolution, whose
+# output channels are theirs side by side; no tap is filled up with zeros, whose product with infinity would be NaN.
+# Then all are interleaved.
+
+
+@dataclass(frozen=True)
+class _Remainders:
+    """Neighbouring remainders of a dimension, and the distances of their taps: `first`, and `step` more each."""
+
+    taps: Array
+    """[remainder, tap]"""
+    first: int
+    step: int
+
+    @property
+    def reach(self) -> int:
+        """The distance of the last tap."""
+        return self.first + (self.taps.shape[1] - 1) * self.step
+
+
+def _remainders(kernel: int, stride: int, dilation: int) -> list[_Remainders]:
+    common = math.gcd(stride, dilation)
+    own = [[k for k in range(kernel) if k * dilation % stride == r] for r in range(stride)]
+    firsts = [(taps[0] * dilation - r) // stride if taps else 0 for r, taps in enumerate(own)]
+    alike = groupby(zip(own, firsts, strict=True), lambda one: (len(one[0]), one[1]))
+    return [
+        _Remainders(np.array([taps for taps, _ in found], np.intp), first, dilation // common)
+        for (_, first), found in alike
+    ]
+
+
+Convolve = Callable[[OpBuilder, ir.Value, Array, Shape, Array | None], ir.Value]
+"""The sums over images or volumes without a border, with their taps, their dilation and what they start from."""
 
 
 def f32_transposed_convolution(
@@ -363,70 +396,93 @@ def f32_transposed_convolution(
     Of the full extent the elements `before` are cropped, and `output` ones are left.  Raises `UnsupportedError` where
     there are too many taps to be listed.
     """
-    flat = (1,) * (4 - len(shape))
-    extent = effective_kernel_extent(weight.shape[2:], dilation)
-    strides, before, output = flat + strides, (0,) * len(flat) + before, flat + output
-    taps = _remainder_taps(_dilated(weight, dilation).reshape(*weight.shape[:2], *flat, *extent), groups, strides)
-    if len(shape) == RANK:
-        check_indices(taps.shape[1] * (shape[2] + output[0]), budget)
-    ends = [math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True)]
-    inside = [Slice(low, 1, size) for low, size in zip(before, output, strict=True)]
-    slices = Slice(0, 1, shape[0]), *inside, Slice(0, 1, groups * weight.shape[1])
 
-    def build(emitter: Emitter, value: Value) -> ir.Value:
-        data = emitter.last(value) if len(shape) == RANK else image(emitter, value)
-        # Elements that no window reaches are left out.
-        rests = (end - size for end, size in zip(ends, shape_of(data.type)[1:-1], strict=True))
-        data = framed(emitter, data, (0, *(size - 1 for size in taps.shape[1:-1]), 0), (0, *rests, 0))
-        whole = _interleaved(emitter, _convolved(emitter, data, taps, groups), groups, strides)
-        return take_slices(emitter, whole, slices)
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, _: Array | None) -> ir.Value:
+        return _convolved(emitter, data, taps, steps, groups)
+
+    flat = (1,) * (4 - len(shape))
+    weight = weight.reshape(*weight.shape[:2], *flat, *weight.shape[2:])
+    if len(shape) == RANK:
+        check_indices(weight.shape[2] * (shape[2] + output[0]), budget)
+    window = flat + strides, flat + dilation, (0,) * len(flat) + before, flat + output
+    build = transposed_sums(weight, groups, *window, convolve)
+    return lambda emitter, value: build(emitter, emitter.last(value) if len(shape) == RANK else image(emitter, value))
+
+
+def transposed_sums(
+    weight: Array,
+    groups: int,
+    strides: Shape,
+    dilation: Shape,
+    before: Shape,
+    output: Shape,
+    convolve: Convolve,
+    start: Array | None = None,
+) -> Callable[[OpBuilder, ir.Value], ir.Value]:
+    """The same over images NHWC or volumes NDHWC, by `convolve`; of one group sums may start from numbers [O]."""
+    pairs = zip(weight.shape[2:], strides, dilation, strict=True)
+    found = [_remainders(*pair) for pair in pairs]
+    ends = [math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True)]
+
+    def build(emitter: OpBuilder, data: ir.Value) -> ir.Value:
+        batch = shape_of(data.type)[0]
+
+        def sums(*chosen: _Remainders) -> ir.Value:
+            """[N, ..., groups, the remainders of each dimension, O / groups]"""
+            if len(chosen) < len(found):
+                parts = [sums(*chosen, one) for one in found[len(chosen)]]
+                return emitter.concatenate(parts, len(found) + 2 + len(chosen)) if len(parts) > 1 else parts[0]
+            after = (batch, *ends, groups, *(len(one.taps) for one in chosen), weight.shape[1])
+            starts = None if start is None else np.tile(start, math.prod(after[-1 - len(found) : -1]))
+            taps = _taps_of(weight, groups, chosen)
+            if not taps.size:
+                number = np.float32(0) if starts is None else starts.reshape(after[-1 - len(found) :])
+                return emitter.constant(np.ascontiguousarray(np.broadcast_to(number, after)))
+            # Elements that no window reaches are left out.
+            low = (0, *(one.reach for one in chosen), 0)
+            extents = zip(ends, shape_of(data.type)[1:-1], chosen, strict=True)
+            high = (0, *(end - size - one.first for end, size, one in extents), 0)
+            steps = tuple(one.step for one in chosen)
+            return emitter.reshape(convolve(emitter, framed(emitter, data, low, high), taps, steps, starts), after)
+
+        whole = _interleaved(emitter, sums(), strides)
+        inside = [Slice(low, 1, size) for low, size in zip(before, output, strict=True)]
+        return take_slices(emitter, whole, (Slice(0, 1, batch), *inside, Slice(0, 1, shape_of(whole.type)[-1])))
 
     return build
 
 
-def _dilated(weight: Array, dilation: Shape) -> Array:
-    """The kernel with zeros between its elements."""
-    extents = [(extent - 1) * rate + 1 for extent, rate in zip(weight.shape[2:], dilation, strict=True)]
-    spread = np.zeros((*weight.shape[:2], *extents), np.float32)
-    spread[(slice(None), slice(None), *(slice(None, None, rate) for rate in dilation))] = weight
-    return spread
+def _taps_of(weight: Array, groups: int, chosen: Sequence[_Remainders]) -> Array:
+    """The taps [groups * remainders * O / groups, ..., C / groups], reversed, as a convolution goes forwards."""
+    inputs, outputs, rank = *weight.shape[:2], len(chosen)
+    lists: list[Array] = [np.arange(inputs), np.arange(outputs), *(one.taps[:, ::-1].reshape(-1) for one in chosen)]
+    sizes = (extent for one in chosen for extent in one.taps.shape)
+    apart = weight[np.ix_(*lists)].reshape(groups, inputs // groups, outputs, *sizes)
+    remainders, taps = range(3, 3 + 2 * rank, 2), range(4, 4 + 2 * rank, 2)
+    kernel = (one.taps.shape[1] for one in chosen)
+    ordered = apart.transpose(0, *remainders, 2, *taps, 1)
+    return np.ascontiguousarray(ordered.reshape(math.prod(ordered.shape[: 2 + rank]), *kernel, inputs // groups))
 
 
-def _remainder_taps(weight: Array, groups: int, strides: Shape) -> Array:
-    """[C, O / g, KH, KW] as the [g * s * t * O / g, ceil(KH / s), ceil(KW / t), C / g] of all remainders.
-
-    Kernels are reversed, as a convolution goes forwards; volumes have a dimension more.
-    """
-    inputs, outputs, *kernel = weight.shape
-    rank = len(kernel)
-    counts = [math.ceil(extent / stride) for extent, stride in zip(kernel, strides, strict=True)]
-    missing = [count * stride - extent for count, stride, extent in zip(counts, strides, kernel, strict=True)]
-    whole = np.pad(weight, ((0, 0), (0, 0), *((0, one) for one in missing)))
-    pairs = (extent for pair in zip(counts, strides, strict=True) for extent in pair)
-    apart = np.flip(whole.reshape(groups, inputs // groups, outputs, *pairs), tuple(range(3, 3 + 2 * rank, 2)))
-    remainders, taps = range(4, 4 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
-    return np.ascontiguousarray(apart.transpose(0, *remainders, 2, *taps, 1).reshape(-1, *counts, inputs // groups))
-
-
-def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:
+def _convolved(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, groups: int) -> ir.Value:
     """Sums over images or volumes without padding and strides."""
+    how: dict[str, Any] = {"groups": groups, "dilation": steps[-2:]}
     if taps.ndim == 4:
-        return emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", groups=groups)
+        return emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **how)
     batch, *extents, _ = shape_of(data.type)
     kernel, ones, zeros = taps.shape[1:-1], (1, 1, 1), (0, 0, 0)
-    output = tuple(extent - taken + 1 for extent, taken in zip(extents, kernel, strict=True))
-    window = Window(kernel, ones, ones, zeros, zeros, output)
+    output = tuple(e - (k - 1) * step for e, k, step in zip(extents, kernel, steps, strict=True))
+    window = Window(kernel, ones, steps, zeros, zeros, output)
     images = DepthTaps((batch * output[0], *extents[1:]), window, groups).emit(emitter, data, None)
-    sums = emitter.build(F32Conv2DOp, images, emitter.constant(taps_of_depth(taps)), element="f32", groups=groups)
+    sums = emitter.build(F32Conv2DOp, images, emitter.constant(taps_of_depth(taps)), element="f32", **how)
     return emitter.reshape(sums, (batch, *output, len(taps)))
 
 
-def _interleaved(emitter: Emitter, sums: ir.Value, groups: int, strides: Shape) -> ir.Value:
-    """[N, H, W, g * s * t * O / g] as [N, H * s, W * t, O]; volumes have a dimension more."""
-    batch, *extents, count = shape_of(sums.type)
-    rank, factor = len(strides), math.prod(strides)
-    apart = emitter.reshape(sums, (batch, *extents, groups, *strides, count // (groups * factor)))
+def _interleaved(emitter: OpBuilder, sums: ir.Value, strides: Shape) -> ir.Value:
+    """[N, H, W, groups, s, t, O / groups] as [N, H * s, W * t, O]; volumes have a dimension more."""
+    rank = len(strides)
+    batch, *extents = shape_of(sums.type)[: 1 + rank]
     interleaved = (axis for i in range(rank) for axis in (1 + i, 2 + rank + i))
-    transposed = emitter.transpose(apart, (0, *interleaved, 1 + rank, 2 + 2 * rank))
+    transposed = emitter.transpose(sums, (0, *interleaved, 1 + rank, 2 + 2 * rank))
     spread = (extent * stride for extent, stride in zip(extents, strides, strict=True))
-    return emitter.reshape(transposed, (batch, *spread, count // factor))
+    return emitter.reshape(transposed, (batch, *spread, math.prod(shape_of(transposed.type)[1 + 2 * rank :])))

@@ -90,8 +90,17 @@ def to_llvm(module: ir.Module) -> None:
         _declare_allocation(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
+        _move_products(module)
     if pool:
         add_entry(module, pool)
+
+
+def _move_products(module: ir.Module) -> None:
+    """Move each float product to the sum that it is added to, so that it needs no register before."""
+    for product in ops_named(module, "llvm.fmul"):
+        users = [use.owner.operation for use in product.results[0].uses]
+        if len(users) == 1 and users[0].name == "llvm.fadd" and users[0].block == product.block:
+            product.move_before(users[0])
 
 
 def _find_large_constants(module: ir.Module) -> None:

@@ -198,6 +198,7 @@ def _matmul(export: Export, op: qnn.MatMulOp) -> ir.Value:
 
 @exports(qnn.F32MatmulOp)
 def _f32_matmul(export: Export, op: qnn.F32MatmulOp) -> ir.Value:
+    require(op.bias is None, "bias must be added behind the sum")
     data, shape = export.value(op.data), shape_of(op.data.type)
     batches, columns = math.prod(shape[:-2]), shape_of(op.matrix.type)[-1]
     matrix = builder.tile(export.value(op.matrix), (*shape[:-2], shape[-1], columns))
@@ -229,6 +230,7 @@ def f32_weights(export: Export, op: qnn.BlockDenseOp | qnn.BlockGatherOp) -> NDA
 def _f32_conv2d(export: Export, op: qnn.F32Conv2DOp) -> ir.Value:
     kernel, depth = shape_of(op.weight.type)[1:3], shape_of(op.data.type)[3]
     require(op.groups in (1, depth), f"groups must be 1 or {depth}, but got {op.groups}")
+    require(op.bias is None, "bias must be added behind the sum")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True)]
     data, pad = exact_window(export.value(op.data), extents, op.strides, (0,) * 4)
     window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints(op.dilation), "acc_type": "f32"}

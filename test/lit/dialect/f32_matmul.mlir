@@ -19,3 +19,11 @@ func.func @plain(%data: tensor<7x3xf32>, %matrix: tensor<3x5xf32>) -> tensor<7x5
   %y = "qnn.f32_matmul"(%data, %matrix) {rounded_products = true} : (tensor<7x3xf32>, tensor<3x5xf32>) -> tensor<7x5xf32>
   return %y : tensor<7x5xf32>
 }
+
+// CHECK-LABEL: func.func @from_a_bias(
+// CHECK: "qnn.f32_matmul"(%arg0, %arg1, %{{.*}}) : (tensor<7x3xf32>, tensor<3x5xf32>, tensor<5xf32>) -> tensor<7x5xf32>
+func.func @from_a_bias(%data: tensor<7x3xf32>, %matrix: tensor<3x5xf32>) -> tensor<7x5xf32> {
+  %bias = arith.constant dense<0.5> : tensor<5xf32>
+  %y = "qnn.f32_matmul"(%data, %matrix, %bias) : (tensor<7x3xf32>, tensor<3x5xf32>, tensor<5xf32>) -> tensor<7x5xf32>
+  return %y : tensor<7x5xf32>
+}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tflite
+from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
 from qdialect.arithmetic.block_weights import PackedWeights
@@ -20,7 +21,7 @@ from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import Arithmetic, ordered_sum
+from qdialect.frontends.building.op_builder import Arithmetic, blocked_sum, ordered_sum
 from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import block_product, packed_matrix
@@ -148,18 +149,28 @@ def _softmax(operator: Operator) -> Emission:
     (data,) = checks.operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
-    how: dict[str, Any] = {"is_logarithm": is_logarithm, "beta": beta, "in_order": True}
-    return lambda emitter: softmax(emitter, emitter.value(data), (len(data.shape) - 1,), **how)
+    how: dict[str, Any] = {"is_logarithm": is_logarithm, "beta": beta}
+
+    def emit(emitter: Emitter) -> ir.Value:
+        in_order = is_logarithm or not emitter.is_delegated
+        return softmax(emitter, emitter.value(data), (len(data.shape) - 1,), in_order=in_order, **how)
+
+    return emit
 
 
 @imports_f32("MEAN", "SUM")
 def _reduction(operator: Operator) -> Building:
+    """XNNPACK multiplies by the reciprocal of the number of terms, and adds terms of rows in another order."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = checks.operands(operator, 2)
     count = float(math.prod(data.shape[axis] for axis in axes))
     emitter = yield
-    total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
-    return emitter.f32("divf", total, count) if operator.kind == "MEAN" else total
+    is_of_rows = len(data.shape) - 1 in axes
+    add = blocked_sum if emitter.is_delegated and is_of_rows else ordered_sum
+    total = add(emitter, emitter.value(data), axes, keep_dims)
+    if operator.kind == "SUM":
+        return total
+    return emitter.f32("mulf", total, 1 / count) if emitter.is_delegated else emitter.f32("divf", total, count)
 
 
 @imports_f32("CONCATENATION")
@@ -187,12 +198,36 @@ def _fully_connected(operator: Operator) -> Building:
     shape = (elements // depth, columns)
     rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
     if packed is None:
-        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
+        total, bias = sum_of_products(emitter, F32MatmulOp, rows, matrix.T, bias)
     else:
         total = block_product(emitter, rows, packed, rounded_products=True)
     return emitter.reshape(
         finished(emitter, total, bias, activation, shape, is_bounded=True), operator.outputs[0].shape
     )
+
+
+def sum_of_products(
+    emitter: Emitter,
+    op: type[F32MatmulOp | F32Conv2DOp],
+    data: ir.Value,
+    weight: NDArray[np.float32],
+    bias: list[Tensor],
+    **attributes: Any,
+) -> tuple[ir.Value, list[Tensor]]:
+    """The sums, and the bias that is yet to be added.
+
+    XNNPACK's begin with the bias, and a product is not rounded before it is added; single channels have another order.
+    """
+    is_delegated = emitter.is_delegated and attributes.get("groups", 1) == 1 and not _is_single(weight)
+    starts = [np.ravel(one.data) for one in bias if one.data is not None] if is_delegated else []
+    operands = [data, *map(emitter.constant, (np.ascontiguousarray(weight), *starts))]
+    total = emitter.build(op, *operands, element="f32", rounded_products=not is_delegated, **attributes)
+    return total, [] if starts else bias
+
+
+def _is_single(taps: NDArray[np.float32]) -> bool:
+    """Whether [O, H, W, I] are several taps of one channel alone."""
+    return taps.ndim > 2 and len(taps) == taps.shape[-1] == 1 < taps.size
 
 
 def packed_weight(weight: Tensor, *, is_transposed: bool) -> PackedWeights | None:
@@ -238,7 +273,7 @@ def _convolution(operator: Operator) -> Building:
     emitter = yield
     image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
     how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
-    total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
+    total, bias = sum_of_products(emitter, F32Conv2DOp, image, taps, bias, **how)
     return finished(emitter, total, bias, options.activation, shape, is_bounded=True)
 
 

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import F32Conv2DOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.building.slices import check_indices, framed, spaced
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
+from qdialect.frontends.building.slices import check_indices, framed, gather
 from qdialect.frontends.building.windows import Pool, Window
-from qdialect.frontends.planning.convolution import rows_of_windows
+from qdialect.frontends.planning.convolution import rows_of_windows, transposed_sums
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished
-from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_f32
+from qdialect.frontends.tflite.operators.registry import Building, imports_f32
 from qdialect.ir._mlir import ir
 
 # Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
@@ -69,31 +70,47 @@ def _transpose_conv(operator: Operator) -> Building:
 
 
 def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:
-    """A convolution of the data with zeros between them, by `taps` [O, ..., I] from the last one to the first."""
+    """The sums of `taps` [O, ..., I]; XNNPACK adds up those of an image in the order of the taps, from the bias on."""
     how, shape = checks.window_options(operator), operator.outputs[0].shape
     require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
     checks.f32_bounds(how.activation)
     check_bias(bias, taps.shape[0])
-    low, axes = how.explicit(shape[1:-1], taps.shape[1:-1]), range(len(shape) - 2)
-    window = [(taps.shape[1 + i] - 1) * how.dilation[i] for i in axes]
-    before = tuple(window[i] - low[i] for i in axes)
-    # Behind the last element there are zeros already, one fewer than the stride.
-    after = tuple(shape[1 + i] - before[i] + window[i] - data.shape[1 + i] * how.strides[i] for i in axes)
-    backwards = np.ascontiguousarray(np.flip(taps, tuple(range(1, taps.ndim - 1))))
+    size, kernel = data.shape[1:-1], taps.shape[1:-1]
+    low = how.explicit(shape[1:-1], kernel)[: len(size)]
     emitter = yield
-    cells = spaced(emitter, emitter.value(data), (1, *how.strides, 1))
-    apart = framed(emitter, cells, (0, *before, 0), (0, *after, 0))
-    total = _convolved(emitter, apart, backwards, (1,) * len(axes), how.dilation, shape)
-    return finished(emitter, total, bias, how.activation, shape, is_bounded=True)
+    # The delegate takes images whose strides are no larger than the kernel.
+    is_reached = all(k >= s for k, s in zip(kernel, how.strides, strict=True))
+    image, is_delegated = emitter.value(data), emitter.is_delegated and is_reached and len(size) == _IMAGE_RANK
+    starts = [np.ravel(one.data) for one in bias if one.data is not None] if is_delegated else []
+    weight = np.moveaxis(taps, (0, -1), (1, 0))
+    is_turned = is_delegated and any(k > s for k, s in zip(kernel, how.strides, strict=True))
+    if is_turned:
+        extents = zip(size, how.strides, kernel, how.dilation, low, shape[1:-1], strict=True)
+        low = tuple((n - 1) * s + (k - 1) * d + 1 - before - after for n, s, k, d, before, after in extents)
+        weight, image = np.flip(weight, (2, 3)), _turned(emitter, image)
+
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
+        return _convolved(emitter, data, taps, (1,) * len(steps), steps, start, is_rounded=not is_delegated)
+
+    window = how.strides, how.dilation, low, shape[1:-1]
+    total = transposed_sums(weight, 1, *window, convolve, starts[0] if starts else None)(emitter, image)
+    total = _turned(emitter, total) if is_turned else total
+    return finished(emitter, total, [] if starts else bias, how.activation, shape, is_bounded=True)
+
+
+def _turned(emitter: OpBuilder, image: ir.Value) -> ir.Value:
+    """Images from the last row and column to the first."""
+    for axis in (1, 2):
+        image = gather(emitter, image, axis, range(shape_of(image.type)[axis])[::-1])
+    return image
 
 
 # CONV_3D and CONV_3D_TRANSPOSE of float32 volumes NDHWC, with the sums of TFLite's reference kernels in their order.
 #
 # Every row that a window reads is written out for it, so that windows over volumes become windows over images whose
-# rows
-# are those of a window one after another: a convolution of the images adds the products up in the same order.
+# rows are those of a window one after another: a convolution of the images adds the products up in the same order.
 
-_VOLUME_RANK = 5
+_IMAGE_RANK, _VOLUME_RANK = 2, 5
 
 
 @imports_f32("CONV_3D")
@@ -107,7 +124,7 @@ def _conv_3d(operator: Operator) -> Building:
     low, high = padding[:3], padding[3:]
     emitter = yield
     volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
-    total = _convolved(emitter, volumes, taps, how.strides, how.dilation, shape)
+    total = _convolved(emitter, volumes, taps, how.strides, how.dilation)
     return finished(emitter, total, bias, how.activation, shape, is_bounded=True)
 
 
@@ -147,16 +164,26 @@ def _checked_volume(
 
 
 def _convolved(
-    emitter: Emitter, data: ir.Value, taps: Array, strides: Shape, dilation: Shape, shape: Shape
+    emitter: OpBuilder,
+    data: ir.Value,
+    taps: Array,
+    strides: Shape,
+    dilation: Shape,
+    start: Array | None = None,
+    *,
+    is_rounded: bool = True,
 ) -> ir.Value:
     """The sums of products of images, or of volumes, whose border is there."""
     how: dict[str, Any] = {"strides": strides, "dilation": dilation}
-    weight = np.ascontiguousarray(taps)
-    if len(strides) > 2:
-        zeros = (0,) * len(strides)
-        window = Window(taps.shape[1:-1], strides, dilation, zeros, zeros, shape[1:-1])
+    weight, shape = np.ascontiguousarray(taps), None
+    if len(strides) > _IMAGE_RANK:
+        zeros, (batch, *size, _) = (0,) * len(strides), shape_of(data.type)
+        extents = zip(size, taps.shape[1:-1], strides, dilation, strict=True)
+        output = tuple((n - (k - 1) * d - 1) // s + 1 for n, k, s, d in extents)
+        window = Window(taps.shape[1:-1], strides, dilation, zeros, zeros, output)
         data, flat = rows_of_windows(emitter, data, window)
         weight = weight.reshape(len(taps), *flat.kernel, taps.shape[-1])
-        how = {"strides": flat.strides, "dilation": flat.dilation}
-    total = emitter.build(F32Conv2DOp, data, emitter.constant(weight), element="f32", rounded_products=True, **how)
-    return emitter.reshape(total, shape)
+        how, shape = {"strides": flat.strides, "dilation": flat.dilation}, (batch, *output, len(taps))
+    operands = map(emitter.constant, (weight,) if start is None else (weight, start))
+    total = emitter.build(F32Conv2DOp, data, *operands, element="f32", rounded_products=is_rounded, **how)
+    return total if shape is None else emitter.reshape(total, shape)

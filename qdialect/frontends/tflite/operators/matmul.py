@@ -164,7 +164,7 @@ def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
 
 @imports_f32("BATCH_MATMUL")
 def _f32_batch_matmul(operator: Operator) -> Building:
-    """Terms are rounded and added in the order of the depth, as the reference kernel does."""
+    """Terms are added in the order of the depth; the reference kernel rounds them before."""
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
     batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
@@ -176,7 +176,9 @@ def _f32_batch_matmul(operator: Operator) -> Building:
         return emitter.reshape(product, (*batches, *shape_of(product.type)[-2:]))
     matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
     sides = [emitter.broadcast(side, (*batches, *shape_of(side.type)[-2:])) for side in (data, matrix)]
-    return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
+    # XNNPACK's delegate takes no transposed left operand.
+    is_rounded = not emitter.is_delegated or transpose_lhs
+    return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=is_rounded)
 
 
 # BATCH_MATMUL of 16-bit activations with 16- or 8-bit ones, summed up in 64 bits.

@@ -140,7 +140,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.
     is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
-    is_kept = is_far or multiplies_pairs(lowering.program.strategy, op)
+    is_kept = op.bias is None and (is_far or multiplies_pairs(lowering.program.strategy, op))
     form = small_form(weight) if weight is not None and is_kept else ""
     if weight is not None and form and (is_far or form == "bf16"):
         packed = pack_floats(weight.T, form, lowering.program.strategy)
@@ -151,23 +151,26 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         data = lowering.slot(op.data)
         images, height, width, _ = data.storage.shape
         window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-        products = convolution(data, output, epilogue, window, _weights(weight.T[:, None, None]))
+        products = convolution(data, output, epilogue, window, _weights(weight.T[:, None, None], op.bias))
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
     # Parts of a kernel would pack matrices again and again.
-    if lowering.program.whole is None and multiplies_stored_pairs(lowering.program.strategy, op):
+    is_whole = lowering.program.whole is None and op.bias is None
+    if is_whole and multiplies_stored_pairs(lowering.program.strategy, op):
         emit_stored_pairs(lowering, op, matrices_of(right))
         return
     rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
     weights = emit_floats(lowering.program, matrices_of(right), rows, len(epilogue.channel_parameters()))
+    weights = weights if op.bias is None else replace(weights, start=required_constant("bias", op.bias))
     emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
 
 
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
-    is_in_pairs = multiplies_pairs(lowering.program.strategy, op) and has_dense_windows(lowering, op)
+    is_in_pairs = op.bias is None and multiplies_pairs(lowering.program.strategy, op)
+    is_in_pairs = is_in_pairs and has_dense_windows(lowering, op)
     if weight is not None and is_in_pairs and small_form(weight) == "bf16":
         packed = pack_floats(weight.reshape(len(weight), -1), "bf16", lowering.program.strategy)
         emit_f32_products(lowering, op, packed, SumOrder.TERMS)
@@ -178,7 +181,7 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
         y, x = op.strides
         window = Window(images, (height, width), (size[0], size[1]), (y, x), (op.dilation[0], op.dilation[1]), (0, 0))
         slots = lowering.slot(op.data), lowering.product(op)
-        products = convolution(*slots, _epilogue(lowering, op), window, _weights(weight), op.groups)
+        products = convolution(*slots, _epilogue(lowering, op), window, _weights(weight, op.bias), op.groups)
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
     data, output = operand_of(lowering, op.data), lowering.product(op)
@@ -190,10 +193,10 @@ def _epilogue(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> Epilogu
     return Epilogue((ElementWise(found),) if found else ())
 
 
-def _weights(taps: NDArray[np.float32]) -> ConstantWeights:
-    """Weights [OC, KH, KW, IC / groups], whose sums start from zero."""
-    zeros = np.zeros(len(taps), np.float32)
-    return ConstantWeights(CenteredWeights(taps, zeros.astype(np.int32)), zeros, k_group=1)
+def _weights(taps: NDArray[np.float32], bias: ir.Value | None) -> ConstantWeights:
+    """Weights [OC, KH, KW, IC / groups], whose sums start from the bias or from zero."""
+    start = np.zeros(len(taps), np.float32) if bias is None else required_constant("bias", bias)
+    return ConstantWeights(CenteredWeights(taps, np.zeros(len(taps), np.int32)), start, k_group=1)
 
 
 def _products(lowering: GraphLowering, op: F32Conv2DOp) -> ReducedProducts:

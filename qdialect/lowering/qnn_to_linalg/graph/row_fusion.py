@@ -327,6 +327,8 @@ def _product(op: qnn.F32MatmulOp | qnn.MatMulOp | qnn.FusedMatMulOp, rows: int) 
 def _f32_product(op: qnn.F32MatmulOp, rows: int) -> Roles | None:
     """Also rows of one matrix, each by the whole of the other."""
     data, matrix = shape_of(op.data.type), shape_of(op.matrix.type)
+    if op.bias is not None:
+        return None
     if leading(data, rows) == len(data) - 1 and prod(matrix[:-2]) == 1:
         return True, False
     return _product(op, rows)
