@@ -8,7 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import identity_table, same_scale
-from qdialect.dialect import ClipOp, GatherOp, LutOp, PadOp, QnnOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
+from qdialect.dialect import (
+    ClipOp,
+    DynamicGatherOp,
+    F32MatmulOp,
+    GatherOp,
+    LutOp,
+    PadOp,
+    QnnOp,
+    RequantizeOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+    build,
+)
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
@@ -139,6 +152,33 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
         rewriter.replace(op, moved)
 
 
+class TurnPickedProduct(Pattern[DynamicGatherOp]):
+    """Constant matrices that a gather picks, times a column each, are the columns as rows times the matrices turned."""
+
+    name: ClassVar[str] = "turn-picked-product"
+    roots = ("qnn.f32_matmul",)
+
+    def check(self, op: F32MatmulOp) -> DynamicGatherOp | None:
+        gather, column = produced_by(op.data, DynamicGatherOp), shape_of(op.matrix.type)
+        if gather is None or gather.axis != 0 or len(users(op.data)) > 1 or constant_value(gather.data) is None:
+            return None
+        indices, shape = shape_of(gather.indices.type), shape_of(gather.data.type)
+        holds = column[-1] == 1 < shape[-2] and (len(indices), len(shape), len(column)) == (1, 3, 3)
+        return gather if holds else None
+
+    def rewrite(self, op: F32MatmulOp, match: DynamicGatherOp, rewriter: Rewriter) -> None:
+        matrices = constant_value(match.data)
+        assert matrices is not None, "checked"
+        count, depth, _ = shape_of(op.matrix.type)
+        with rewriter.before(op):
+            turned = constant(np.ascontiguousarray(matrices.transpose(0, 2, 1)))
+            picked = build(DynamicGatherOp, turned, match.indices, element="f32").output
+            row = build(ReshapeOp, op.matrix, element="f32", shape=(count, 1, depth)).output
+            product = build(F32MatmulOp, row, picked, element="f32", rounded_products=op.rounded_products).output
+            column = build(ReshapeOp, product, element="f32", shape=shape_of(op.output.type))
+        rewriter.replace(op, column.output)
+
+
 # Small floats are extended where they are read, and what is computed is truncated: between ops that move or choose
 # numbers neither changes one.
 
@@ -203,8 +243,9 @@ class CanonicalizePass(PatternPass):
     """Remove ops that do nothing, and evaluate data movement of constants.
 
     Requantize, lut, clip, reshape, transpose and pad ops that are the identity are removed; reshapes of reshapes and
-    transposes of transposes become one op; reshape and transpose of a constant become a constant. Small floats are not
-    extended and truncated around ops that move or choose numbers.
+    transposes of transposes become one op; reshape and transpose of a constant become a constant. Columns that meet
+    matrices picked from a constant become rows. Small floats are not extended and truncated around ops that move or
+    choose numbers.
     """
 
     name: ClassVar[str] = "qnn-canonicalize"
@@ -215,6 +256,7 @@ class CanonicalizePass(PatternPass):
         MergeReshapes,
         MergeTransposes,
         TransposeToReshape,
+        TurnPickedProduct,
         RemoveRounding,
         MoveSmallFloats,
     )

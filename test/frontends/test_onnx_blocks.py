@@ -410,6 +410,30 @@ def test_experts(kind: str, form: tuple[int, int], given: str, attributes: dict[
     np.testing.assert_allclose(result, runtime(content, *inputs), rtol=0, atol=2e-6 * float(np.abs(result).max()))
 
 
+@variants_together
+@pytest.mark.parametrize("target", ["host", "avx2", "x86-64"])
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("is_row", [False, True])
+def test_experts_that_a_gather_picks(kind: type[np.generic], target: str, is_row: bool) -> None:
+    """As exported programs have them: products with the matrix of each index, which nobody copies."""
+    b, indices = ModelBuilder(), np.array([2, 0, -1, 2, -3])
+    weights = numbers(3, 19, 83).astype(kind).astype(np.float32)
+    data, bias = numbers(5, 19, 1, seed=1), numbers(83, seed=2)
+    picked = b.node(
+        "Gather", b.constant(weights if is_row else weights.transpose(0, 2, 1)), b.input("i", (5,), np.int64)
+    )
+    column = b.input("x", data.shape)
+    if is_row:
+        product = b.node("MatMul", b.node("Transpose", column, perm=[0, 2, 1]), picked)
+    else:
+        product = b.node("Transpose", b.node("MatMul", picked, column), perm=[0, 2, 1])
+    content = b.finish(b.node("Add", product, b.constant(bias)), dtype=np.float32)
+    module = import_onnx(content)
+    (result,) = interpreter.run(module, [indices, data])
+    check_compiled(module, target, [[indices, data]], [[result]])
+    np.testing.assert_allclose(result, runtime(content, indices, data), rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("form", "attributes", "reason"),
     [

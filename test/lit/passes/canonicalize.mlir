@@ -145,3 +145,16 @@ func.func @interpolated(%arg0: tensor<1x2x2x1xbf16>) -> tensor<1x3x3x1xf32> {
   %3 = arith.extf %2 : tensor<1x3x3x1xbf16> to tensor<1x3x3x1xf32>
   return %3 : tensor<1x3x3x1xf32>
 }
+
+// Matrices that a gather picks are turned ahead, so that a column is a row whose products have full vectors.
+// CHECK-LABEL: func.func @picked(
+// CHECK: %[[MATRICES:.*]] = "qnn.constant"{{.*}}tensor<2x2x3xf32>
+// CHECK: %[[PICKED:.*]] = "qnn.dynamic_gather"(%[[MATRICES]], %arg1) : {{.*}} -> tensor<4x2x3xf32>
+// CHECK: %[[ROW:.*]] = "qnn.reshape"(%arg0) {{.*}} -> tensor<4x1x2xf32>
+// CHECK: "qnn.f32_matmul"(%[[ROW]], %[[PICKED]]) : {{.*}} -> tensor<4x1x3xf32>
+func.func @picked(%arg0: tensor<4x2x1xf32>, %arg1: tensor<4xi64>) -> tensor<4x3x1xf32> {
+  %0 = "qnn.constant"() {value = dense<[[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]> : tensor<2x3x2xf32>} : () -> tensor<2x3x2xf32>
+  %1 = "qnn.dynamic_gather"(%0, %arg1) : (tensor<2x3x2xf32>, tensor<4xi64>) -> tensor<4x3x2xf32>
+  %2 = "qnn.f32_matmul"(%1, %arg0) : (tensor<4x3x2xf32>, tensor<4x2x1xf32>) -> tensor<4x3x1xf32>
+  return %2 : tensor<4x3x1xf32>
+}

@@ -65,6 +65,9 @@ class BlockProducts:
     """Whether a product of f32 numbers is rounded before it is added."""
     active: MapOperand | None = None
     """i32 that are 0 where a row has zeros alone: tiles of such rows have sums of zero."""
+    picks: MapOperand | None = None
+    """Of each row the index of its matrix, where the words are those of `matrices`, one after the other."""
+    matrices: int = 1
     stored: StoredPanels | None = None
     """Where words are packed when the network runs."""
     segments: int = 1
@@ -75,7 +78,7 @@ class BlockProducts:
     @property
     def moving(self) -> tuple[MapOperand, ...]:
         """What has an element, or a row of them, for each row."""
-        return self.operands if self.active is None else (*self.operands, self.active)
+        return (*self.operands, *(one for one in (self.active, self.picks) if one))
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class BlockKernel(ABC):
         ]
         self.buffers = [_declared(kernel, f"operand{i}", operand) for i, operand in enumerate(op.operands)]
         self.active = None if op.active is None else _declared(kernel, "active", op.active)
+        self._picks = None if op.picks is None else _declared(kernel, "picks", op.picks)
 
     def emit(self) -> None:
         """Emit all tiles: of each panel, one for some rows after the other."""
@@ -180,7 +184,7 @@ class BlockKernel(ABC):
 
     def _most_rows(self, rows: int) -> int:
         """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
-        if not self.strategy.forms.multiply_adds:
+        if not self.strategy.forms.multiply_adds or self._picks:
             return 1
         many = _APART_ROWS if self.is_apart else _MANY_ROWS
         few, many = (_ROWS, many) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
@@ -211,6 +215,10 @@ class BlockKernel(ABC):
 
     def _tile(self, panel: Panel, rows: Rows) -> None:
         kernel = self.kernel
+        if self._picks:
+            count, ((*_, pick),) = self.op.matrices, rows
+            matrix, length = kernel.row(self._picks, pick, count), self.weights.words.size // count
+            panel = replace(panel, words=self.further(panel.words, matrix, length))
         targets = [kernel.write(self.buffers[1], columns_of(panel), kernel.sum(row[1], panel.channel)) for row in rows]
         # Sums stay in registers, but what is stored must have been its destination all along.
         totals: Sequence[Tensor] = [kernel.fill(target, 0) for target, _ in targets]

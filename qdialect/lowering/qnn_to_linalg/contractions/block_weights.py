@@ -113,7 +113,7 @@ class PackedBlocks:
     scale_bits: int
     """Significant bits of the scales; more than there are where products with them may not be normal numbers."""
     form: str = ""
-    """``bf16`` or ``f16``, of terms that are such numbers and have neither scales nor zero points."""
+    """``bf16``, ``f16`` or ``f32``, of terms that are such numbers and have neither scales nor zero points."""
 
     @property
     def terms(self) -> int:
@@ -138,8 +138,10 @@ class PackedBlocks:
         return points.form == "ui8" if isinstance(points, Numbers) else points in range(256)
 
     def number(self, body: Body, places: Value | int, strategy: Strategy) -> Value:
-        """The number of 16 bits that begins at bit `places` of the word that is the first input."""
+        """The number that begins at bit `places` of the word that is the first input."""
         word = body.inputs[0]
+        if self.form == "f32":
+            return body.cast("arith.bitcast", word, "f32")
         if places == HALF and self.form == "bf16":
             # The upper half of an f32 number.
             return body.cast("arith.bitcast", body.binary("arith.andi", word, body.constant(UPPER_HALF, "i32")), "f32")
@@ -196,9 +198,9 @@ def pack_blocks(
 def pack_floats(weight: NDArray[np.float32], form: str, strategy: Strategy) -> PackedBlocks:
     """Pack numbers [channels, depth] of the type `form`, which has them all."""
     channels, depth = weight.shape
-    held = np.ascontiguousarray(weight.astype(NUMPY_DTYPES[form])).view(np.uint8)
-    one, zero = np.ones((channels, 1), np.float32), np.zeros((1, 1), np.float32)
-    return replace(pack_blocks(held, one, zero, 16, Blocks(depth, depth), strategy), form=form)
+    held = np.ascontiguousarray(weight.astype(NUMPY_DTYPES[form]))
+    one, zero, bits = np.ones((channels, 1), np.float32), np.zeros((1, 1), np.float32), 8 * held.itemsize
+    return replace(pack_blocks(held.view(np.uint8), one, zero, bits, Blocks(depth, depth), strategy), form=form)
 
 
 def block_totals(
@@ -246,9 +248,9 @@ def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[Ch
 
 def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     """Words of terms one after the other with each term in its place."""
-    if bits > 8:
+    if bits == HALF:
         return words << np.uint32(HALF) | words >> np.uint32(HALF)
-    if bits == 8:
+    if bits >= 8:
         return words
     found, mask = np.zeros_like(words), np.uint32((1 << bits) - 1)
     for term in range(8 * BYTES // bits):

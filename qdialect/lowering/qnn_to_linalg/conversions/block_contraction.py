@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
-from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, F32Conv2DOp, F32MatmulOp
+from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, DynamicGatherOp, F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
@@ -26,7 +27,9 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     PackedBlocks,
     block_totals,
     pack_blocks,
+    pack_floats,
     panels_of,
+    small_form,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices
 from qdialect.lowering.qnn_to_linalg.contractions.integer_products import IntegerProducts
@@ -89,6 +92,19 @@ def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBl
     is_widened = order is SumOrder.TERMS and prod(rows) >= widened_products.MANY_ROWS and has_fma
     (widened_products.WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, order)).emit()
     program.call(kernel, op.operation.name, prod((*rows, depth, weights.channels)))
+
+
+def emit_picked_products(lowering: GraphLowering, op: F32MatmulOp, picked: DynamicGatherOp) -> None:
+    """Append the kernel call of products of one row each with the matrix of its index."""
+    program, matrices, indices = lowering.program, required_constant("data", picked.data), lowering.slot(picked.indices)
+    form, (rows, data, result) = small_form(matrices) or "f32", _operands(lowering, op)
+    packed = [pack_floats(one.T, form, program.strategy) for one in matrices]
+    weights = replace(packed[0], words=np.concatenate([one.words for one in packed]))
+    picks = MapOperand(indices, (1, *(0 for _ in rows[1:])), indices.storage.origin)
+    source, finish, kernel = replace(data, strides=data.strides[:-1]), _finish(lowering.epilogue(op)), Kernel(program)
+    how: dict[str, Any] = {"is_rounded": op.rounded_products, "picks": picks, "matrices": len(packed)}
+    F32Products(kernel, BlockProducts(weights, rows, (source, result), *finish, **how), SumOrder.TERMS).emit()
+    program.call(kernel, op.operation.name, prod((*rows, weights.blocks.depth, weights.channels)))
 
 
 def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...], MapOperand, MapOperand]:

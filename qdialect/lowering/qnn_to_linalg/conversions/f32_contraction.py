@@ -24,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_flo
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_pairs, multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
     emit_f32_products,
+    emit_picked_products,
     emit_stored_pairs,
     has_dense_windows,
 )
@@ -46,7 +47,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     as_folded,
     emit_reduction,
 )
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
+from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 
 _ROWS, _YMM_ROWS = 8, 6
@@ -136,6 +137,10 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
+    picked = picked_matrices(op.matrix)
+    if picked is not None:
+        emit_picked_products(lowering, op, picked)
+        return
     matrix = constant_value(op.matrix)
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
     # What does not stay near is read from further away at half the cost.

@@ -34,7 +34,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     on_stored,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
-from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
+from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
 from qdialect.lowering.qnn_to_linalg.program.storage import (
@@ -387,6 +387,8 @@ def _is_read_in_windows(lowering: GraphLowering, value: ir.Value) -> bool:
 @lowers(qnn.DynamicGatherOp)
 def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
     """The shape with the last dimension's padding lanes, if both sides have them."""
+    if picked_matrices(op.output):
+        return
     small = _small_table(lowering, op)
     indices, output = lowering.slot(op.indices), lowering.result(op.output)
     if small is None:

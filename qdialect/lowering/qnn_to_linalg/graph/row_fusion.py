@@ -20,7 +20,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
-from qdialect.lowering.qnn_to_linalg.program.operands import source_of
+from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, source_of
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MaxOp, qnn.F32MinOp, qnn.F32ProdOp, qnn.F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MatmulOp, qnn.FusedMatMulOp, qnn.MatMulOp))
@@ -326,6 +326,8 @@ def _product(op: qnn.F32MatmulOp | qnn.MatMulOp | qnn.FusedMatMulOp, rows: int) 
 
 def _f32_product(op: qnn.F32MatmulOp, rows: int) -> Roles | None:
     """Also rows of one matrix, each by the whole of the other."""
+    if picked_matrices(op.matrix):
+        return None
     data, matrix = shape_of(op.data.type), shape_of(op.matrix.type)
     if op.bias is not None:
         return None

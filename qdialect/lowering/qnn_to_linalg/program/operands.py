@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.dialect import FusedMatMulOp, MatMulOp, TransposeOp
+from qdialect.dialect import DynamicGatherOp, F32MatmulOp, FusedMatMulOp, MatMulOp, TransposeOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
@@ -86,3 +86,18 @@ def _reads_through(op: TransposeOp, reader: ir.Operation | ir.OpView) -> bool:
         return True
     # The columns of the right operand are contiguous, and each K group is a 32-bit number.
     return product.data != op.output and op.permutation[-2] == last and shape[last] % (2 * _K_GROUP) == 0
+
+
+# Matrices that are picked at run time, as those of experts: products of one row with each read them where they lie.
+
+
+def picked_matrices(value: ir.Value) -> DynamicGatherOp | None:
+    """The gather of constant matrices whose result `value` a product reads in its place; None for other values."""
+    gather = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    readers = [use.owner.opview for use in value.uses]
+    if not isinstance(gather, DynamicGatherOp) or len(readers) != 1 or not isinstance(readers[0], F32MatmulOp):
+        return None
+    shape, is_of_rows = shape_of(gather.data.type), shape_of(readers[0].data.type)[-2] == 1
+    is_list = len(shape) == 3 and gather.axis == 0 and len(shape_of(gather.indices.type)) == 1
+    is_matrix = is_list and is_of_rows and readers[0].matrix == value and readers[0].data != value
+    return gather if is_matrix and constant_value(gather.data) is not None else None
