@@ -8,7 +8,7 @@ are those of kernels, at most an ulp from the truth, as a C library's may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class F32Builder(op_builder.F32Builder):
 
     def __init__(self, emitter: Emitter, shape: Shape) -> None:
         super().__init__(emitter, shape)
-        self._is_delegated = emitter.is_delegated
+        self.is_delegated = emitter.is_delegated
 
     def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
         """`value` where x >= 0, `other` elsewhere and where x is NaN."""
@@ -64,7 +64,7 @@ class F32Builder(op_builder.F32Builder):
     def clamp(self, value: ir.Value, activation: int, *, is_bounded: bool = False) -> ir.Value:
         """`value` after a fused activation; where `is_bounded`, reference kernels bound infinities without one, too."""
         minimum, maximum = f32_bounds(activation)
-        if is_bounded and not self._is_delegated:
+        if is_bounded and not self.is_delegated:
             minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
         value = value if minimum is None else self("maximumf", value, minimum)
         return value if maximum is None else self("minimumf", value, maximum)
@@ -98,6 +98,12 @@ _FUNCTIONS: dict[str, Expression] = {
 }
 
 
+_DELEGATED: dict[str, Expression] = {
+    "HARD_SWISH": Input() * Input().apply("math.fma", 1 / 6, 0.5).at_least(0.0).at_most(1.0)
+}
+"""Functions that XNNPACK computes otherwise; this one does not overflow."""
+
+
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "ELU": lambda _: activations.elu(1.0),
     "GELU": lambda operator: (
@@ -119,8 +125,9 @@ form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)
 @imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
+    delegated = _DELEGATED.get(operator.kind, function)
     (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(function, emitter.value(data))
+    return lambda emitter: emitter.expression(delegated if emitter.is_delegated else function, emitter.value(data))
 
 
 _LEFT, _RIGHT = Input(0), Input(1)
@@ -144,11 +151,23 @@ def _pair(operator: Operator) -> Building:
     activation = activation_of(operator)
     f32_bounds(activation)
     function, is_bounded = _PAIRS[operator.kind], operator.kind in ("ADD", "DIV", "MUL", "SUB")
+    swaps = operator.kind in ("MAXIMUM", "MINIMUM") and _swaps(operands(operator, 2), operator.outputs[0].shape)
 
     def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        return s.clamp(s.emitter.expression(function, lhs, rhs), activation, is_bounded=is_bounded)
+        sides = (rhs, lhs) if swaps and s.is_delegated else (lhs, rhs)
+        return s.clamp(s.emitter.expression(function, *sides), activation, is_bounded=is_bounded)
 
     return pairwise(operator, combine)
+
+
+def _swaps(sides: Sequence[Tensor], shape: Shape) -> bool:
+    """Whether XNNPACK exchanges two operands: the second is to be the number, or the one that broadcasts along rows."""
+    numbers = [side.data is not None and side.data.size == 1 for side in sides]
+    if any(numbers):
+        return not numbers[0]
+    row = next((axis for axis in range(-1, -len(shape) - 1, -1) if shape[axis] > 1), -1)
+    left = sides[0].shape
+    return -row > len(left) or left[row] == 1
 
 
 @imports_f32("SQUARED_DIFFERENCE")
