@@ -241,6 +241,13 @@ def test_the_largest_number_is_nan_where_there_is_one() -> None:
     assert not np.signbit(found[0, 0, 2])
 
 
+def test_zeros_stay_whatever_the_slope_of_a_prelu_is() -> None:
+    x, slope = np.meshgrid(np.array([0.0, -0.0, np.nan, -1, 2], np.float32), [np.inf, -np.inf, np.nan, 0, -3.0])
+    content, given = node("PRelu", [x, slope.astype(np.float32)])
+    found = agreed(content, *given)
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
+
+
 # Operators that become several ops.
 
 EINSUMS: list[tuple[str, list[tuple[int, ...]]]] = [

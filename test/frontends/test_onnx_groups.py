@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from compiled_ops import variants_together
-from onnx_graphs import Array, ModelBuilder, Quantization, agreed, drawn, of_onnx_runtime
+from onnx_graphs import Array, ModelBuilder, Quantization, agreed, assert_same, drawn, of_onnx_runtime, refused
 
+import qdialect
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
@@ -106,18 +107,22 @@ def test_means_and_sums_that_no_order_rounds(scales: tuple[float, float], kind: 
     agreed(b.finish(b.quantize(reduced, (scales[1], 129)), version=18), drawn((512, 7), np.uint8))
 
 
-@pytest.mark.parametrize("kind", ["MatMul", "Gemm", "Conv", "ConvTranspose"])
-def test_sums_beyond_32_bits_are_floats(kind: str) -> None:
-    """ONNX Runtime adds int8 by uint8 in float32, where accumulators would wrap around."""
-    b, depth = ModelBuilder(), 70_000
-    weight = np.full((1, depth) if kind == "Conv" else (depth, 1), 255, np.uint8)
-    image = (1, 1) if kind.startswith("Conv") else ()
-    data = b.dequantize(b.input("x", (2, depth, *image), np.int8), (1.0, -128), np.int8)
-    product = b.node(kind, data, b.dequantize(b.constant(weight.reshape(*weight.shape, *image)), (2.0**-10, 0)))
-    content = b.finish(b.quantize(product, (2.0**15, -128), np.int8), dtype=np.int8)
-    values = np.full((2, depth, *image), 127, np.int8)
-    (wanted,) = of_onnx_runtime(content, values)
-    np.testing.assert_array_equal(interpreter.run(import_onnx(content), [values])[0], wanted, strict=True)
+@pytest.mark.parametrize("is_quantized", [True, False])
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm", "Conv", "ConvTranspose", "com.microsoft.FusedMatMul"])
+def test_sums_beyond_32_bits_are_onnx_runtimes(kind: str, is_quantized: bool) -> None:
+    """ONNX Runtime wraps around or adds in float32, by the operator, the types and what follows."""
+    b, depth, is_image = ModelBuilder(), 70_000, kind.startswith("Conv")
+    weight = np.full((1, depth) if kind == "Conv" else (depth, 1), 127, np.int8)
+    image = (1, 1) if is_image else ()
+    data = b.dequantize(b.input("x", (2, depth, *image), np.uint8), (1.0, 0))
+    product = b.node(kind, data, b.weight(weight.reshape(*weight.shape, *image), 2.0**-10))
+    result = b.quantize(product, (2.0**14, 0)) if is_quantized else product
+    content = b.finish(result, dtype=np.uint8 if is_quantized else np.float32)
+    assert "sums of products must fit into 32 bits" in refused(content)
+    values = np.full((2, depth, *image), 255, np.uint8)
+    with pytest.warns(qdialect.FallbackWarning):
+        found = qdialect.compile(content, cache=False)(values)
+    assert_same([np.asarray(found)], of_onnx_runtime(content, values))
 
 
 def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:

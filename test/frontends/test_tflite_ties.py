@@ -74,6 +74,46 @@ def test_ends_of_two_floats(kind: str) -> None:
     check_both(b.finish(inputs, [output]), [ENDS, np.ascontiguousarray(ENDS[::-1])], "")
 
 
+@pytest.mark.parametrize("kind", ["MAXIMUM", "MINIMUM"])
+@pytest.mark.parametrize(
+    ("left", "right", "constant"),
+    [((3, 40), (40,), None), ((3, 1), (3, 40), None), ((40,), (1,), None), ((40,), (1,), 1), ((1,), (40,), 0)],
+)
+def test_the_other_one_beside_nan(
+    kind: str, left: tuple[int, ...], right: tuple[int, ...], constant: int | None
+) -> None:
+    """XNNPACK exchanges operands where the second is a constant number, or the first one broadcasts along rows."""
+    b, data = ModelWriter("ends"), [np.ones(left, np.float32), np.full(right, NAN, np.float32)]
+    names = [
+        b.constant(name, one) if index == constant else b.tensor(name, one.shape, np.float32)
+        for index, (name, one) in enumerate(zip("xy", data, strict=True))
+    ]
+    output = b.tensor("z", np.broadcast_shapes(left, right), np.float32)
+    b.operator(getattr(tflite.BuiltinOperator, kind), names, output, *NONE)
+    free = [index for index in (0, 1) if index != constant]
+    check_both(b.finish([names[index] for index in free], [output]), [data[index] for index in free], "")
+
+
+def test_hard_swish_does_not_overflow_in_xnnpack() -> None:
+    b, data = ModelWriter("ends"), np.array([3e38, -3e38, 1e38, -2.7, 1.3, -0.0, INFINITE, NAN], np.float32)
+    x, y = (b.tensor(name, data.shape, np.float32) for name in "xy")
+    b.operator(tflite.BuiltinOperator.HARD_SWISH, [x], y, *NONE)
+    check_both(b.finish([x], [y]), [data], "")
+
+
+@pytest.mark.parametrize("kind", ["REDUCE_MAX", "REDUCE_MIN"])
+def test_extremes_of_rows_pass_over_nan(kind: str) -> None:
+    """The reference kernels begin with the farthest finite number, too; XNNPACK passes over NaN by its place."""
+    b, data = ModelWriter("ends"), np.concatenate([ENDS, np.full((3, 4), [[NAN], [INFINITE], [-INFINITE]], np.float32)])
+    x, y = b.tensor("x", data.shape, np.float32), b.tensor("y", data.shape[:1], np.float32)
+    axes = b.constant("axes", np.array([1], np.int32))
+    b.operator(getattr(tflite.BuiltinOperator, kind), [x, axes], y, *named_options("ReducerOptions"))
+    content = b.finish([x], [y])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([data])
+    found = qdialect.compile(content, profile="tflite", fallback="none", cache=False)(data)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_casts_saturate(dtype: type[np.generic]) -> None:
     numbers = [NAN, INFINITE, -INFINITE, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.7, -2.7]

@@ -28,6 +28,10 @@ class UnsupportedError(Exception):
     """A node uses an operator, option or type that the front end lacks; the text tells which."""
 
 
+class NoAlternativeError(UnsupportedError):
+    """As `UnsupportedError`, where no other arithmetic stands for the framework's."""
+
+
 @contextmanager
 def converting() -> Generator[None]:
     """The last net around the conversion of a node: exceptions other than our own errors become `UnsupportedError`.

@@ -13,7 +13,7 @@ from qdialect.arithmetic import Multiplier, real_multiplier
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import BroadcastOp, DequantizeOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, NoAlternativeError, Shape, UnsupportedError, require
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.ir._mlir import ir
@@ -42,8 +42,9 @@ def sums_fit(right: tensors.Quantized, axes: Sequence[int]) -> bool:
 
 
 def check_sums(right: tensors.Quantized, axes: Sequence[int]) -> None:
-    """Raise `UnsupportedError` unless `sums_fit`."""
-    require(sums_fit(right, axes), "sums of products must fit into 32 bits: the framework adds in float32")
+    """Raise `NoAlternativeError` unless `sums_fit`: in a QDQ group ONNX Runtime wraps around, or adds in float32."""
+    if not sums_fit(right, axes):
+        raise NoAlternativeError("sums of products must fit into 32 bits")
 
 
 @dataclass(frozen=True)

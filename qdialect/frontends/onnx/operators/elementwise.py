@@ -69,7 +69,9 @@ _POWER = _LEFT.apply("math.powf", _RIGHT)
 _MULTIPLIED_POWERS = {2.0: _LEFT * _LEFT, 3.0: _LEFT * _LEFT * _LEFT}
 """By exponents that are one number: ONNX Runtime's kernel multiplies."""
 _EXTREMES: dict[str, Expression] = {"Max": _LEFT.at_least(_RIGHT), "Min": _LEFT.at_most(_RIGHT)}
-_FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": activations.leaky_relu(_RIGHT)}
+_PRELU = (-_LEFT).where_positive(_LEFT * _RIGHT, _LEFT)
+"""Zeros stay, whatever the slope is."""
+_FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": _PRELU}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),

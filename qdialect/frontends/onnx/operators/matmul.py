@@ -65,8 +65,10 @@ def _fused_matmul(call: Call) -> Tensor:
     turns = [call.flag(name, 0) for name in ("transA", "transB")]
     turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
     require(not turned, "transBatchA and transBatchB must be 0")
-    data = _scaled(data_of(call.quantized(0)), alpha)
-    return _Factors(data, call.quantized(1), *turns).product(None)
+    data, right = _scaled(data_of(call.quantized(0)), alpha), call.quantized(1)
+    found = _Factors(data, right, *turns).product(None)
+    contraction.check_sums(right, [max(len(right.shape) - (1 if turns[1] else 2), 0)])
+    return found
 
 
 @imports("QLinearMatMul")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, NoAlternativeError, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.onnx.schema import check_type, type_name
@@ -201,6 +201,8 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
             return f32(call)
         try:
             qdq_group = planner(call)
+        except NoAlternativeError:
+            raise
         except UnsupportedError as error:
             has_f32 = any(isinstance(tensor, Computed) for tensor in call.inputs)
             return f32(call) if has_f32 else _unless_refused(error, lambda: f32(call))

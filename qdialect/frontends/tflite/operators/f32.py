@@ -8,7 +8,7 @@ are those of kernels, at most an ulp from the truth, as a C library's may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,12 @@ _FUNCTIONS: dict[str, Expression] = {
 }
 
 
+_DELEGATED: dict[str, Expression] = {
+    "HARD_SWISH": Input() * Input().apply("math.fma", 1 / 6, 0.5).at_least(0.0).at_most(1.0)
+}
+"""Functions that XNNPACK computes otherwise; this one does not overflow."""
+
+
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "ELU": lambda _: activations.elu(1.0),
     "GELU": lambda operator: (
@@ -96,8 +102,9 @@ form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)
 @imports_f32(*_FUNCTIONS, *_PARAMETRIC)
 def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
+    delegated = _DELEGATED.get(operator.kind, function)
     (data,) = checks.operands(operator, 1)
-    return lambda emitter: emitter.expression(function, emitter.value(data))
+    return lambda emitter: emitter.expression(delegated if emitter.is_delegated else function, emitter.value(data))
 
 
 _LEFT, _RIGHT = Input(0), Input(1)
@@ -122,11 +129,23 @@ def _pair(operator: Operator) -> Building:
     activation = checks.activation_of(operator)
     checks.f32_bounds(activation)
     function, is_bounded = _PAIRS[operator.kind], operator.kind in ("ADD", "DIV", "MUL", "SUB")
+    swaps = operator.kind in ("MAXIMUM", "MINIMUM") and _swaps(checks.operands(operator, 2), operator.outputs[0].shape)
 
     def combine(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        return clamped(emitter, emitter.expression(function, lhs, rhs), activation, is_bounded=is_bounded)
+        sides = (rhs, lhs) if swaps and emitter.is_delegated else (lhs, rhs)
+        return clamped(emitter, emitter.expression(function, *sides), activation, is_bounded=is_bounded)
 
     return pairwise(operator, combine)
+
+
+def _swaps(sides: Sequence[Tensor], shape: Shape) -> bool:
+    """Whether XNNPACK exchanges two operands: the second is to be the number, or the one that broadcasts along rows."""
+    numbers = [side.data is not None and side.data.size == 1 for side in sides]
+    if any(numbers):
+        return not numbers[0]
+    row = next((axis for axis in range(-1, -len(shape) - 1, -1) if shape[axis] > 1), -1)
+    left = sides[0].shape
+    return -row > len(left) or left[row] == 1
 
 
 def pairwise(operator: Operator, combine: Callable[[Emitter, ir.Value, ir.Value], ir.Value]) -> Building:

@@ -30,6 +30,8 @@ from qdialect.ir._mlir import ir
 
 Axes = tuple[int, ...]
 _EXTREMES = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
+_LARGEST = float(np.finfo(np.float32).max)
+_BOUNDS = {"max": ("gt", -_LARGEST), "min": ("lt", _LARGEST)}
 
 
 def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
@@ -96,7 +98,12 @@ def _numbers(operator: Operator) -> registry.Building:
     data, _ = checks.operands(operator, 2)
     kind = operator.kind.removeprefix("REDUCE_").lower()
     emitter = yield
-    return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+    value = emitter.value(data)
+    if data.element == "f32" and kind in _BOUNDS and not emitter.is_delegated:
+        # The reference kernels begin with the farthest finite number, and NaN is not beyond it.
+        (predicate, bound), s = _BOUNDS[kind], Arithmetic(emitter)
+        value = s.select(s.compare(predicate, value, bound), value, bound)
+    return reduced_numbers(emitter, kind, value, axes, keep_dims)
 
 
 # Means and extremes of 16-bit values over axes.
