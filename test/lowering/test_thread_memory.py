@@ -7,30 +7,28 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bounds import HANG
+from c_programs import STRICT, ran, tool
 from drawn_networks import Network
-from ordered_runtime import ordered_runtime
 from threaded_networks import network
 
 import qdialect
 from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.ir.functions import functions, name_of
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads import divided_network
-from qdialect.lowering.threads.chunks import Division, divided
+from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.loop_nests import analyse
-from qdialect.lowering.threads.region import part_touches
-from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, network_calls
+from qdialect.lowering.threads.schedule import ScheduledCall
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, openmp
 from qdialect.runtime.comparison import random_inputs
@@ -76,6 +74,86 @@ def test_calls_in_chunks_wait_as_any_thread_may_take_them() -> None:
     text = str(lower(softmaxes(), targets.resolve("avx512vbmi"), Phase.VECTOR, threads=2, min_cycles=1).module)
     assert "scf.while" in text
     assert barriers(softmaxes(), min_cycles=1) > 0
+
+
+# An OpenMP runtime whose threads take turns in a given order, each from one barrier to the next: what one does is done
+# before the next one begins, so that results that lack a barrier are wrong in one of the two orders.
+_SOURCE = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { STACK = 1 << 20, MOST = 64 };
+
+/* The network calls these; who runs it reads how many turns there were. */
+void GOMP_parallel(void (*task)(void *), void *data, unsigned count, unsigned flags);
+int omp_get_thread_num(void);
+int omp_get_num_threads(void);
+extern int turns;
+int turns = 0;
+
+static ucontext_t scheduler, fibres[MOST];
+static void (*entry)(void *);
+static void *argument;
+static int threads = 1, left, running, has_begun[MOST], is_done[MOST];
+
+int omp_get_thread_num(void) { return running; }
+
+/* Asked once at the start of the region and once in every barrier, which no thread passes before the others are there:
+   that is so when its turn is over, and a barrier of no threads waits for none. */
+int omp_get_num_threads(void) {
+  if (!has_begun[running]) {
+    has_begun[running] = 1;
+    return threads;
+  }
+  swapcontext(&fibres[running], &scheduler);
+  return 0;
+}
+
+static void run(void) {
+  entry(argument);
+  is_done[running] = 1;
+  swapcontext(&fibres[running], &scheduler);
+}
+
+void GOMP_parallel(void (*task)(void *), void *data, unsigned count, unsigned flags) {
+  const char *order = getenv("THREAD_ORDER");
+  const int is_down = order && !strcmp(order, "down");
+  char *stacks = malloc((size_t)count * STACK);
+  (void)flags;
+  if (!stacks || count > MOST)
+    abort();
+  entry = task, argument = data, threads = left = (int)count;
+  for (int i = 0; i < threads; i++) {
+    has_begun[i] = is_done[i] = 0;
+    getcontext(&fibres[i]);
+    fibres[i].uc_stack.ss_sp = stacks + (size_t)i * STACK;
+    fibres[i].uc_stack.ss_size = STACK;
+    makecontext(&fibres[i], run, 0);
+  }
+  while (left) {
+    turns++;
+    for (int i = 0; i < threads; i++) {
+      running = is_down ? threads - 1 - i : i;
+      if (is_done[running])
+        continue;
+      swapcontext(&scheduler, &fibres[running]);
+      left -= is_done[running];
+    }
+  }
+  running = 0;
+  free(stacks);
+}
+"""
+
+
+def ordered_runtime(folder: Path) -> Path:
+    """The runtime, built in `folder`; the environment variable `THREAD_ORDER` is ``up`` or ``down``."""
+    source, library = folder / "ordered_runtime.c", folder / "ordered_runtime.so"
+    source.write_text(_SOURCE)
+    ran(tool("cc"), "-std=gnu11", *STRICT, "-O1", "-shared", "-fPIC", source, "-o", library, folder=folder)
+    return library
 
 
 def kept(calls: Iterable[ScheduledCall], _: Mapping[str, Division], __: int) -> Iterator[ScheduledCall]:
@@ -126,48 +204,6 @@ assert in_turns({kind!r}, 2) == 0, "a barrier too few is not noticed"
 
 
 # What the parts of a call touch: all of what the call does, and nothing is written by two of them.
-
-
-def mask(touches: Sequence[Touch], block: int, end: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many of `touches` have each of the first `end` bytes of `block`."""
-    found = np.zeros(end, np.int64)
-    for touch in touches:
-        if touch.block == block:
-            found[touch.bytes.start : touch.bytes.end] += touch.bytes.mask(touch.bytes.end)[touch.bytes.start :]
-    return found
-
-
-def check_call(call: NetworkCall, division: Division, threads: int) -> None:
-    """Assert for each block and for reads and writes that parts touch what the call touches."""
-    parts = [part_touches(call, division, part) for part in range(threads)]
-    for is_write in (False, True):
-        whole = [touch for touch in call.touches if touch.is_write is is_write and is_shared(division, touch)]
-        for block in {touch.block for touch in whole}:
-            end = max(touch.bytes.end for touch in whole)
-            owners = [mask([t for t in own if t.is_write is is_write], block, end) > 0 for own in parts]
-            assert (np.logical_or.reduce(owners) == (mask(whole, block, end) > 0)).all()
-            assert not is_write or np.sum(owners, axis=0).max() == 1
-
-
-def is_shared(division: Division, touch: Touch) -> bool:
-    return touch.argument not in division.kernel.scratch
-
-
-@pytest.mark.parametrize("threads", [2, 3, 7])
-@pytest.mark.parametrize("kind", ["convolutional", "transformer"])
-def test_parts_touch_what_the_call_touches(kind: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[str] = []
-
-    def check(calls: Iterable[ScheduledCall], divisions: Mapping[str, Division], count: int) -> Iterator[ScheduledCall]:
-        for scheduled in calls:
-            if scheduled.thread is None:
-                check_call(scheduled.call, divisions[scheduled.call.kernel.name], count)
-                checked.append(scheduled.call.kernel.name)
-            yield scheduled
-
-    monkeypatch.setattr(divided_network, "elide_barriers", check)
-    lower(network(kind), targets.resolve("avx512vbmi"), Phase.VECTOR, threads=threads, min_cycles=500)
-    assert len(checked) >= 5
 
 
 # Loop nests that use the same scratch memory: divided where none reads what another one wrote, together elsewhere.
@@ -273,92 +309,6 @@ def test_products_in_tiles_are_divided_though_rows_are_left(shape: tuple[int, ..
 
 
 # Products are cut where those that read them are cut, with the same bits.
-
-ROWS, COLUMNS = 4, 6
-
-# A reader of the product, cut at the product's rows or at its columns.
-READERS = {"rows": ("%rows", "%columns", "%line", "%c8"), "columns": ("%columns", "%rows", "%c8", "%line")}
-
-
-def trips(
-    reader: str, row: int = 16, column: int = 256, beside: str = "", columns: int = COLUMNS, parts: int = 2
-) -> list[tuple[tuple[int, ...], int]]:
-    """The trip counts of the loops of a product that are cut: each of `ROWS` rows has `row` elements."""
-    outer, inner, outer_step, inner_step = READERS[reader]
-    constants = f"""%c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %rows = arith.constant {ROWS} : index
-  %columns = arith.constant {columns} : index
-  %line = arith.constant {columns * 8} : index
-  %zero = arith.constant 0 : i32"""
-    memory = "memref<4096xi32>"
-    module = parse("module {}")
-    load_kernel_dialects(module)
-    with module.context:
-        module = ir.Module.parse(f"""
-func.func @product(%x: {memory}, %weights: {memory}, %out: {memory}, %scratch: memref<64xi32> {{qnn.scratch}}) {{
-  {constants}
-  %row = arith.constant {row} : index
-  %column = arith.constant {column} : index
-  scf.for %i = %c0 to %rows step %c1 {{
-    %x_at = arith.muli %i, %row : index
-    %line_at = arith.muli %i, %line : index
-    {beside}
-    scf.for %j = %c0 to %columns step %c1 {{
-      %w_at = arith.muli %j, %column : index
-      %inside = arith.muli %j, %c8 : index
-      %at = arith.addi %line_at, %inside : index
-      %l = vector.transfer_read %x[%x_at], %zero {{in_bounds = [true]}} : {memory}, vector<{row}xi32>
-      %r = vector.transfer_read %weights[%w_at], %zero {{in_bounds = [true]}} : {memory}, vector<{column}xi32>
-      %lhs = vector.extract_strided_slice %l {{offsets = [0], sizes = [8], strides = [1]}}
-        : vector<{row}xi32> to vector<8xi32>
-      %rhs = vector.extract_strided_slice %r {{offsets = [0], sizes = [8], strides = [1]}}
-        : vector<{column}xi32> to vector<8xi32>
-      %sum = arith.addi %lhs, %rhs : vector<8xi32>
-      vector.transfer_write %sum, %out[%at] {{in_bounds = [true]}} : vector<8xi32>, {memory}
-    }}
-  }}
-  return
-}}
-func.func @reader(%x: {memory}, %out: {memory}) {{
-  {constants}
-  scf.for %i = %c0 to {outer} step %c1 {{
-    %outside = arith.muli %i, {outer_step} : index
-    scf.for %j = %c0 to {inner} step %c1 {{
-      %inside = arith.muli %j, {inner_step} : index
-      %at = arith.addi %outside, %inside : index
-      %v = vector.transfer_read %x[%at], %zero {{in_bounds = [true]}} : {memory}, vector<8xi32>
-      vector.transfer_write %v, %out[%at] {{in_bounds = [true]}} : vector<8xi32>, {memory}
-    }}
-  }}
-  return
-}}
-func.func @main(%x: {memory}, %weights: {memory}, %between: {memory}, %out: {memory}, %scratch: memref<64xi32>) {{
-  call @product(%x, %weights, %between, %scratch) : ({memory}, {memory}, {memory}, memref<64xi32>) -> ()
-  call @reader(%between, %out) : ({memory}, {memory}) -> ()
-  return
-}}""")
-        *kernels, main = functions(module)
-        found = {name_of(function): analyse(function) for function in kernels}
-        division = divided(found["product"], network_calls(main, found), parts, 0)
-        assert division is not None
-        loop_nests = division.kernel.loop_nests
-        return [(nest.work.trips, found.depth) for nest, found in zip(loop_nests, division.partitions, strict=True)]
-
-
-def test_columns_are_cut_where_the_reader_is_cut_at_them() -> None:
-    assert trips("columns") == [((COLUMNS,), 1)]
-
-
-def test_rows_are_cut_where_they_are_more_than_the_weights_or_than_what_is_written() -> None:
-    assert trips("columns", row=256, column=16) == [((ROWS, COLUMNS), 1)]
-    assert trips("columns", row=64) == [((ROWS, COLUMNS), 1)]
-
-
-def test_rows_are_cut_where_columns_give_uneven_parts() -> None:
-    assert trips("columns", columns=5) == [((ROWS, 5), 1)]
-    assert trips("columns", parts=4) == [((ROWS, COLUMNS), 1)]
 
 
 def product_read_by_channel(size: tuple[int, int], channels: tuple[int, int]) -> ir.Module:
