@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 from drawn_ops import Build, Draw, drawn_module, tensor
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
-from qdialect.dialect import (
-    Conv2DOp,
-    FusedConv2DOp,
-    FusedConvTranspose2DOp,
-    FusedDenseOp,
-    FusedMatMulOp,
-    FusedOp,
-    RequantizeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import shortened
 from qdialect.dialect.stages.builtin_stages import (
@@ -133,7 +124,7 @@ def _bias(d: Draw, data: str, weight: str, shape: Sequence[int], parameters: dic
 
 def _fused(
     d: Draw,
-    op: type[FusedOp],
+    op: type[qnn.FusedOp],
     x: ir.Value,
     shape: Sequence[int],
     residual: ir.Value | None,
@@ -152,7 +143,7 @@ def _fused(
     if with_f32 and d.flag():
         bias = constant((d.rng.normal(size=shape[0]) * f32).astype(np.float32))
     operands = (x, d.values_constant(weight, shape) if weights is None else weights, bias, residual)
-    return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
+    return qnn.build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 
 
 def _window(d: Draw, height: int, width: int) -> tuple[tuple[int, int], dict[str, Any]]:
@@ -175,7 +166,7 @@ def _image(d: Draw, channels: int) -> tuple[int, int, int, int]:
 def _conv_on(d: Draw, x: ir.Value, channels: int, groups: int) -> ir.Value:
     _, height, width, depth = shape_of(x.type)
     kernel, window = _window(d, height, width)
-    return _fused(d, FusedConv2DOp, x, (channels, *kernel, depth // groups), None, groups=groups, **window)
+    return _fused(d, qnn.FusedConv2DOp, x, (channels, *kernel, depth // groups), None, groups=groups, **window)
 
 
 def _convolution(d: Draw) -> tuple[Sequence[str], Build]:
@@ -217,7 +208,7 @@ def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
     shape = (channels, *kernel, depth // groups)
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
-        return _fused(d, FusedConvTranspose2DOp, v[0], shape, [*v, None][1], groups=groups, **window)
+        return _fused(d, qnn.FusedConvTranspose2DOp, v[0], shape, [*v, None][1], groups=groups, **window)
 
     return types, body
 
@@ -230,10 +221,10 @@ def _residual(d: Draw) -> tuple[Sequence[str], Build]:
         types = [tensor(image, d.element()), tensor(image, d.element())]
         window: dict[str, Any] = {"strides": (1, 1), "dilation": (1, 1), "padding": (*acc_range, *acc_range)}
         shape = (image[3], 2 * acc_range[0] + 1, 2 * acc_range[1] + 1, 1)
-        return types, lambda v: _fused(d, FusedConv2DOp, v[0], shape, v[1], groups=image[3], **window)
+        return types, lambda v: _fused(d, qnn.FusedConv2DOp, v[0], shape, v[1], groups=image[3], **window)
     channels = d.channels()
     types = [tensor(image, d.element()), tensor((*image[:3], channels), d.element())]
-    return types, lambda v: _fused(d, FusedConv2DOp, v[0], (channels, 1, 1, image[3]), v[1])
+    return types, lambda v: _fused(d, qnn.FusedConv2DOp, v[0], (channels, 1, 1, image[3]), v[1])
 
 
 def _dense(d: Draw) -> tuple[Sequence[str], Build]:
@@ -241,9 +232,9 @@ def _dense(d: Draw) -> tuple[Sequence[str], Build]:
     lead = [d.integer(1, 5) for _ in range(d.integer(0, 3))]
     types = [tensor((*lead, depth), d.element())]
     if d.flag():
-        return types, lambda v: _fused(d, FusedDenseOp, v[0], (channels, depth), None)
+        return types, lambda v: _fused(d, qnn.FusedDenseOp, v[0], (channels, depth), None)
     types.append(tensor((*lead, channels), d.element()))
-    return types, lambda v: _fused(d, FusedDenseOp, v[0], (channels, depth), v[1])
+    return types, lambda v: _fused(d, qnn.FusedDenseOp, v[0], (channels, depth), v[1])
 
 
 def _matmul(d: Draw) -> tuple[Sequence[str], Build]:
@@ -256,7 +247,7 @@ def _matmul(d: Draw) -> tuple[Sequence[str], Build]:
     types = [tensor((*left, rows, depth), d.element()), tensor((*right, depth, channels), d.element())]
     if d.flag():
         types.append(tensor((*whole, rows, channels), d.element()))
-    return types, lambda v: _fused(d, FusedMatMulOp, v[0], (channels, depth), [*v, None][2], v[1])
+    return types, lambda v: _fused(d, qnn.FusedMatMulOp, v[0], (channels, depth), [*v, None][2], v[1])
 
 
 def _chain(d: Draw) -> tuple[Sequence[str], Build]:
@@ -288,11 +279,11 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
         shape = (channels, *kernel, depth)
         weights = d.values_constant(weight, shape)
         bias = _bias(d, data, weight, shape, parameters) if d.flag() else None
-        sums = build(Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
+        sums = qnn.build(qnn.Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
         f32 = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
         element = d.element()
-        scaled = build(
-            RequantizeOp,
+        scaled = qnn.build(
+            qnn.RequantizeOp,
             sums,
             element=element,
             input_scale=parameters["input_scale"],

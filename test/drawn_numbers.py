@@ -8,29 +8,8 @@ from drawn_ops import Draw, Drawn, broadcast_to, channel_parameters, drawn_modul
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.choices import I16Rounding
-from qdialect.dialect import (
-    AvgPool2DOp,
-    BroadcastOp,
-    DequantizeOp,
-    DynamicLstmOp,
-    F32Conv2DOp,
-    F32GruOp,
-    F32LstmOp,
-    F32MatmulOp,
-    F32MaxOp,
-    F32MinOp,
-    F32RnnOp,
-    F32SumOp,
-    I16Conv2DOp,
-    I16DenseOp,
-    I16MatmulOp,
-    I16RequantizeOp,
-    InterpolatedLutOp,
-    MaxPool2DOp,
-    QuantizeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
@@ -52,19 +31,19 @@ def _fusion_group(d: Draw) -> Drawn:
         for _ in range(d.integer(1, 8)):
             values.append(_combined(d, values))
         attributes = channel_parameters(d, shape, to)
-        results = [build(QuantizeOp, values[-1], element=to, **attributes).output]
+        results = [qnn.build(qnn.QuantizeOp, values[-1], element=to, **attributes).output]
         return [*results, values[d.integer(0, len(values) - 1)]] if d.flag() else results
 
     return types, body
 
 
 def _f32_reduction(d: Draw) -> Drawn:
-    shape, op = drawn_shape(d, minimum=1), d.one_of((F32SumOp, F32MaxOp, F32MinOp))
+    shape, op = drawn_shape(d, minimum=1), d.one_of((qnn.F32SumOp, qnn.F32MaxOp, qnn.F32MinOp))
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
-    if op is not F32SumOp:
+    if op is not qnn.F32SumOp:
         attributes |= {"from_zero": d.flag(), "nan_as_zero": d.flag()}
-    return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", **attributes).output
+    return [tensor(shape, "f32")], lambda v: qnn.build(op, v[0], element="f32", **attributes).output
 
 
 def _f32_matmul(d: Draw) -> Drawn:
@@ -73,7 +52,12 @@ def _f32_matmul(d: Draw) -> Drawn:
     matrix = (*(leading if d.flag() else ()), depth, columns)
     types = [tensor((*leading, rows, depth), "f32"), tensor(matrix, "f32")]
     rounded, bias = d.flag(), [_bias(d, columns)] if d.flag() else []
-    return types, lambda v: build(F32MatmulOp, *v, *map(constant, bias), element="f32", rounded_products=rounded).output
+
+    def emit(v: Sequence[ir.Value]) -> ir.Value:
+        operands = (*v, *map(constant, bias))
+        return qnn.build(qnn.F32MatmulOp, *operands, element="f32", rounded_products=rounded).output
+
+    return types, emit
 
 
 def _bias(d: Draw, channels: int) -> NDArray[np.float32]:
@@ -91,21 +75,21 @@ def _f32_conv2d(d: Draw) -> Drawn:
     attributes["rounded_products"] = d.flag()
     types = [tensor((d.integer(1, 2), *sizes, groups * depth), "f32")]
     arrays = [weight, *([_bias(d, len(weight))] if groups == 1 and d.flag() else [])]
-    return types, lambda v: build(F32Conv2DOp, v[0], *map(constant, arrays), element="f32", **attributes).output
+    return types, lambda v: qnn.build(qnn.F32Conv2DOp, v[0], *map(constant, arrays), element="f32", **attributes).output
 
 
 def _f32_recurrence(d: Draw) -> Drawn:
-    op, hidden = d.one_of((F32GruOp, F32LstmOp, F32RnnOp)), d.channels()
+    op, hidden = d.one_of((qnn.F32GruOp, qnn.F32LstmOp, qnn.F32RnnOp)), d.channels()
     steps, batch, width = d.integer(1, 5), d.integer(1, 10), op.gate_count * hidden
     weights = (d.rng.normal(size=(hidden, width)) / hidden).astype(np.float32)
     attributes: dict[str, Any] = {"reverse": d.flag(), "clip": d.one_of((0.0, 0.5))}
-    if op is F32GruOp:
+    if op is qnn.F32GruOp:
         attributes["reset_after"] = d.flag()
     types = [tensor((steps, batch, width), "f32"), tensor((batch, op.state_count * hidden), "f32")]
     types += [tensor((hidden,), "f32")] * attributes.get("reset_after", False)
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
-        return build(op, v[0], constant(weights), *v[1:], element="f32", **attributes).output
+        return qnn.build(op, v[0], constant(weights), *v[1:], element="f32", **attributes).output
 
     return types, body
 
@@ -119,7 +103,7 @@ def _dynamic_lstm(d: Draw) -> Drawn:
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
         weights = d.values_constant(weight, (hidden, 4 * hidden))
-        return build(DynamicLstmOp, v[0], weights, v[1], constant(scales), element="f32", **attributes).output
+        return qnn.build(qnn.DynamicLstmOp, v[0], weights, v[1], constant(scales), element="f32", **attributes).output
 
     return types, body
 
@@ -128,9 +112,9 @@ def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
     element = element_of(value.type)
     if element != "f32":
         attributes = channel_parameters(d, shape_of(value.type), element)
-        value = build(DequantizeOp, value, element="f32", **attributes).output
+        value = qnn.build(qnn.DequantizeOp, value, element="f32", **attributes).output
     is_full = shape_of(value.type) == tuple(shape)
-    return value if is_full else build(BroadcastOp, value, element="f32", shape=shape).output
+    return value if is_full else qnn.build(qnn.BroadcastOp, value, element="f32", shape=shape).output
 
 
 def _combined(d: Draw, values: Sequence[ir.Value]) -> ir.Value:
@@ -176,7 +160,7 @@ def _requantized(d: Draw, acc: ir.Value, element: str) -> ir.Value:
     attributes["rounding"] = I16Rounding.FIXED32_DOUBLE if element == "i32" and d.flag() else rounding
     attributes["weight_scales"] = d.scales(channels) if d.flag() else (d.scale(),)
     attributes["output_zero_point"] = d.integer(-(2**15), 2**15 - 1) if d.flag() else 0
-    return build(I16RequantizeOp, acc, element="i16", **attributes).output
+    return qnn.build(qnn.I16RequantizeOp, acc, element="i16", **attributes).output
 
 
 def _results(d: Draw, acc: ir.Value, element: str) -> list[ir.Value]:
@@ -197,7 +181,7 @@ def _conv2d(d: Draw) -> Drawn:
     def body(v: Sequence[ir.Value]) -> list[ir.Value]:
         channels = groups * across
         operands = [v[0], _weights(d, (channels, *kernel, depth)), *_biases(d, channels, element)]
-        return _results(d, build(I16Conv2DOp, *operands, element=element, **attributes).output, element)
+        return _results(d, qnn.build(qnn.I16Conv2DOp, *operands, element=element, **attributes).output, element)
 
     return [tensor((d.integer(1, 2), *sizes, groups * depth), "i16")], body
 
@@ -208,7 +192,7 @@ def _dense(d: Draw) -> Drawn:
 
     def body(v: Sequence[ir.Value]) -> list[ir.Value]:
         operands = [v[0], _weights(d, (channels, deep[-1])), *_biases(d, channels, element)]
-        return _results(d, build(I16DenseOp, *operands, element=element).output, element)
+        return _results(d, qnn.build(qnn.I16DenseOp, *operands, element=element).output, element)
 
     return [tensor(deep, "i16")], body
 
@@ -218,7 +202,7 @@ def _matmul(d: Draw) -> Drawn:
     rows, depth, columns = d.integer(1, 9), d.channels(), d.channels()
     matrix = (*(tuple(d.one_of((1, n)) for n in leading) if d.flag() else ()), depth, columns)
     types = [tensor((*leading, rows, depth), "i16"), tensor(matrix, d.one_of(("i8", "i16")))]
-    return types, lambda v: _results(d, build(I16MatmulOp, *v, element=element).output, element)
+    return types, lambda v: _results(d, qnn.build(qnn.I16MatmulOp, *v, element=element).output, element)
 
 
 def _pool(d: Draw) -> Drawn:
@@ -228,9 +212,9 @@ def _pool(d: Draw) -> Drawn:
     window: dict[str, Any] = {"kernel": kernel, "strides": (d.integer(1, 2), d.integer(1, 2)), "padding": padding}
     window |= dict(zip(("output_min", "output_max"), sorted(d.integer(-(2**15), 2**15 - 1) for _ in "ab"), strict=True))
     extra: dict[str, Any] = {"zero_point": d.integer(-9, 9), "count_include_pad": d.flag()}
-    op: Any = AvgPool2DOp if d.flag() else MaxPool2DOp
-    window |= extra if op is AvgPool2DOp else {}
-    return [tensor(data, "i16")], lambda v: build(op, v[0], element="i16", **window).output
+    op: Any = qnn.AvgPool2DOp if d.flag() else qnn.MaxPool2DOp
+    window |= extra if op is qnn.AvgPool2DOp else {}
+    return [tensor(data, "i16")], lambda v: qnn.build(op, v[0], element="i16", **window).output
 
 
 def _table(d: Draw) -> Drawn:
@@ -241,7 +225,7 @@ def _table(d: Draw) -> Drawn:
     def body(v: Sequence[ir.Value]) -> ir.Value:
         wide = ir.RankedTensorType.get(ir.RankedTensorType(v[0].type).shape, ir.IntegerType.get_signless(32))
         index = ir.Operation.create("arith.extsi", [wide], [v[0]]).result
-        return build(InterpolatedLutOp, index, element="i32", **how).output
+        return qnn.build(qnn.InterpolatedLutOp, index, element="i32", **how).output
 
     return [tensor(drawn_shape(d), "i16")], body
 

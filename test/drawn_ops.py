@@ -9,6 +9,7 @@ from drawn_graphs import graph
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import (
     AddArithmetic,
     Division,
@@ -21,42 +22,6 @@ from qdialect.arithmetic import (
     SubArithmetic,
 )
 from qdialect.arithmetic.choices import Coordinates, Interpolation, SoftmaxArithmetic
-from qdialect.dialect import (
-    AddOp,
-    ArgMaxOp,
-    ArgMinOp,
-    AvgPool2DOp,
-    BroadcastOp,
-    ClipOp,
-    ConcatOp,
-    DequantizeOp,
-    DivOp,
-    GatherOp,
-    HardswishOp,
-    L2NormalizeOp,
-    LutOp,
-    MaximumOp,
-    MaxPool2DOp,
-    MeanOp,
-    MinimumOp,
-    MulOp,
-    PadOp,
-    PreluOp,
-    QuantizeOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    RequantizeOp,
-    ReshapeOp,
-    ResizeBilinearOp,
-    SliceOp,
-    SoftmaxOp,
-    SquaredDifferenceOp,
-    SubOp,
-    SumOp,
-    TanhOp,
-    TransposeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
@@ -206,8 +171,8 @@ def _binary(d: Draw, op: type[BinaryOp], **more: Any) -> Drawn:
         # One operand known at compile time.
         return types[
             :1
-        ], lambda v: build(op, v[0], d.values_constant(right, shapes[1]), element=element, **attributes).output
-    return types, lambda v: build(op, v[0], v[1], element=element, **attributes).output
+        ], lambda v: qnn.build(op, v[0], d.values_constant(right, shapes[1]), element=element, **attributes).output
+    return types, lambda v: qnn.build(op, v[0], v[1], element=element, **attributes).output
 
 
 def _requantization(d: Draw) -> dict[str, Any]:
@@ -215,25 +180,28 @@ def _requantization(d: Draw) -> dict[str, Any]:
 
 
 def _add(d: Draw) -> Drawn:
-    return _binary(d, AddOp, arithmetic=d.one_of(tuple(AddArithmetic)), **_requantization(d))
+    return _binary(d, qnn.AddOp, arithmetic=d.one_of(tuple(AddArithmetic)), **_requantization(d))
 
 
 def _mul(d: Draw) -> Drawn:
-    return _binary(d, MulOp, **_requantization(d))
+    return _binary(d, qnn.MulOp, **_requantization(d))
 
 
 def _pair(d: Draw) -> Drawn:
     """The other functions of two tensors."""
-    op, arithmetic = d.one_of((SubOp, DivOp, MaximumOp, MinimumOp, SquaredDifferenceOp, PreluOp)), None
-    if op in (DivOp, PreluOp):
+    op, arithmetic = (
+        d.one_of((qnn.SubOp, qnn.DivOp, qnn.MaximumOp, qnn.MinimumOp, qnn.SquaredDifferenceOp, qnn.PreluOp)),
+        None,
+    )
+    if op in (qnn.DivOp, qnn.PreluOp):
         arithmetic = d.one_of(tuple(PairArithmetic))
-    if op is SubOp:
+    if op is qnn.SubOp:
         arithmetic = d.one_of(tuple(SubArithmetic))
     more = {} if arithmetic is None else {"arithmetic": arithmetic}
-    return _binary(d, op, **more, **(_requantization(d) if op is SubOp else {}))
+    return _binary(d, op, **more, **(_requantization(d) if op is qnn.SubOp else {}))
 
 
-def _pool(d: Draw, op: type[MaxPool2DOp] | type[AvgPool2DOp], element: str, **more: Any) -> Drawn:
+def _pool(d: Draw, op: type[qnn.MaxPool2DOp] | type[qnn.AvgPool2DOp], element: str, **more: Any) -> Drawn:
     image = _image(d)
     kernel = [d.integer(1, 4), d.integer(1, 4)]
     padding = [d.integer(0, kernel[i % 2] - 1) for i in range(4)]
@@ -246,17 +214,17 @@ def _pool(d: Draw, op: type[MaxPool2DOp] | type[AvgPool2DOp], element: str, **mo
     strides = (d.integer(1, 3), d.integer(1, 3))
     attributes: dict[str, Any] = {"kernel": tuple(kernel), "strides": strides, "padding": tuple(padding)}
     attributes |= {"output_min": low, "output_max": high, **more}
-    return [tensor(image, element)], lambda v: build(op, v[0], element=element, **attributes).output
+    return [tensor(image, element)], lambda v: qnn.build(op, v[0], element=element, **attributes).output
 
 
 def _max_pool(d: Draw) -> Drawn:
-    return _pool(d, MaxPool2DOp, d.element())
+    return _pool(d, qnn.MaxPool2DOp, d.element())
 
 
 def _avg_pool(d: Draw) -> Drawn:
     element = d.element()
     more = {"zero_point": d.zero_point(element), "count_include_pad": d.flag(), "division": d.one_of(tuple(Division))}
-    return _pool(d, AvgPool2DOp, element, **more)
+    return _pool(d, qnn.AvgPool2DOp, element, **more)
 
 
 def _mean(d: Draw) -> Drawn:
@@ -264,17 +232,17 @@ def _mean(d: Draw) -> Drawn:
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
-    return [tensor(shape, source)], lambda v: build(MeanOp, v[0], element=element, **attributes).output
+    return [tensor(shape, source)], lambda v: qnn.build(qnn.MeanOp, v[0], element=element, **attributes).output
 
 
 def _reduction(d: Draw) -> Drawn:
-    shape, source, op = drawn_shape(d, minimum=1), d.element(), d.one_of((SumOp, ReduceMaxOp, ReduceMinOp))
+    shape, source, op = drawn_shape(d, minimum=1), d.element(), d.one_of((qnn.SumOp, qnn.ReduceMaxOp, qnn.ReduceMinOp))
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
-    element = d.element() if op is SumOp else source
-    if op is SumOp:
+    element = d.element() if op is qnn.SumOp else source
+    if op is qnn.SumOp:
         attributes |= _quantization(d, "input", source) | _quantization(d, "output", element) | _requantization(d)
-    return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
+    return [tensor(shape, source)], lambda v: qnn.build(op, v[0], element=element, **attributes).output
 
 
 def _l2_normalize(d: Draw) -> Drawn:
@@ -282,7 +250,7 @@ def _l2_normalize(d: Draw) -> Drawn:
     zero_point = d.zero_point(element)
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
-        return build(L2NormalizeOp, v[0], element=element, input_zero_point=zero_point).output
+        return qnn.build(qnn.L2NormalizeOp, v[0], element=element, input_zero_point=zero_point).output
 
     return [tensor(shape, element)], body
 
@@ -290,13 +258,13 @@ def _l2_normalize(d: Draw) -> Drawn:
 def _arg(d: Draw) -> Drawn:
     """Few distinct quantized values, so that many are equal."""
     shape, source, element = drawn_shape(d, minimum=1), d.element(), d.one_of(("i32", "i64"))
-    op = d.one_of((ArgMaxOp, ArgMinOp))
+    op = d.one_of((qnn.ArgMaxOp, qnn.ArgMinOp))
     attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "keep_dims": d.flag(), "last": d.flag()}
     low = ELEMENT_RANGES[source][0]
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
-        values = build(ClipOp, v[0], element=source, min=low + 126, max=low + 129).output
-        return build(op, values, element=element, **attributes).output
+        values = qnn.build(qnn.ClipOp, v[0], element=source, min=low + 126, max=low + 129).output
+        return qnn.build(op, values, element=element, **attributes).output
 
     return [tensor(shape, source)], body
 
@@ -312,7 +280,7 @@ def _softmax(d: Draw) -> Drawn:
     else:
         attributes |= _quantization(d, "output", element)
     attributes["arithmetic"] = arithmetic
-    return [tensor(shape, source)], lambda v: build(SoftmaxOp, v[0], element=element, **attributes).output
+    return [tensor(shape, source)], lambda v: qnn.build(qnn.SoftmaxOp, v[0], element=element, **attributes).output
 
 
 def _concat(d: Draw) -> Drawn:
@@ -335,7 +303,7 @@ def _concat(d: Draw) -> Drawn:
         "multiplier": d.multiplier(),
     }
     types = [tensor(one, source) for one, source in zip(shapes, sources, strict=True)]
-    return types, lambda v: build(ConcatOp, *v, element=element, **attributes).output
+    return types, lambda v: qnn.build(qnn.ConcatOp, *v, element=element, **attributes).output
 
 
 def _requantize(d: Draw) -> Drawn:
@@ -352,7 +320,7 @@ def _requantize(d: Draw) -> Drawn:
         "rounding": d.rounding(),
         "multiplier": d.multiplier(),
     }
-    return [tensor(shape, source)], lambda v: build(RequantizeOp, v[0], element=element, **attributes).output
+    return [tensor(shape, source)], lambda v: qnn.build(qnn.RequantizeOp, v[0], element=element, **attributes).output
 
 
 def _table(d: Draw) -> Drawn:
@@ -361,13 +329,13 @@ def _table(d: Draw) -> Drawn:
     kind = d.integer(0, 3)
     if kind == 3:
         low, high = d.bounds(source)
-        return [tensor(shape, source)], lambda v: build(ClipOp, v[0], element=source, min=low, max=high).output
+        return [tensor(shape, source)], lambda v: qnn.build(qnn.ClipOp, v[0], element=source, min=low, max=high).output
     element = d.element()
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     if kind == 0:
         attributes["table"] = d.table()
-    op = (LutOp, TanhOp, HardswishOp)[kind]
-    return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
+    op = (qnn.LutOp, qnn.TanhOp, qnn.HardswishOp)[kind]
+    return [tensor(shape, source)], lambda v: qnn.build(op, v[0], element=element, **attributes).output
 
 
 def channel_parameters(d: Draw, shape: Sequence[int], element: str) -> dict[str, Any]:
@@ -384,13 +352,13 @@ def _quantize(d: Draw) -> Drawn:
         "scaling": d.one_of(tuple(Scaling)),
         "nan": d.one_of(tuple(NanPolicy)),
     }
-    return [tensor(shape, "f32")], lambda v: build(QuantizeOp, v[0], element=element, **attributes).output
+    return [tensor(shape, "f32")], lambda v: qnn.build(qnn.QuantizeOp, v[0], element=element, **attributes).output
 
 
 def _dequantize(d: Draw) -> Drawn:
     shape, source = drawn_shape(d), d.one_of(tuple(ELEMENT_RANGES))
     attributes = channel_parameters(d, shape, source)
-    return [tensor(shape, source)], lambda v: build(DequantizeOp, v[0], element="f32", **attributes).output
+    return [tensor(shape, source)], lambda v: qnn.build(qnn.DequantizeOp, v[0], element="f32", **attributes).output
 
 
 def _pad(d: Draw, x: ir.Value) -> ir.Value:
@@ -398,7 +366,7 @@ def _pad(d: Draw, x: ir.Value) -> ir.Value:
     element = element_of(x.type)
     low_value, high_value = (0, 1) if element == "i1" else (-(2**24), 2**24)
     value = d.zero_point(element) if element in ELEMENT_RANGES else d.integer(low_value, high_value)
-    return build(PadOp, x, element=element, low=low, high=high, value=value).output
+    return qnn.build(qnn.PadOp, x, element=element, low=low, high=high, value=value).output
 
 
 def _slice(d: Draw, x: ir.Value) -> ir.Value:
@@ -406,7 +374,7 @@ def _slice(d: Draw, x: ir.Value) -> ir.Value:
     strides = [d.integer(1, 3) for _ in begin]
     maximum = [-(-(n - first) // step) for n, first, step in zip(shape_of(x.type), begin, strides, strict=True)]
     size = [d.integer(1, count) for count in maximum]
-    return build(SliceOp, x, element=element_of(x.type), begin=begin, size=size, strides=strides).output
+    return qnn.build(qnn.SliceOp, x, element=element_of(x.type), begin=begin, size=size, strides=strides).output
 
 
 def _gather(d: Draw, x: ir.Value) -> ir.Value:
@@ -415,12 +383,12 @@ def _gather(d: Draw, x: ir.Value) -> ir.Value:
         return x
     axis = d.integer(0, len(shape) - 1)
     indices = [d.integer(0, shape[axis] - 1) for _ in range(d.integer(1, 9))]
-    return build(GatherOp, x, element=element_of(x.type), axis=axis, indices=indices).output
+    return qnn.build(qnn.GatherOp, x, element=element_of(x.type), axis=axis, indices=indices).output
 
 
 def _transpose(d: Draw, x: ir.Value) -> ir.Value:
     order = [int(axis) for axis in d.rng.permutation(len(shape_of(x.type)))]
-    return build(TransposeOp, x, element=element_of(x.type), permutation=order).output
+    return qnn.build(qnn.TransposeOp, x, element=element_of(x.type), permutation=order).output
 
 
 def _reshape(d: Draw, x: ir.Value) -> ir.Value:
@@ -428,13 +396,13 @@ def _reshape(d: Draw, x: ir.Value) -> ir.Value:
     divisors = [extent for extent in range(1, size + 1) if size % extent == 0]
     outer = d.one_of(divisors)
     shape = d.one_of(((size,), (outer, size // outer), (1, outer, 1, size // outer)))
-    return build(ReshapeOp, x, element=element_of(x.type), shape=shape).output
+    return qnn.build(qnn.ReshapeOp, x, element=element_of(x.type), shape=shape).output
 
 
 def _broadcast(d: Draw) -> Drawn:
     shape, element = drawn_shape(d), d.one_of(tuple(NUMPY_DTYPES))
     before = broadcast_to(d, shape)
-    return [tensor(before, element)], lambda v: build(BroadcastOp, v[0], element=element, shape=shape).output
+    return [tensor(before, element)], lambda v: qnn.build(qnn.BroadcastOp, v[0], element=element, shape=shape).output
 
 
 def _resize_bilinear(d: Draw) -> Drawn:
@@ -446,7 +414,9 @@ def _resize_bilinear(d: Draw) -> Drawn:
     coordinates = d.one_of(fixed if is_fixed else tuple(Coordinates))
     attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), "coordinates": coordinates}
     attributes["arithmetic"] = arithmetic
-    return [tensor(shape, element)], lambda v: build(ResizeBilinearOp, v[0], element=element, **attributes).output
+    return [
+        tensor(shape, element)
+    ], lambda v: qnn.build(qnn.ResizeBilinearOp, v[0], element=element, **attributes).output
 
 
 def _movement(d: Draw) -> Drawn:

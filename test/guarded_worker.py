@@ -7,9 +7,10 @@ threads)`` is answered by a list of differences from the reference interpreter, 
 import ctypes
 import mmap
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -124,6 +125,55 @@ def _differs(wanted: Array, got: Array) -> NDArray[np.bool_]:
         # Bytes of 0 and 1: any other that stands for a true value is wrong.
         return np.asarray(wanted.view(np.uint8) != got.view(np.uint8))
     return np.asarray(wanted != got)
+
+
+class GuardedRunner:
+    """Talks to a process of this file, and starts another where one has crashed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def check(self, text: str, target: str, seed: int, threads: int = 1) -> list[str]:
+        """What is wrong with the compiled module `text`: differences from the reference, or a crash.
+
+        With more than one of `threads` every kernel is divided, however small.
+        """
+        process = self._process = self._process or _start()
+        try:
+            _tell(process, (text, target, seed, threads))
+            return cast("list[str]", _hear(process))
+        except (EOFError, BrokenPipeError):
+            self.close()
+            return [f"compiled code ended the process with status {process.returncode}"]
+
+    def kill(self) -> None:
+        """End the process as a crash would."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        process.communicate()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    _hear(process)
+    return process
+
+
+def _tell(process: subprocess.Popen[bytes], what: object) -> None:
+    assert process.stdin
+    pickle.dump(what, process.stdin)
+    process.stdin.flush()
+
+
+def _hear(process: subprocess.Popen[bytes]) -> object:
+    assert process.stdout
+    return pickle.load(process.stdout)
 
 
 def main() -> None:

@@ -1,26 +1,20 @@
 """What is in the files of a compiled network, and what is not: writable data, relocations, code that loading runs."""
 
-import ctypes
 import re
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 from c_programs import STRICT, compiled, ran, tool
-from drawn_graphs import random_inputs
 from drawn_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
-from qdialect.aot import record
-from qdialect.aot.external_header import quoted
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.cli import compile as command
 from qdialect.ir.context import parse
 from qdialect.runtime.compiler import CompiledExecutable
 from qdialect.runtime.library import PERF_MAP
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import DTYPES
 
 PUBLIC = ("network", "run", "strerror", "version", "workspace_size")
 FLOATS = """
@@ -150,56 +144,6 @@ def test_line_tables_name_the_text_beside_the_library(
         assert message in capsys.readouterr().err
 
 
-def test_weights_that_versions_share_are_stored_once(tmp_path: Path) -> None:
-    one = compiled(tmp_path, CONVOLUTION, "--mcpu", "cascadelake", "--emit", "obj", output="one.o")
-    text = ran(tool("nm"), one, folder=tmp_path)
-    assert text.count("constants") == 1
-    two = compiled(tmp_path, CONVOLUTION, "--targets", "cascadelake,znver4", "--emit", "obj", output="two.o")
-    assert ran(tool("nm"), two, folder=tmp_path).count("constants") <= 2
-
-
-class Tensor(ctypes.Structure):
-    """`qdialect_tensor` of the header."""
-
-    _fields_ = (
-        ("size", ctypes.c_uint64),
-        ("scale", ctypes.c_double),
-        ("zero_point", ctypes.c_int64),
-        *((name, ctypes.c_uint32) for name in ("quantization", "dtype", "rank", "shape", "name", "reserved")),
-    )
-
-
-class Description(ctypes.Structure):
-    """`qdialect_network` of the header."""
-
-    _fields_ = (
-        ("magic", ctypes.c_char * 8),
-        *((name, ctypes.c_uint32) for name in ("abi_version", "size", "input_count", "output_count")),
-        *((name, ctypes.c_uint32) for name in ("inputs", "outputs", "name", "details", "threads", "versions")),
-        ("workspace_size", ctypes.c_uint64),
-    )
-
-
-def test_the_description_says_what_the_executable_says(folder: Path) -> None:
-    executable = qdialect.load(folder / "threads.so")
-    library = ctypes.CDLL(str(folder / "threads.so"))
-    library.model_network.restype = ctypes.c_void_p
-    library.model_workspace_size.restype = ctypes.c_size_t
-    start = library.model_network()
-    found = Description.from_address(start)
-    assert (found.magic, found.abi_version, found.threads) == (b"qdialect", record.ABI_VERSION, 2)
-    assert (found.input_count, found.output_count, found.versions) == (1, 1, 1)
-    assert ctypes.string_at(start + found.name) == b"model"
-    assert found.workspace_size == library.model_workspace_size() >= executable.working_memory
-    for offset, port in zip((found.inputs, found.outputs), (executable.inputs[0], executable.outputs[0]), strict=True):
-        tensor = Tensor.from_address(start + offset)
-        assert ctypes.string_at(start + tensor.name).decode() == port.name
-        assert DTYPES[tensor.dtype - 1] == port.dtype.name
-        assert tuple((ctypes.c_int64 * tensor.rank).from_address(start + tensor.shape)) == port.shape
-        assert tensor.size == np.zeros(port.shape, port.dtype).nbytes
-        assert tensor.quantization == (port.scale is not None) + 2 * (port.zero_point is not None)
-
-
 def test_a_loaded_network_tells_what_a_compiled_one_does(tmp_path: Path) -> None:
     text = CONVOLUTION.replace(
         'qnn.name = "image"', 'qnn.name = "image", qnn.scale = 0.1 : f64, qnn.zero_point = -3 : i64'
@@ -271,16 +215,6 @@ def test_any_name_is_harmless(kind: str, tmp_path: Path) -> None:
     assert "C++20 is needed" in older.stderr
 
 
-def test_all_kinds_of_arrays_pass_through(tmp_path: Path) -> None:
-    text = network("x")
-    library = compiled(tmp_path, text)
-    module = parse(text)
-    inputs = random_inputs(module)
-    for one, other in zip(qdialect.load(library)(*inputs), qdialect.compile(module)(*inputs), strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-
-
 def test_the_header_says_what_the_network_takes(tmp_path: Path) -> None:
     compiled(tmp_path, network("image"), "--targets", "x86-64,znver4", "--name", "clip")
     header = (tmp_path / "model.h").read_text()
@@ -295,11 +229,6 @@ def test_the_header_says_what_the_network_takes(tmp_path: Path) -> None:
     assert versions[0].startswith("version 0: avx512bf16, which needs a CPU with avx, avx2, avx512bf16, avx512bw, ")
     assert versions[1:] == ["version 1: x86-64, which needs any x86-64 CPU"]
     assert "#define CLIP_INPUT_1_SIZE 4u" in header
-
-
-def test_text_of_c_has_nothing_that_ends_it() -> None:
-    assert quoted("a/b:0") == '"a/b:0"'
-    assert quoted('*/"\\\n?é') == '"\\052/\\042\\134\\012\\077\\303\\251"'
 
 
 @pytest.mark.parametrize(

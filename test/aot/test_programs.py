@@ -13,12 +13,11 @@ from drawn_networks import DIVISIBLE, NETWORKS, tiled
 
 import qdialect
 from qdialect import targets
-from qdialect.aot.cpu_dispatch import BITS, choose, masks_of, symbol_part, target_of_cpu, versions_of
+from qdialect.aot.cpu_dispatch import BITS, choose, target_of_cpu, versions_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets import TARGETS
-from qdialect.targets.cpus import NEEDS
 
 PICTURES = """
 func.func @main(%x: tensor<1x64xui8>) -> tensor<1x10xui8> {
@@ -289,37 +288,9 @@ def test_tiles_are_used_where_linux_permits_them() -> None:
     assert chosen(names, answers(EVERYTHING - {"amx-int8"}), state=TILE_STATE) == 1
 
 
-def test_linux_is_asked_for_tiles_where_all_else_fits() -> None:
-    text = choose("choose", versions_of(["sapphirerapids", "haswell"]))
-    assert text.count('"syscall"') == 1
-    assert "llvm.call @choose_may_use_tiles(%shown0)" in text
-    assert "syscall" not in choose("choose", versions_of(["znver4", "haswell"]))
-
-
 def test_old_cpus_are_not_asked_what_they_do_not_know() -> None:
     # On them a leaf beyond the highest gives the numbers of another one.
     assert chosen(ALL, answers(EVERYTHING, leaves=6)) == 2
-
-
-def test_masks_are_those_of_the_manuals() -> None:
-    assert masks_of(TARGETS["generic"]) == {}
-    assert masks_of(TARGETS["avx512vbmi"]) == {
-        (1, 0, "ecx"): 0x30D82201 | 1 << 12 | 1 << 22,
-        (7, 0, "ebx"): 0xD0030128,
-        (7, 0, "ecx"): 0x802,
-        (0x80000001, 0, "ecx"): 0x21,
-    }
-    assert masks_of(TARGETS["avxvnni"])[7, 1, "eax"] == 0x10
-    assert masks_of(TARGETS["avx512bf16"])[7, 1, "eax"] == 0x20
-
-
-def test_cpuid_shows_every_feature_that_a_target_may_have() -> None:
-    assert set(NEEDS) == EVERYTHING
-
-
-def test_code_may_use_what_its_target_has() -> None:
-    for one in TARGETS.values():
-        assert one.features <= one.code_features <= EVERYTHING
 
 
 def test_a_version_is_made_once_for_names_of_one_kind() -> None:
@@ -351,12 +322,3 @@ def test_a_cpu_that_lacks_a_feature_of_its_kind_gets_code_without_it() -> None:
     assert "fma" not in found.code_features
     assert target_of_cpu("x86-64,+avx2").code_features < TARGETS["avx2"].code_features
     assert target_of_cpu("haswell,-fma,+fma") is TARGETS["avx2"]
-
-
-def test_functions_of_opposite_targets_have_different_names() -> None:
-    assert symbol_part(targets.resolve("haswell,+aes")) != symbol_part(targets.resolve("haswell,-aes"))
-
-
-@pytest.mark.parametrize("name", ["avx512vbmi,tune=znver5", "haswell,+avxvnni,-fma", "sse4.1", "x86-64"])
-def test_names_of_functions_have_a_name_for_every_target(name: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_.]+", symbol_part(targets.resolve(name)))

@@ -11,21 +11,19 @@ import numpy as np
 import pytest
 from drawn_vector import module_of
 
-from qdialect.bench import engines, levels, pictures, report, run, sources, throughput
+from qdialect.bench import engines, levels, pictures, report, run, sources
 from qdialect.bench.campaign import Campaign, Plan, cores_for
 from qdialect.bench.cases import Case, EngineError, Form, Source, save
 from qdialect.bench.clock import Clock, common_state
 from qdialect.bench.core_model.kernel_cycles import counted, kernel_cycles
-from qdialect.bench.core_model.memory_traffic import Reuse, call_reuses
 from qdialect.bench.core_share import CoreShare, core_share
-from qdialect.bench.drawn import LAYERS, ConvolutionLayer, draw_input, layer_network, layer_parameters, write_case
-from qdialect.bench.engines.iree import layer_text
+from qdialect.bench.drawn import ConvolutionLayer, draw_input, layer_network, write_case
 from qdialect.bench.engines.pytorch import layer_variants
 from qdialect.bench.footprint import Footprint, footprint
 from qdialect.bench.goals import judge
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
-from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
+from qdialect.bench.random_networks import Drawing
 from qdialect.bench.results import Measurement, Results, Rounds, Row
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import model_sources
@@ -34,8 +32,6 @@ from qdialect.bench.worker import agreement, measure
 from qdialect.cli import bench
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
-from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context
 from qdialect.lowering.ir.functions import functions
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import CompileError, InputError
@@ -122,16 +118,6 @@ def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
         core_share(case)
 
 
-def test_names_select() -> None:
-    everything, absent = sources.all_sources()
-    chosen = select(["W6", "W1_N128"], ["qdialect"], everything, absent)
-    assert [source.name for source in chosen.sources] == ["W6", "W1_N128"]
-    assert chosen.engines == ["qdialect"]
-    names = [source.name for source in select([], [], everything, absent).sources]
-    assert {*LAYERS, *RANDOM_NETWORKS, "call"} <= set(names)
-    assert "W1_N128" not in names
-
-
 def test_unknown_names_are_refused() -> None:
     everything, absent = sources.all_sources()
     with pytest.raises(InputError, match=r"workload must be one of W1, W2, .* but got 'W9'"):
@@ -182,13 +168,6 @@ def test_a_real_network_has_recorded_data_or_drawn(
         np.testing.assert_array_equal(form.outputs()[0], wanted)
 
 
-def test_two_threads_are_for_networks_unless_asked_for(case: Case) -> None:
-    layer = replace(case, kind="layer")
-    default, asked = Settings((), 1, 0.01), Settings((2,), 1, 0.01)
-    assert [default.wants(layer, 2), default.wants(layer, 1), default.wants(case, 2)] == [False, True, True]
-    assert asked.wants(layer, 2)
-
-
 def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["--only", "W9"]) == 1
     assert "but got 'W9'" in capsys.readouterr().err
@@ -234,15 +213,6 @@ def test_a_random_network_computes_its_answer() -> None:
     assert network.macs == sum(node.macs for node in network.nodes) > 0
 
 
-@pytest.mark.parametrize("name", ["W1", "W2", "W3", "W6", "W7b"])
-def test_the_text_for_iree_is_mlir(name: str) -> None:
-    network = layer_network(name, LAYERS[name])
-    shapes = [(s[0], s[2], s[3], s[1]) if len(s) == 4 else s for s in (network.input.shape, network.output.shape)]
-    with make_context():
-        module = ir.Module.parse(layer_text(layer_parameters(network), *shapes))
-        assert module.operation.verify()
-
-
 def test_engines_are_kept_to_a_target(case: Case) -> None:
     with Campaign(Plan(["qdialect"], 1, 1, 0.01, "x86-64"), ignore) as campaign:
         (row,) = campaign.measure(exact(case)).rows
@@ -263,16 +233,6 @@ def test_engines_are_kept_to_a_target(case: Case) -> None:
     assert levels.reason_to_leave_out("torch", "generic") == "it cannot be kept to 'generic'"
     with pytest.raises(CompileError, match="target must be one of"):
         levels.environment("avx3")
-
-
-def test_a_report_at_a_target_names_it_and_has_no_goals() -> None:
-    settings = Settings((1,), 1, 0.01, target="avx2")
-    texts = settings.texts()
-    assert texts["target"] == "avx2"
-    page = report.markdown(Results({}, {}, {}, texts, (Measurement("W1", "layer", "", 10, 1, 1, 1.0, ()),)))
-    assert "| target | avx2 |" in page
-    assert "## Goals" not in page
-    assert "target" not in Settings((1,), 1, 0.01).texts()
 
 
 # qdialect/bench/clock.py: a clock that flips between states of 100 and 50, which the test brings.
@@ -308,30 +268,6 @@ def test_engines_are_compared_in_the_state_of_most_samples() -> None:
     assert (state, common_state([0, 0, 50]), common_state([])) == (100.5, 50, 0)
     assert (both.row(state).seconds, both.row(50).seconds) == (1.05, 2.0)
     assert slow.row(state).error == "the clock was in another state than for the other engines"
-
-
-def test_a_speed_is_the_time_and_the_rate_of_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, rates = [0.0], iter([100, 50, 50, *[50] * 20])
-    machine = [next(rates)]
-
-    def loop(*_: object) -> float:
-        machine[0] = next(rates, 50)
-        return machine[0]
-
-    class Network:
-        outputs = ()
-
-        def bind(self, *_: object) -> Callable[[], None]:
-            def call() -> None:
-                now[0] += 1 / machine[0]
-
-            return call
-
-    monkeypatch.setattr(throughput, "dot_product_rate", loop)
-    monkeypatch.setattr(throughput.time, "perf_counter", lambda: now[0])
-    executable: Any = Network()
-    found = throughput.measure(executable, [], 1.0)
-    assert (found.peak, found.seconds) == (50, pytest.approx(1 / 50))
 
 
 # What the benchmark says about a run: goals, tables and pictures, from recorded figures.
@@ -383,28 +319,6 @@ def test_goals_are_judged() -> None:
     }
 
 
-def test_goals_are_those_of_the_instruction_of_the_peak() -> None:
-    layers = (
-        measurement("W1", row("qdialect", 0.74), row("onnxruntime", 0.8)),
-        measurement("W2", row("qdialect", 0.76), row("onnxruntime", 0.5)),
-        measurement("W3", row("qdialect", 0.3)),
-        measurement("net", row("qdialect", 0.5), row("onnxruntime", 0.45), kind="model"),
-    )
-    results = replace(RESULTS, measurements=layers, footprints=(), loop="tdpbusd")
-    assert [(v.what, v.goal, v.figure, v.is_met) for v in judge(results)] == [
-        ("W1", "at least 75.0 % of bare tdpbusd", "74.0 %", False),
-        ("W2", "at least 75.0 % of bare tdpbusd", "76.0 %", True),
-        ("W1", "as fast as every engine", "0.92 times", False),
-        ("W2", "as fast as every engine", "1.52 times", True),
-        ("net", "1.25 times as fast as every engine", "1.11 times", False),
-    ]
-    page = report.markdown(results)
-    assert "| peak, 1 thread | 200.0 GMAC/s, bare tdpbusd |" in page
-    assert "bare tdpbusd" in pictures.shares(results)
-    unknown = replace(results, loop="vpmaddwd and vpaddd")
-    assert [v.what for v in judge(unknown)] == ["net"], "no goal was made for it"
-
-
 def test_a_transformer_is_compared_with_what_computes_the_same() -> None:
     rows = row("qdialect", 0.6), row("onnxruntime", 0.4), row("ggml", 0.9, **INEXACT)
     results = replace(RESULTS, measurements=(measurement("T5", *rows, kind="transformer"),), footprints=())
@@ -448,16 +362,6 @@ def test_pictures_are_well_formed(picture: Callable[[Results], str]) -> None:
         texts = {text.strip() for text in root.itertext()}
         assert {m.name for m in results.measurements} <= texts
         assert {"qdialect", "onnxruntime"} <= texts or not results.measurements
-
-
-def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "results.json").write_text(RESULTS.to_json())
-    assert bench.main(["--report-only", "--output-dir", str(tmp_path)]) == 0
-    assert (tmp_path / "RESULTS.md").read_text() == report.markdown(RESULTS)
-    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "RESULTS.md", "shares.svg", "roofline.svg"}
-    (tmp_path / "results.json").unlink()
-    assert bench.main(["--report-only", "--output-dir", str(tmp_path)]) == 1
-    assert "results.json" in capsys.readouterr().err
 
 
 def test_the_share_of_the_core_is_told() -> None:
@@ -555,27 +459,3 @@ def test_a_loop_waits_for_the_chain_of_what_it_hands_on() -> None:
     # A product and a sum start in each cycle, but a sum waits three cycles for the one before it.
     assert found.bound == 32
     assert found.predicted == 32 * 3 + 2
-
-
-CALLS = """
-func.func @main(%x: memref<1024xi8>, %y: memref<1024xi8>, %c: memref<4096xi8>, %a: memref<2048xi8>) {
-  %c0 = arith.constant 0 : index
-  %c1024 = arith.constant 1024 : index
-  %w = memref.view %c[%c0][] : memref<4096xi8> to memref<1024xi32>
-  %b = memref.view %a[%c1024][] : memref<2048xi8> to memref<1024xi8>
-  call @kernel_0_node(%x, %w, %b) : (memref<1024xi8>, memref<1024xi32>, memref<1024xi8>) -> ()
-  call @kernel_1_node(%b, %y) : (memref<1024xi8>, memref<1024xi8>) -> ()
-  return
-}
-func.func private @kernel_0_node(memref<1024xi8>, memref<1024xi32>, memref<1024xi8>)
-func.func private @kernel_1_node(memref<1024xi8>, memref<1024xi8>)
-"""
-
-
-def test_bytes_used_in_between_are_counted_around_the_network() -> None:
-    first, second = call_reuses(module_of(CALLS))
-    assert (first.kernel, second.kernel) == (0, 1)
-    # Of both calls 6144 and 2048 bytes; half of each lies between the uses of what the first one writes.
-    assert second.parts[0] == Reuse(1024, (6144 + 2048) / 2)
-    # All that there is lies between the constants' uses, and no more.
-    assert Reuse(4096, 7168) in first.parts

@@ -15,20 +15,9 @@ from numpy.typing import NDArray
 from op_texts import functions, with_choices
 
 import qdialect
+from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding, activations
 from qdialect.arithmetic.expressions import Alpha, has_parameter
-from qdialect.dialect import (
-    OPS,
-    UNARY_OPS,
-    ConstraintError,
-    DequantizeOp,
-    EluOp,
-    QnnOp,
-    QuantizeOp,
-    ReluOp,
-    UnaryOp,
-    build,
-)
 from qdialect.dialect import fields as kinds
 from qdialect.dialect.fields import F64, attribute
 from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage
@@ -40,7 +29,7 @@ from qdialect.support.diagnostics import ParseError
 
 LIT = Path(__file__).resolve().parents[1] / "lit"
 OP_TESTS, STAGE_TESTS = LIT / "dialect", LIT / "dialect" / "stages"
-BY_NAME = {op_class.OPERATION_NAME.removeprefix("qnn."): op_class for op_class in OPS}
+BY_NAME = {op_class.OPERATION_NAME.removeprefix("qnn."): op_class for op_class in qnn.OPS}
 LABELLED_LINE = re.compile(r"^ +(C\d[^:]*):", re.MULTILINE)
 SPAN = re.compile(r"C(\d+)(?: to C(\d+))?")
 FUNCTION = re.compile(r"func\.func @(\w+)\(")
@@ -90,7 +79,7 @@ def bases(classes: Iterator[type]) -> list[type]:
 def specs() -> Iterator[Spec]:
     for name, op_class in BY_NAME.items():
         yield Spec(name, op_class, OP_TESTS, (f"qnn.{name}",))
-    for base in [QnnOp, *bases(iter(BY_NAME.values()))]:
+    for base in [qnn.QnnOp, *bases(iter(BY_NAME.values()))]:
         yield Spec(snake(base), base, OP_TESTS, tuple(f"qnn.{n}" for n, op in BY_NAME.items() if issubclass(op, base)))
     fused = tuple(f"qnn.{name}" for name in BY_NAME if name.startswith("fused_"))
     stages = [one for one in STAGES.values() if constraint_labels(one)]
@@ -140,13 +129,13 @@ def test_labels_of_an_op_and_its_bases_are_distinct(name: str) -> None:
 @pytest.mark.parametrize(("key", "function"), list(labelled_tests()))
 def test_the_constraint_that_fires_is_the_one_named(key: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fired: list[str] = []
-    original = ConstraintError.__init__
+    original = qnn.ConstraintError.__init__
 
-    def record(self: ConstraintError, label: str, message: str) -> None:
+    def record(self: qnn.ConstraintError, label: str, message: str) -> None:
         fired.append(label)
         original(self, label, message)
 
-    monkeypatch.setattr(ConstraintError, "__init__", record)
+    monkeypatch.setattr(qnn.ConstraintError, "__init__", record)
     with pytest.raises(ParseError):
         parse(negative_tests(SPECS[key])[function])
     number = re.match(rf"{SPECS[key].name}_c(\d+)", function)
@@ -194,7 +183,7 @@ def test_no_file_tests_what_is_not_there() -> None:
 
 def test_the_name_of_a_base_is_that_of_its_file() -> None:
     assert snake(QuantizedStage) == "quantized"
-    assert {spec.name for spec in SPECS.values() if spec.own not in (*OPS, *STAGES.values())} >= {
+    assert {spec.name for spec in SPECS.values() if spec.own not in (*qnn.OPS, *STAGES.values())} >= {
         "qnn",
         "fused",
         "quantized",
@@ -286,8 +275,8 @@ def test_quantize_and_dequantize(element: str, axis: int, scales: tuple[float, .
     def body(x: ir.Value) -> ir.Value:
         where: Attributes = {"scales": scales, "zero_points": points, "axis": axis}
         how: Attributes = {"rounding": "half_away", "scaling": "reciprocal", "nan": "min"}
-        quantized = build(QuantizeOp, x, element=element, **where, **how).output
-        return build(DequantizeOp, quantized, element="f32", **where).output
+        quantized = qnn.build(qnn.QuantizeOp, x, element=element, **where, **how).output
+        return qnn.build(qnn.DequantizeOp, quantized, element="f32", **where).output
 
     typed = check_round_trip(graph(["tensor<3x3xf32>"], body))
     assert "quant.qcast" in typed
@@ -325,7 +314,7 @@ def test_a_narrow_storage_range_is_a_clamp() -> None:
     names = [op.operation.name for op in operations]
     assert names == ["qnn.quantize", "qnn.clip", "qnn.dequantize", "func.return"]
     quantize = operations[0]
-    assert isinstance(quantize, QuantizeOp)
+    assert isinstance(quantize, qnn.QuantizeOp)
     assert quantize.rounding is FloatRounding.HALF_EVEN
     assert "{max = 127 : i64, min = -127 : i64}" in str(module)
 
@@ -333,9 +322,9 @@ def test_a_narrow_storage_range_is_a_clamp() -> None:
 # Unary ops: a class without a function, or with a parameter that nothing gives, is an error where it is defined.
 
 
-def defined(attributes: dict[str, Any], **keywords: Any) -> type[UnaryOp]:
+def defined(attributes: dict[str, Any], **keywords: Any) -> type[qnn.UnaryOp]:
     """A class statement, as it would be written."""
-    return new_class("OtherOp", (UnaryOp,), keywords, lambda body: body.update(attributes))
+    return new_class("OtherOp", (qnn.UnaryOp,), keywords, lambda body: body.update(attributes))
 
 
 def test_a_unary_op_must_have_a_function() -> None:
@@ -351,10 +340,10 @@ def test_a_parameter_must_be_an_attribute() -> None:
 
 
 def test_what_was_refused_is_not_an_op() -> None:
-    assert {op_class.OPERATION_NAME for op_class in OPS}.isdisjoint({"qnn.other"})
-    assert all(issubclass(op_class, UnaryOp) for op_class in UNARY_OPS)
+    assert {op_class.OPERATION_NAME for op_class in qnn.OPS}.isdisjoint({"qnn.other"})
+    assert all(issubclass(op_class, qnn.UnaryOp) for op_class in qnn.UNARY_OPS)
 
 
 def test_functions_have_a_parameter_where_the_op_has_alpha() -> None:
-    assert has_parameter(EluOp.function)
-    assert not has_parameter(ReluOp.function)
+    assert has_parameter(qnn.EluOp.function)
+    assert not has_parameter(qnn.ReluOp.function)

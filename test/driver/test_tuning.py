@@ -23,7 +23,7 @@ from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime.comparison import random_inputs
 from qdialect.support.diagnostics import CompileError, InputError
 from qdialect.support.interface import Tunable
-from qdialect.targets import TARGETS, host, resolve
+from qdialect.targets import host, resolve
 
 pytest_plugins = ["cached"]
 
@@ -203,14 +203,6 @@ def test_the_clock_sees_every_call() -> None:
     assert times.max() < 1
 
 
-def test_a_target_that_this_machine_cannot_execute_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.targets.host_features", lambda: TARGETS["avx512vbmi"].code_features)
-    with pytest.raises(
-        CompileError, match=r"target 'sapphirerapids' needs a CPU with .*amx-int8.*, which this one lacks"
-    ):
-        tuned(qdialect.parse(NETWORK), "sapphirerapids")
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     found = tmp_path / "network.mlir"
@@ -223,22 +215,6 @@ def test_tuning_is_for_one_shape_of_compiled_code(path: Path) -> None:
         qdialect.compile(path, batch="dynamic", tune=True)
     with pytest.raises(InputError, match="tune must be given without externals"):
         qdialect.compile(path, externals={"x": path}, tune=True)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "3 : i64",
-        "{}",
-        '{target = "avx512vbmi"}',
-        "{target = 3 : i64, variants = {}}",
-        '{target = "avx512vbmi", variants = {a = 1 : i64}}',
-    ],
-)
-def test_an_attribute_of_another_form_is_refused(text: str) -> None:
-    module = qdialect.parse(f"module attributes {{qnn.tuning = {text}}} {{ {NETWORK} }}")
-    with pytest.raises(CompileError, match=r"qnn.tuning must be \{target = .* but got"):
-        lower(module, resolve(TARGET), Phase.LINALG)
 
 
 def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target_is_not() -> None:

@@ -10,7 +10,6 @@ from drawn_graphs import random_inputs
 from drawn_networks import in_tiles, with_tiles
 from drawn_numbers import F32_VALUES, I16_VALUES
 from drawn_ops import OTHERS
-from drawn_tiles import tiles
 from drawn_vector import (
     HOST_TARGETS,
     Program,
@@ -20,8 +19,9 @@ from drawn_vector import (
     gathers,
     products,
     stores,
+    tiles,
 )
-from guarded import GuardedRunner
+from guarded_worker import GuardedRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

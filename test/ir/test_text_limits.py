@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from subprocesses import output_of
 
-from qdialect import ParseError, Severity, parse, verify
+from qdialect import ParseError, parse, verify
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import location_of, make_context
 from qdialect.ir.untrusted_input import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
@@ -147,25 +147,8 @@ def test_text_of_any_length_within_the_limits_is_parsed_and_printed(text: str) -
 
 # Each is an endless row of something that a scanner might look at again and again.
 ROWS = (
-    '"\\',
-    '"',
-    "- ",
-    "-x",
-    "/",
-    "// -\r",
-    " ",
-    "1x",
-    "?",
-    "#",
-    "#a=\n",
-    "!t = ",
-    '@"',
-    "\\",
-    "=-",
-    ",-",
-    "1e-",
-    "i1234,",
-    "mod ",
+    *('"\\', '"', "- ", "-x", "/", "// -\r", " ", "1x", "?", "#"),
+    *("#a=\n", "!t = ", '@"', "\\", "=-", ",-", "1e-", "i1234,", "mod "),
 )
 
 
@@ -206,38 +189,11 @@ def test_many_functions_with_python_verifiers_do_not_hang() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG, stdout=subprocess.DEVNULL)
 
 
-def test_a_path_and_a_text_are_told_apart(tmp_path: Path) -> None:
-    file = tmp_path / "x.mlir"
-    file.write_text(GOOD)
-    assert str(parse(file)) == str(parse(str(file))) == str(parse(GOOD))
-
-
 def test_ops_of_a_file_have_its_name(tmp_path: Path) -> None:
     file = tmp_path / 'odd "name" é.mlir'
     file.write_text(GOOD)
     module = parse(file)
     assert location_of(module.body.operations[0].location) == (str(file), 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "rendered"),
-    [
-        ("func.func @f() {", "x:1:15: error: expected operation name"),
-        (
-            "module {\n  %0 = qnn.relu %1 : i8\n}",
-            "x:2:8: error: cannot parse: an op of a Python-defined dialect has the",
-        ),
-        ("// qnn.relu\nqnn.relu", "x:2:1: error: cannot parse: an op of a Python-defined dialect has the generic form"),
-        ("\n" + "({" * LIMIT, f"x:2:{LIMIT + 1}: error: text must nest at most {LIMIT} deep, aliases written out"),
-        ("module {} // \ud800", "x:1:14: error: text must be Unicode without lone surrogates"),
-        ('%0 = "qnn.relu"() : () -> i8', "x:1:6: error: 'qnn.relu' op "),
-    ],
-)
-def test_a_bad_text_is_a_located_error(text: str, rendered: str) -> None:
-    with pytest.raises(ParseError) as error:
-        parse(text, file_name="x")
-    assert error.value.render().startswith(rendered)
-    assert error.value.diagnostics[0].severity is Severity.ERROR
 
 
 @given(st.text(st.sampled_from('"qnn.relu"(%x){}:tensor<4xi8>->[]-1 \n'), max_size=60))
@@ -275,15 +231,6 @@ def test_a_bound_call_has_values_that_can_be_replaced() -> None:
     assert (first.value, second.value) == (37, 101)
 
 
-def test_a_bound_call_keeps_all_that_it_needs() -> None:
-    total = ctypes.c_int64()
-    bound = machine_code(ADD).bind("add", (ctypes.addressof(total), 7))
-    gc.collect()
-    [ctypes.c_int64(-1) for _ in range(1000)]
-    bound.call()
-    assert total.value == 7
-
-
 class Witness:
     """Something whose end can be seen."""
 
@@ -301,14 +248,6 @@ def test_a_call_alone_keeps_machine_code_and_memory() -> None:
     del call
     gc.collect()
     assert all(one() is None for one in alive)
-
-
-def test_a_call_without_any_name() -> None:
-    total = ctypes.c_int64()
-    for _ in range(20):
-        machine_code(ADD).bind("add", (ctypes.addressof(total), 1)).call()
-        gc.collect()
-    assert total.value == 20
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import product
 from math import prod
 from typing import Any
@@ -23,26 +22,14 @@ from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import (
-    ChannelBlock,
-    Strategy,
-    TiledOperand,
-    depthwise_blocks,
-    row_tiles,
-    rows_for,
-    strategy_of,
-    tile_model,
-)
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand, row_tiles, strategy_of
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, group_blocks
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from qdialect.targets import TARGETS, resolve
-from qdialect.targets.cpus import CPUS
 
 KINDS = [name for name in TARGETS if name != "generic"]
 EXECUTED = [name for name in KINDS if TARGETS[name].features <= targets.host_features()]
@@ -83,21 +70,6 @@ USED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "dot"),
-    [("avx512bw", "vpmaddubsw"), ("avx2", "vpmaddubsw"), ("sse4.1", "pmaddubsw"), ("x86-64", "pmaddwd")],
-)
-def test_depthwise_layers_sum_products_in_pairs_where_there_is_no_vnni(name: str, dot: str) -> None:
-    network = Network(6)
-    network.shape[3] = 64
-    network.value, network.input = "%x", network.type
-    network.convolution(64, 3, groups=64, near=True)
-    chosen = resolve(name)
-    text = disassembly(object_code(lower(parse(network.text()), chosen).module, chosen))
-    assert re.search(rf"\b{dot}\b", text)
-    assert ("maddubsw" in text) == ("maddubsw" in dot)
-
-
 @pytest.mark.parametrize("name", USED)
 def test_code_has_the_registers_and_the_instructions_of_its_target(name: str) -> None:
     widest, used, unknown = USED[name]
@@ -121,27 +93,8 @@ EXTENTS = st.integers(1, 400)
 DEPTHS = st.integers(1, 5000)
 
 
-def _depthwise_blocks(lanes: int, _: int) -> list[ChannelBlock]:
-    return depthwise_blocks(lanes)
-
-
 def covered(parts: list[tuple[int, int, int]]) -> list[int]:
     return [position for start, extent, _ in parts for position in range(start, start + extent)]
-
-
-@given(CHANNELS, DEPTHS)
-@pytest.mark.parametrize("blocks_of", [AVX512.channel_blocks, GENERIC.channel_blocks, _depthwise_blocks])
-def test_blocks_cover_every_lane_once(
-    blocks_of: Callable[[int, int], list[ChannelBlock]], lanes: int, depth: int
-) -> None:
-    blocks = blocks_of(lanes, depth)
-    position = 0
-    for block in blocks:
-        assert block.start == position
-        assert block.channels == block.tiles * block.vectors * block.lanes
-        assert block.lanes in (4, 8, 16)
-        position += block.channels
-    assert position == lanes
 
 
 @given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
@@ -158,67 +111,6 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
             rows = prod(rows for _, _, rows in tile)
             # Accumulators, weights and one broadcast row.
             assert width * (rows * block.vectors + block.vectors + 1) <= registers
-
-
-@pytest.mark.parametrize(
-    ("weights", "data", "expected"),
-    [
-        # Small weights stay near whatever the order, and larger ones are read in a row.
-        (TiledOperand(1 << 16, 4), TiledOperand(1 << 22, 100), False),
-        (TiledOperand(1 << 21, 16), TiledOperand(1 << 17, 4), False),
-        # Weights beyond that are fetched once, not for each tile of pixels.
-        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 4), True),
-        # A single tile of pixels fetches them once either way.
-        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 1), False),
-        # Neither stays near: the order decides which one is fetched again.
-        (TiledOperand(1 << 22, 16), TiledOperand(1 << 21, 100), True),
-        (TiledOperand(1 << 22, 16), TiledOperand(1 << 23, 10), False),
-    ],
-)
-def test_the_order_of_the_loops_is_the_one_that_fetches_least(
-    weights: TiledOperand, data: TiledOperand, *, expected: bool
-) -> None:
-    assert AVX512.is_weight_stationary(weights, data) is expected
-
-
-def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
-    haswell, skylake = strategy_of(resolve("haswell")), strategy_of(resolve("skylake"))
-    # One product a cycle takes as long either way; of two a cycle the additions of words are in the way.
-    assert haswell.takes_pairs(256, 256, 100, 0.0)
-    assert not haswell.takes_pairs(256, 256, 100, 0.01)
-    assert skylake.takes_pairs(256, 256, 100, 0.3)
-    assert not skylake.takes_pairs(256, 256, 100, 0.9)
-    # Weights that meet one row would be widened in registers.
-    assert haswell.takes_pairs(256, 256, 1, 0.3)
-    assert not AVX512.takes_pairs(256, 256, 100, 0.0)
-    assert not strategy_of(resolve("x86-64")).takes_pairs(256, 256, 100, 0.0)
-
-
-def test_tiles_fit_the_registers_of_every_machine() -> None:
-    for name in (*TARGETS, *CPUS):
-        target = resolve(name)
-        model = tile_model(target)
-        for choice in model.choices() if model else ():
-            for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
-                assert rows * vectors + beside <= target.machine.vector_registers
-        strategy = strategy_of(target)
-        pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
-        for choice in pairs.choices() if pairs else ():
-            for vectors, rows in choice.tiles.rows.items():
-                # Weights, a broadcast row, a product and ones.
-                assert rows * vectors + vectors + 3 <= target.machine.vector_registers
-
-
-@pytest.mark.parametrize(
-    ("cpu", "channels", "rows"),
-    [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
-)
-def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: int) -> None:
-    # Two products a cycle, each five cycles late, keep ten sums busy: 6 rows of 2 vectors are enough, 4 are not.
-    strategy = strategy_of(resolve(cpu))
-    block = strategy.channel_blocks(channels, 300)[0]
-    assert rows_for(28, block.rows, strategy.least_rows(block)) == rows
 
 
 # Contractions in which all pixels meet one tile of channels before the next: large weights are read once.
@@ -272,35 +164,3 @@ def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -
 
 
 # Blocks of a grouped convolution: every output channel once, its taps where its inputs are.
-
-COUNTS = (st.integers(1, 12), st.integers(1, 9), st.integers(1, 12))
-"""Groups, input channels of each, output channels of each."""
-
-
-def outputs(block: ChannelGroup) -> list[int]:
-    return list(range(block.start, block.start + block.count * block.channels_out))
-
-
-@given(*COUNTS)
-def test_every_output_channel_is_in_one_block(groups: int, depth: int, width: int) -> None:
-    blocks = group_blocks(groups, groups * depth, groups * width)
-    assert sorted(channel for block in blocks for channel in outputs(block)) == list(range(groups * width))
-
-
-@given(*COUNTS, st.integers(1, 2))
-def test_a_block_reads_what_the_groups_read(groups: int, depth: int, width: int, kernel: int) -> None:
-    rng = np.random.default_rng(groups * 100 + depth * 10 + width)
-    weights = rng.integers(1, 100, (groups * width, kernel, kernel, depth), np.int8)
-    x = rng.integers(0, 256, (kernel, kernel, groups * depth))
-    expected = [
-        (x[:, :, channel // width * depth :][:, :, :depth] * weights[channel].astype(np.int64)).sum()
-        for channel in range(groups * width)
-    ]
-    found = dict[int, int]()
-    for block in group_blocks(groups, groups * depth, groups * width):
-        taps = block.taps(weights).astype(np.int64)
-        assert taps.shape == (block.count * block.channels_out, kernel, kernel, block.channels_in)
-        for index, channel in enumerate(outputs(block)):
-            first = block.start_in + index // block.channels_out * block.channels_in
-            found[channel] = int((x[:, :, first : first + block.channels_in] * taps[index]).sum())
-    assert [found[channel] for channel in range(groups * width)] == expected

@@ -100,15 +100,6 @@ def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: 
         np.testing.assert_array_equal(found, right)
 
 
-def test_an_epilogue_is_computed_between_products() -> None:
-    text = str(lowered("amxint8", **APART))
-    product, store = text.index("llvm.x86.tdpbusd"), text.rindex("llvm.x86.tilestored64")
-    inside, behind = text[product:store], text[store:]
-    # In the loop over K tiles, and behind all blocks.
-    assert inside.count("vector.store") + inside.count("vector.transfer_write") > 0
-    assert behind.count("vector.store") + behind.count("vector.transfer_write") > 0
-
-
 def scratch_read_beside() -> str:
     """The program with a second result: in each iteration, what scratch had before."""
     text = PROGRAM.format(step=2, piece=3, **APART)
@@ -142,10 +133,3 @@ def _weights(random: np.random.Generator) -> NDArray[np.int8]:
 
 def _bytes() -> NDArray[np.uint8]:
     return np.zeros((6, 6, 8, 4), np.uint8)
-
-
-def test_an_epilogue_whose_results_are_read_stays_where_it_is() -> None:
-    text = str(lowered("amxint8", **CHAINED))
-    product, store = text.index("llvm.x86.tdpbusd"), text.index("llvm.x86.tilestored64")
-    assert not waits(lowered("amxint8", **CHAINED))
-    assert "vector" not in text[product:store]

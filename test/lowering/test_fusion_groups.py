@@ -28,22 +28,8 @@ ANGLES = ["sin", "cos"]
 TRANSCENDENTAL = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf"]
 BINARY = ["addf", "subf", "mulf", "divf", "maximumf", "minimumf", "copysign", "powf"]
 PREDICATES = [
-    "true",
-    "false",
-    "oeq",
-    "ogt",
-    "oge",
-    "olt",
-    "ole",
-    "one",
-    "ord",
-    "ueq",
-    "ugt",
-    "uge",
-    "ult",
-    "ule",
-    "une",
-    "uno",
+    *("true", "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une"),
+    *("uno"),
 ]
 
 

@@ -10,23 +10,10 @@ from compiled_ops import check, check_op, tensor, variants_together
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction, fixed_point_table
-from qdialect.dialect import (
-    AvgPool2DOp,
-    I16Conv2DOp,
-    I16DenseOp,
-    I16MatmulOp,
-    I16RequantizeOp,
-    InterpolatedLutOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    MaxPool2DOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -72,8 +59,8 @@ def test_convolutions(
     def body(x: ir.Value) -> list[ir.Value]:
         attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups, "padding": padding}
         values = x, constant(drawn(weight, "i8")), constant(bias_of(weight[0], element))
-        biased = build(I16Conv2DOp, *values, element=element, **attributes).output
-        return [biased, build(I16Conv2DOp, *values[:2], element=element, **attributes).output]
+        biased = qnn.build(qnn.I16Conv2DOp, *values, element=element, **attributes).output
+        return [biased, qnn.build(qnn.I16Conv2DOp, *values[:2], element=element, **attributes).output]
 
     check(graph([tensor(data, "i16")], body), [drawn(data, "i16")])
 
@@ -88,7 +75,7 @@ DENSE: list[tuple[Shape, int]] = [((3, 5), 19), ((1, 70), 10), ((2, 3, 7), 24), 
 def test_dense(data: Shape, channels: int, weight_element: str, element: str) -> None:
     def body(x: ir.Value) -> ir.Value:
         weight = constant(drawn((channels, data[-1]), weight_element))
-        return build(I16DenseOp, x, weight, constant(bias_of(channels, element)), element=element).output
+        return qnn.build(qnn.I16DenseOp, x, weight, constant(bias_of(channels, element)), element=element).output
 
     check(graph([tensor(data, "i16")], body), [drawn(data, "i16")])
 
@@ -106,7 +93,7 @@ def test_sums_at_the_ends_of_the_types(depth: int, sign: int, value: int) -> Non
     data[1, ::2] = -7
 
     def body(x: ir.Value) -> ir.Value:
-        return build(I16DenseOp, x, constant(weight), element="i64").output
+        return qnn.build(qnn.I16DenseOp, x, constant(weight), element="i64").output
 
     check(graph([tensor(data.shape, "i16")], body), [data])
 
@@ -128,7 +115,7 @@ def test_products_of_matrices(data: Shape, matrix: Shape, weight: str, is_known:
     numbers = drawn(matrix, weight, 1)
 
     def body(*values: ir.Value) -> ir.Value:
-        return build(I16MatmulOp, values[0], constant(numbers) if is_known else values[1], element="i64").output
+        return qnn.build(qnn.I16MatmulOp, values[0], constant(numbers) if is_known else values[1], element="i64").output
 
     types = [tensor(data, "i16"), *([] if is_known else [tensor(matrix, weight)])]
     check(graph(types, body), [drawn(data, "i16"), *([] if is_known else [numbers])])
@@ -142,7 +129,7 @@ def test_interpolated_tables(entries: int, fraction: int) -> None:
     x = rng.integers(-5, (entries << fraction) + 5, (7, 67)).astype(np.int32)
     x.flat[:2] = -(2**31), 2**31 - 1
     attributes: dict[str, Any] = {"bases": bases, "slopes": slopes, "fraction": fraction}
-    check_op(InterpolatedLutOp, [tensor(x.shape, "i32")], "i32", [x], **attributes)
+    check_op(qnn.InterpolatedLutOp, [tensor(x.shape, "i32")], "i32", [x], **attributes)
 
 
 def test_an_interpolated_table_is_a_part_of_the_kernel_around_it() -> None:
@@ -150,7 +137,7 @@ def test_an_interpolated_table_is_a_part_of_the_kernel_around_it() -> None:
 
     def body(x: ir.Value) -> ir.Value:
         wide = ir.Operation.create("arith.addi", [x.type], [x, x]).result
-        value = build(InterpolatedLutOp, wide, element="i32", **attributes).output
+        value = qnn.build(qnn.InterpolatedLutOp, wide, element="i32", **attributes).output
         return ir.Operation.create("arith.subi", [x.type], [value, x]).result
 
     module = graph([tensor((3, 19), "i32")], body)
@@ -173,14 +160,14 @@ def test_pools(data: Shape, kernel: Any, strides: Any, padding: Any, bounds: tup
     window: dict[str, Any] = {"kernel": kernel, "strides": strides, "padding": padding}
     window |= {"output_min": bounds[0], "output_max": bounds[1]}
     values = drawn(data, "i16")
-    check_op(MaxPool2DOp, [tensor(data, "i16")], "i16", [values], **window)
+    check_op(qnn.MaxPool2DOp, [tensor(data, "i16")], "i16", [values], **window)
     for division in Division:
         for value in (values, np.full(data, -(2**15), np.int16)):
-            check_op(AvgPool2DOp, [tensor(data, "i16")], "i16", [value], zero_point=-3, division=division, **window)
+            check_op(qnn.AvgPool2DOp, [tensor(data, "i16")], "i16", [value], zero_point=-3, division=division, **window)
 
 
 @variants_together
-@pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
+@pytest.mark.parametrize("op", [qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2)])
 def test_reductions(op: Any, axes: tuple[int, ...]) -> None:
     check_op(op, [tensor((3, 5, 37), "i16")], "i16", [drawn((3, 5, 37), "i16")], axes=axes, keep_dims=False)
@@ -234,9 +221,11 @@ def test_requantized_accumulators(
     values = accumulators(element)
     attributes: dict[str, Any] = {"input_scale": 1.0, "output_scale": 1.0, "rounding": rounding}
     attributes |= dict(zip(("output_zero_point", "output_min", "output_max"), bounds, strict=True))
-    check_op(I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=scales, **attributes)
+    check_op(qnn.I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=scales, **attributes)
     by_channel = [scales[0] / (1 + i) ** 3 for i in range(37)]
-    check_op(I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=by_channel, **attributes)
+    check_op(
+        qnn.I16RequantizeOp, [tensor(values.shape, element)], "i16", [values], weight_scales=by_channel, **attributes
+    )
 
 
 # Functions of fixed-point numbers: of every argument, compiled and near the real function.
@@ -265,7 +254,7 @@ def test_layer_norm(shape: tuple[int, ...], scale: float) -> None:
     how: dict[str, Any] = {"scale": scale, "variance_guard": 7}
 
     def body(x: ir.Value, weight: ir.Value, bias: ir.Value) -> ir.Value:
-        return build(I16LayerNormOp, x, weight, bias, element="i16", **how).output
+        return qnn.build(I16LayerNormOp, x, weight, bias, element="i16", **how).output
 
     last = shape[-1:]
     module = graph([tensor(shape, "i16"), tensor(last, "i16"), tensor(last, "i32")], body)

@@ -21,24 +21,8 @@ from compiled_ops import (
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import Rounding
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    CumSumOp,
-    DynamicGatherOp,
-    DynamicScatterOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
-    L2NormalizeOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    SumOp,
-    TopKOp,
-    build,
-)
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
@@ -85,7 +69,7 @@ GATHERS: list[tuple[Shape, Shape, int]] = [
 def test_gathers(data: Shape, indices: Shape, axis: int, dtype: str) -> None:
     types = [tensor(data, "f32"), tensor(indices, {"int32": "i32", "int64": "i64"}[dtype])]
     given = [drawn(data, "f32"), far_indices(indices, data[axis], dtype)]
-    check_op(DynamicGatherOp, types, "f32", given, axis=axis)
+    check_op(qnn.DynamicGatherOp, types, "f32", given, axis=axis)
 
 
 def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
@@ -93,7 +77,7 @@ def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
     wanted = np.array([4, 0, 0, 4, 4, 4, 0], np.float32)
 
     def body(x: ir.Value, i: ir.Value) -> ir.Value:
-        return build(DynamicGatherOp, x, i, element="f32", axis=0).output
+        return qnn.build(qnn.DynamicGatherOp, x, i, element="f32", axis=0).output
 
     module = graph([tensor((5,), "f32"), tensor((7,), "i64")], body)
     check(module, [data, indices])
@@ -108,7 +92,7 @@ SCATTERS: list[tuple[Shape, int]] = [((5,), 9), ((7, 3), 4), ((4, 3, 19), 6), ((
 def test_scatters_write_in_order(data: Shape, count: int) -> None:
     updates = (count, *data[1:])
     given = [drawn(data, "f32"), far_indices((count,), data[0], "int32"), drawn(updates, "f32", 1)]
-    check_op(DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
+    check_op(qnn.DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
 
 
 @pytest.mark.parametrize("element", ["i16", "i32", "i64", "f32"])
@@ -118,7 +102,7 @@ def test_scatters_reduce_in_order(element: str) -> None:
         updates = (count, *data[1:])
         given = [drawn(data, element), far_indices((count,), data[0], "int64"), drawn(updates, element, 1)]
         types = [tensor(data, element), tensor((count,), "i64"), tensor(updates, element)]
-        check_variants(DynamicScatterOp, types, element, how, given)
+        check_variants(qnn.DynamicScatterOp, types, element, how, given)
 
 
 @variants_together
@@ -129,7 +113,7 @@ def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
     shapes = [((7,), 0), ((3, 19), 1), ((3, 19), 0), ((2, 3, 5, 7), 2), ((1,), 0), ((4, 1), 1), ((2, 19, 6), 2)]
     for shape, axis in shapes:
         how: dict[str, Any] = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-        check_op(CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
+        check_op(qnn.CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
 
 
 @variants_together
@@ -143,14 +127,14 @@ def test_the_largest_elements(element: str) -> None:
         if count % 2:
             values //= 2 ** (29 if element == "i32" else 61)
             values[: shape[0] // 2] = np.iinfo(values.dtype.name).min
-        check_op(TopKOp, [tensor(shape, element)], element, [values], axis=axis, count=count)
+        check_op(qnn.TopKOp, [tensor(shape, element)], element, [values], axis=axis, count=count)
 
 
 REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
 
 
 @variants_together
-@pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
+@pytest.mark.parametrize("op", [qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp])
 @pytest.mark.parametrize("element", ["i32", "i64"])
 @pytest.mark.parametrize("keep_dims", [False, True])
 def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
@@ -164,18 +148,18 @@ def test_two_threads_compute_the_same() -> None:
     shape, element = (257, 67), "i64"
     where = far_indices((999,), 257, "int64")
     cases: list[tuple[Any, list[Array], dict[str, Any]]] = [
-        (DynamicGatherOp, [drawn(shape, element), where], {"axis": 0}),
-        (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {}),
-        (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {"reduction": "add"}),
-        (CumSumOp, [drawn(shape, element)], {"axis": 0}),
-        (CumSumOp, [drawn(shape, element)], {"axis": 1, "reverse": True}),
-        (TopKOp, [drawn(shape, element)], {"axis": 0, "count": 100}),
-        (IntSumOp, [drawn(shape, element)], {"axes": (0,)}),
+        (qnn.DynamicGatherOp, [drawn(shape, element), where], {"axis": 0}),
+        (qnn.DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {}),
+        (qnn.DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {"reduction": "add"}),
+        (qnn.CumSumOp, [drawn(shape, element)], {"axis": 0}),
+        (qnn.CumSumOp, [drawn(shape, element)], {"axis": 1, "reverse": True}),
+        (qnn.TopKOp, [drawn(shape, element)], {"axis": 0, "count": 100}),
+        (qnn.IntSumOp, [drawn(shape, element)], {"axes": (0,)}),
     ]
     for op, inputs, attributes in cases:
 
         def body(*operands: ir.Value, op: Any = op, attributes: dict[str, Any] = attributes) -> ir.Value:
-            return build(op, *operands, element=element, **attributes).output
+            return qnn.build(op, *operands, element=element, **attributes).output
 
         module = graph([tensor(array.shape, element) for array in inputs], body)
         (wanted,) = interpreter.run(module, inputs)
@@ -252,7 +236,7 @@ SHAPES = [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (
 
 
 @variants_together
-@pytest.mark.parametrize("op", [ArgMaxOp, ArgMinOp])
+@pytest.mark.parametrize("op", [qnn.ArgMaxOp, qnn.ArgMinOp])
 @pytest.mark.parametrize("number", range(len(SHAPES)))
 def test_arg(op: Any, number: int) -> None:
     shape, source = SHAPES[number], EIGHT_BIT[number % 2]
@@ -260,7 +244,7 @@ def test_arg(op: Any, number: int) -> None:
     values = rng.choice(np.array([-128, 0, 3, 127]), shape).astype(np.int64).astype(NUMPY_DTYPES[source])
     for axis in range(len(shape)):
         element = ("i32", "i64")[(number + axis) % 2]
-        keep_dims, last = bool((number + axis) % 3), bool((number // 2 + axis + (op is ArgMaxOp)) % 2)
+        keep_dims, last = bool((number + axis) % 3), bool((number // 2 + axis + (op is qnn.ArgMaxOp)) % 2)
         check_op(op, [tensor(shape, source)], element, [values], axis=axis, keep_dims=keep_dims, last=last)
 
 
@@ -271,7 +255,7 @@ AXES = [
 
 
 @variants_together
-@pytest.mark.parametrize("op", [ReduceMaxOp, ReduceMinOp])
+@pytest.mark.parametrize("op", [qnn.ReduceMaxOp, qnn.ReduceMinOp])
 @pytest.mark.parametrize(("number", "keep_dims"), list(product(range(len(AXES)), (False, True))))
 def test_extreme(op: Any, number: int, keep_dims: bool) -> None:
     (shape, axes), element = AXES[number], EIGHT_BIT[number % 2]
@@ -284,7 +268,7 @@ def test_sum(number: int) -> None:
     (shape, axes), source, result = AXES[number], EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
     attributes: Attributes = quantization(source, result, (0.05, 0.7)) | {"axes": axes, "keep_dims": bool(number % 3)}
     variants = [attributes | {"rounding": rounding} for rounding in Rounding]
-    check_variants(SumOp, [tensor(shape, source)], result, variants)
+    check_variants(qnn.SumOp, [tensor(shape, source)], result, variants)
 
 
 @variants_together
@@ -301,7 +285,7 @@ def test_l2_normalize(shape: tuple[int, ...], element: str) -> None:
     quiet[..., :1] = min(zero_point + 1, high)
 
     def body(x: ir.Value) -> ir.Value:
-        return build(L2NormalizeOp, x, element=element, input_zero_point=zero_point).output
+        return qnn.build(qnn.L2NormalizeOp, x, element=element, input_zero_point=zero_point).output
 
     module = graph([tensor(shape, element)], body)
     check(module, [values], [np.full(shape, zero_point, dtype=dtype)], [quiet])

@@ -18,7 +18,6 @@ from qdialect.lowering.x86_to_llvm.to_llvm import (
     READ,
     WRITE,
     drop_neutral_starts,
-    shuffle_slices,
     to_llvm,
     unroll_loops,
     unroll_transfers,
@@ -30,7 +29,6 @@ REDUCTION = """func.func @main(%x: vector<8xi16>, %y: i16) -> i16 {{
   %0 = vector.reduction <{kind}>, %x, {used} : vector<8xi16> into i16
   return %0 : i16
 }}"""
-NEUTRAL = [("minui", -1), ("and", -1), ("maxui", 0), ("add", 0), ("or", 0), ("xor", 0)]
 
 
 def starts(kind: str, start: int, used: str = "%start") -> bool:
@@ -40,63 +38,7 @@ def starts(kind: str, start: int, used: str = "%start") -> bool:
     return re.search(r"vector\.reduction <\w+>, %\w+, %", str(module)) is not None
 
 
-@pytest.mark.parametrize(("kind", "neutral"), NEUTRAL)
-def test_a_start_that_changes_nothing_is_dropped(kind: str, neutral: int) -> None:
-    assert not starts(kind, neutral)
-
-
-@pytest.mark.parametrize(("kind", "start"), [("minui", 0), ("maxui", -1), ("add", 1), ("minsi", -1), ("mul", 0)])
-def test_other_starts_stay(kind: str, start: int) -> None:
-    assert starts(kind, start)
-
-
-def test_floats_keep_their_start() -> None:
-    text = REDUCTION.format(kind="add", start="0.0", used="%start").replace("i16", "f32")
-    module = parse(text, make_context())
-    load_kernel_dialects(module)
-    drop_neutral_starts(module)
-    assert re.search(r"vector\.reduction <add>, %\w+, %", str(module))
-
-
 # Slices of vectors as shuffles, and what is left to upstream's pass for vectors.
-
-FLAT = """func.func @main(%x: memref<8xi32>, %y: memref<8xi32>) {
-  %zero = arith.constant 0 : index
-  %a = vector.load %x[%zero] : memref<8xi32>, vector<8xi32>
-  %b = vector.extract_strided_slice %a {offsets = [2], sizes = [3], strides = [1]} : vector<8xi32> to vector<3xi32>
-  %c = vector.insert_strided_slice %b, %a {offsets = [4], strides = [1]} : vector<3xi32> into vector<8xi32>
-  vector.store %c, %y[%zero] : memref<8xi32>, vector<8xi32>
-  return
-}"""
-NESTED = """func.func @main(%x: memref<4xi32>, %y: memref<4x4xi32>) {
-  %zero = arith.constant 0 : index
-  %start = arith.constant dense<7> : vector<4x4xi32>
-  %a = vector.load %x[%zero] : memref<4xi32>, vector<4xi32>
-  %b = vector.insert_strided_slice %a, %start {offsets = [1, 0], strides = [1]} : vector<4xi32> into vector<4x4xi32>
-  %c = vector.extract_strided_slice %b {offsets = [1, 0], sizes = [2, 2], strides = [1, 1]}
-    : vector<4x4xi32> to vector<2x2xi32>
-  %d = vector.extract %c[0] : vector<2xi32> from vector<2x2xi32>
-  vector.store %d, %y[%zero, %zero] : memref<4x4xi32>, vector<2xi32>
-  return
-}"""
-
-
-def test_slices_of_one_dimension_are_shuffles() -> None:
-    module = parse(FLAT, make_context())
-    load_kernel_dialects(module)
-    shuffle_slices(module)
-    masks = re.findall(r"vector.shuffle %\w+, %\w+ \[([^]]*)\]", str(module))
-    assert masks == ["2, 3, 4", "0, 1, 2, 0, 0, 0, 0, 0", "8, 9, 10, 11, 0, 1, 2, 15"]
-
-
-def test_slices_of_more_dimensions_are_left_and_lowered_by_upstream() -> None:
-    module = parse(NESTED, make_context())
-    load_kernel_dialects(module)
-    shuffle_slices(module)
-    assert "vector.shuffle" not in str(module)
-    to_llvm(module)
-    assert "vector." not in str(module)
-
 
 # Short innermost loops are unrolled by a divisor of their iterations.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -16,14 +15,7 @@ from qdialect.aot.object_file import object_code
 from qdialect.cli.explorer.data import bodies_of_functions
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.matrix_tiles import (
-    TileBlock,
-    are_faster,
-    channel_blocks,
-    k_tile,
-    meets_pixels_first,
-    tile_blocks,
-)
+from qdialect.lowering.cost.matrix_tiles import TileBlock, are_faster, tile_blocks
 from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
@@ -208,16 +200,6 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
     assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(uneven), (1, 7), 24)
 
 
-def test_blocks_have_every_channel_once() -> None:
-    rows, plane = tile_blocks([Axis(100, (64, 64))]), tile_blocks([Axis(49, (64, 64))])
-    for lanes, tiled in itertools.product((4, 8, 16, 24, 32, 40, 72, 128), (rows, plane)):
-        blocks = channel_blocks(lanes, tiled)
-        assert [block.start for block in blocks] == np.cumsum([0, *(block.channels for block in blocks)])[:-1].tolist()
-        assert sum(block.channels for block in blocks) == lanes
-        assert max(block.vectors for block in blocks) * max(block.tiles.size for block in tiled) <= 4
-    assert [k_tile(k_groups) for k_groups in (1, 16, 17, 24, 33, 144)] == [1, 16, 9, 12, 11, 16]
-
-
 CHAIN = """
 #d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
 #w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
@@ -253,13 +235,6 @@ def lowered(**changed: str) -> tuple[str, list[str]]:
     return str(module), [one.message for one in found if "tile-chain" in one.message]
 
 
-def test_a_chain_from_zeros_to_memory_is_tiles() -> None:
-    text, reasons = lowered()
-    assert "llvm.x86.tdpbusd" in text
-    assert "vector.contract" not in text
-    assert not reasons
-
-
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -289,14 +264,3 @@ def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference
     monkeypatch.setattr(tile_contraction, "meets_pixels_first", always)
     drawn = network(13, (1, 5, 19, 68), (72, 1, 1), (40, 3, 1))
     assert_same_bits(drawn, (1, 5, 19, 68))
-
-
-def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
-    near, data = (1 << 20, 48 << 10), TiledOperand(115 << 10, 28)
-    # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
-    assert meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 100 << 10)
-    assert not meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 1000 << 10)
-    # Weights that stay in the first level are fetched once in either order.
-    assert not meets_pixels_first(near, TiledOperand(36 << 10, 4), data, 100 << 10)
-    # Many columns read the data as often as many blocks the weights.
-    assert not meets_pixels_first(near, TiledOperand(147 << 10, 28), data, 100 << 10)

@@ -7,21 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from drawn_vector import HOST_TARGETS, assert_same_on_targets, module_of
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context
-from qdialect.lowering.ir import building
-from qdialect.lowering.ir.effects import effects_of
-from qdialect.lowering.ir.flat_address import flat_address
-from qdialect.lowering.ir.functions import functions
-from qdialect.lowering.ir.upstream import load_kernel_dialects
-from qdialect.lowering.ir.views import Axis, collapse
+from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.threads.divided_network import to_threads
-from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.runtime.jit import MachineCode
 
 STORES = {
     "memref.store": "memref.store %two, %n[%c0] : memref<4xf32>",
@@ -262,36 +251,7 @@ def test_a_network_with_a_kernel_that_may_write_anywhere_stays_on_one_thread() -
     assert "omp." not in str(module)
 
 
-def test_instructions_on_tiles_read_and_write() -> None:
-    text = """func.func @main(%p: !llvm.ptr, %n: i64, %r: i8) {
-      llvm.call_intrinsic "llvm.x86.tilestored64"(%r, %p, %n) : (i8, !llvm.ptr, i64) -> ()
-      llvm.call_intrinsic "llvm.x86.tileloadd64"(%r, %p, %n) : (i8, !llvm.ptr, i64) -> ()
-      llvm.call_intrinsic "llvm.x86.tilezero"(%r) : (i8) -> ()
-      llvm.call_intrinsic "llvm.memset.p0.i64"(%p, %r, %n) : (!llvm.ptr, i8, i64) -> ()
-      return
-    }"""
-    module = module_of(text)
-    ops = [op.operation for op in functions(module)[0].regions[0].blocks[0].operations]
-    found = [effects_of(op) for op in ops]
-    assert [(one.reads, one.writes, one.is_known) for one in found] == [
-        *[((), (1,), True), ((1,), (), True), ((), (), True), ((), (), False), ((), (), True)]
-    ]
-
-
 # Merging axes never changes which elements are visited, nor their order.
-
-
-@st.composite
-def axis_lists(draw: st.DrawFn) -> list[Axis]:
-    """Axes of two operands; strides are often those of a dense array, so that neighbours merge."""
-    sizes = draw(st.lists(st.integers(1, 4), min_size=0, max_size=5))
-    axes: list[Axis] = []
-    dense = [1, 1]
-    for size in reversed(sizes):
-        strides = tuple(step if draw(st.booleans()) else draw(st.integers(0, 6)) for step in dense)
-        axes.insert(0, Axis(size, strides))
-        dense = [stride * size for stride in strides]
-    return axes
 
 
 def visited(axes: Sequence[Axis], operand: int) -> NDArray[np.int64]:
@@ -302,75 +262,4 @@ def visited(axes: Sequence[Axis], operand: int) -> NDArray[np.int64]:
     return offsets
 
 
-@given(axis_lists())
-def test_collapsing_keeps_the_walk(axes: list[Axis]) -> None:
-    merged = collapse(axes)
-    for operand in range(2):
-        np.testing.assert_array_equal(visited(axes, operand), visited(merged, operand))
-
-
-@pytest.mark.parametrize(
-    ("axes", "expected"),
-    [
-        pytest.param([Axis(3, (4,)), Axis(4, (1,))], [Axis(12, (1,))], id="dense"),
-        pytest.param([Axis(3, (5,)), Axis(4, (1,))], [Axis(3, (5,)), Axis(4, (1,))], id="gap"),
-        pytest.param([Axis(3, (2,)), Axis(4, (1,))], [Axis(3, (2,)), Axis(4, (1,))], id="overlap"),
-        pytest.param([Axis(3, (4, 9)), Axis(4, (1, 1))], [Axis(3, (4, 9)), Axis(4, (1, 1))], id="one-operand-objects"),
-        pytest.param([Axis(3, (0,)), Axis(4, (0,))], [Axis(12, (0,))], id="broadcast"),
-        pytest.param([Axis(1, (7,)), Axis(4, (1,)), Axis(1, (9,))], [Axis(4, (1,))], id="unit-axes-vanish"),
-        pytest.param([Axis(1, (7,))], [], id="nothing-left"),
-        pytest.param([Axis(2, (12,)), Axis(3, (4,)), Axis(4, (1,))], [Axis(24, (1,))], id="three-into-one"),
-    ],
-)
-def test_when_axes_merge(axes: list[Axis], expected: list[Axis]) -> None:
-    assert collapse(axes) == expected
-
-
 # Loads and stores by one index: the same bytes as by the indices of the buffer's dimensions.
-
-LANES = 4
-BYTES = 200
-# Type, offset and sizes of views of rank 2 and 3: with gaps, with an offset, and with what run time alone knows.
-VIEWS = {
-    "rows": ("5x7xi8, strided<[11, 1]>", "[0], sizes: [5, 7], strides: [11, 1]", 0, (11, 1)),
-    "steps": ("3x4x2xi8, strided<[40, 5, 2], offset: 9>", "[9], sizes: [3, 4, 2], strides: [40, 5, 2]", 9, (40, 5, 2)),
-    "offset": ("5x7xi8, strided<[11, 1], offset: ?>", "[%start], sizes: [5, 7], strides: [11, 1]", 13, (11, 1)),
-    "size": ("?x7xi8, strided<[11, 1], offset: ?>", "[%start], sizes: [%five, 7], strides: [11, 1]", 13, (11, 1)),
-}
-
-
-@pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize("distance", [0, 1, 37])
-def test_bytes_are_read_and_written_where_the_indices_say(name: str, distance: int) -> None:
-    type_, view, offset, strides = VIEWS[name]
-    source, target = np.arange(BYTES, dtype=np.uint8), np.zeros(BYTES, np.uint8)
-    with make_context() as context, ir.Location.unknown(context):
-        load_kernel_dialects(ir.Module.create())
-        module = ir.Module.parse(_copy_function(type_, view, offset))
-        *_, read, write, end = module.body.operations[0].regions[0].blocks[0].operations
-        _copy(read.results[0], write.results[0], end, len(strides), distance)
-        to_llvm(module)
-        MachineCode(module).bind("main", [source.ctypes.data, target.ctypes.data]).call()
-    first = offset + distance + sum(index * stride for index, stride in enumerate(strides, start=1))
-    wanted = np.where((np.arange(BYTES) >= first) & (np.arange(BYTES) < first + LANES), source, 0)
-    np.testing.assert_array_equal(target, wanted)
-
-
-def _copy_function(type_: str, view: str, offset: int) -> str:
-    whole = f"memref<{BYTES}xi8>"
-    return f"""
-    func.func @main(%source: {whole}, %target: {whole}) {{
-      %start = arith.constant {offset} : index
-      %five = arith.constant 5 : index
-      %read = memref.reinterpret_cast %source to offset: {view} : {whole} to memref<{type_}>
-      %write = memref.reinterpret_cast %target to offset: {view} : {whole} to memref<{type_}>
-      return
-    }}"""
-
-
-def _copy(read: ir.Value, write: ir.Value, end: ir.OpView, rank: int, distance: int) -> None:
-    """Copy a vector from the indices 1, 2 ... and `distance` further on."""
-    with ir.InsertionPoint(end):
-        indices = [building.index(index) for index in range(1, 1 + rank)]
-        loaded = flat_address(read, indices).further(distance).load(LANES)
-        flat_address(write, indices).further(distance).store(loaded)

@@ -20,26 +20,9 @@ from compiled_ops import (
 )
 from drawn_graphs import graph
 
+from qdialect import dialect as qnn
 from qdialect import targets
 from qdialect.arithmetic import Rounding
-from qdialect.dialect import (
-    AddOp,
-    AvgPool2DOp,
-    BroadcastOp,
-    ConcatOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ReduceOp,
-    F32SumOp,
-    GatherOp,
-    LutOp,
-    MaxPool2DOp,
-    PadOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
@@ -50,7 +33,7 @@ from qdialect.targets import TARGETS
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_transpose(order: tuple[int, ...]) -> None:
     shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
-    check_op(TransposeOp, [tensor(shape, element)], element, permutation=order)
+    check_op(qnn.TransposeOp, [tensor(shape, element)], element, permutation=order)
 
 
 def test_bytes_are_transposed_in_squares() -> None:
@@ -58,7 +41,7 @@ def test_bytes_are_transposed_in_squares() -> None:
     shapes = [(21, 150), (150, 21), (70, 85), (5, 7)]
 
     def body(*arrays: ir.Value) -> list[ir.Value]:
-        return [build(TransposeOp, one, element="ui8", permutation=(1, 0)).output for one in arrays]
+        return [qnn.build(qnn.TransposeOp, one, element="ui8", permutation=(1, 0)).output for one in arrays]
 
     module = graph([tensor(shape, "ui8") for shape in shapes], body)
     inputs = [np.random.default_rng(i).integers(0, 256, shape).astype(np.uint8) for i, shape in enumerate(shapes)]
@@ -76,10 +59,10 @@ def test_arrays_of_planes_are_transposed_where_they_lie(channels: int, height: i
     bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
 
     def body(image: ir.Value) -> list[ir.Value]:
-        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
-        pooled = build(MaxPool2DOp, pixels, element=element, **kernel, **bounds).output
-        planes = build(TransposeOp, pooled, element=element, permutation=(0, 3, 1, 2)).output
-        looked_up = build(LutOp, planes, element=element, table=TABLE, **quantization(element, element)).output
+        pixels = qnn.build(qnn.TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
+        pooled = qnn.build(qnn.MaxPool2DOp, pixels, element=element, **kernel, **bounds).output
+        planes = qnn.build(qnn.TransposeOp, pooled, element=element, permutation=(0, 3, 1, 2)).output
+        looked_up = qnn.build(qnn.LutOp, planes, element=element, table=TABLE, **quantization(element, element)).output
         return [planes, looked_up]
 
     module = graph([tensor((2, channels, height, width), element)], body)
@@ -96,16 +79,16 @@ def test_constants_are_read_where_they_lie() -> None:
 
     def body(image: ir.Value) -> list[ir.Value]:
         known = constant(values)
-        pooled = build(MaxPool2DOp, known, element="i8", **pads, **bounds).output
+        pooled = qnn.build(qnn.MaxPool2DOp, known, element="i8", **pads, **bounds).output
         how: Attributes = {"zero_point": 3, "division": "half_away", "count_include_pad": True}
-        mean = build(AvgPool2DOp, known, element="i8", **pads, **bounds, **how).output
+        mean = qnn.build(qnn.AvgPool2DOp, known, element="i8", **pads, **bounds, **how).output
         scales: Attributes = {"output_scale": 0.5, "output_zero_point": 0, "output_min": -128, "output_max": 127}
         for name in ("lhs", "rhs"):
             scales |= {f"{name}_scale": 0.3, f"{name}_zero_point": -2}
         scales |= {"arithmetic": "shifted_fixed", "rounding": "fixed32_double", "multiplier": "f64"}
-        joined = build(AddOp, mean, pooled, element="i8", **scales).output
-        added = build(AddOp, image, known, element="i8", **scales).output
-        turned = build(ReshapeOp, known, element="i8", shape=(1, 120)).output
+        joined = qnn.build(qnn.AddOp, mean, pooled, element="i8", **scales).output
+        added = qnn.build(qnn.AddOp, image, known, element="i8", **scales).output
+        turned = qnn.build(qnn.ReshapeOp, known, element="i8", shape=(1, 120)).output
         return [joined, added, turned, known]
 
     module = graph([tensor(values.shape, "i8")], body)
@@ -131,7 +114,7 @@ RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 def test_reshape(number: int) -> None:
     before, after = RESHAPES[number]
     for element in (INTEGERS[number % len(INTEGERS)], INTEGERS[(number + 2) % len(INTEGERS)]):
-        check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
+        check_op(qnn.ReshapeOp, [tensor(before, element)], element, shape=after)
 
 
 @variants_together
@@ -147,7 +130,7 @@ def test_reshape(number: int) -> None:
     ],
 )
 def test_pad(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
-    check_op(PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
+    check_op(qnn.PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
 
 
 PADDED = [
@@ -175,9 +158,9 @@ def padded_twice(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, 
     def body(x: ir.Value) -> list[ir.Value]:
         value = 0 if element == "f32" else ends(element)[0] + 3
         sides: Attributes = {"low": low, "high": high, "value": value}
-        inner = build(PadOp, x, element=element, **sides).output
+        inner = qnn.build(qnn.PadOp, x, element=element, **sides).output
         changed = changed_values(inner, name, element)
-        outer = build(PadOp, changed, element=element, **sides).output
+        outer = qnn.build(qnn.PadOp, changed, element=element, **sides).output
         return [changed_values(outer, name, element)]
 
     return graph([tensor(shape, element)], body)
@@ -186,7 +169,7 @@ def padded_twice(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, 
 def changed_values(value: ir.Value, name: str, element: str) -> ir.Value:
     if element == "f32":
         return ir.Operation.create(name, [value.type], [value, value]).result
-    return build(LutOp, value, element=element, table=TABLE, **quantization(element, element)).output
+    return qnn.build(qnn.LutOp, value, element=element, table=TABLE, **quantization(element, element)).output
 
 
 @variants_together
@@ -215,7 +198,7 @@ def test_concat(shape: tuple[int, ...], axis: int, extents: tuple[int, ...], is_
             "rounding": Rounding.FIXED32_DOUBLE,
         }
         attributes: Attributes = {"axis": axis, "input_scales": scales, "input_zero_points": points, **output}
-        return build(ConcatOp, *operands, element=element, **attributes).output
+        return qnn.build(qnn.ConcatOp, *operands, element=element, **attributes).output
 
     check(graph([tensor(one, source) for one, source in zip(shapes, sources, strict=True)], body))
 
@@ -228,7 +211,7 @@ BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 
 @pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("before", "after"), BROADCASTS)
 def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
-    check_op(BroadcastOp, [tensor(before, element)], element, shape=after)
+    check_op(qnn.BroadcastOp, [tensor(before, element)], element, shape=after)
 
 
 SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
@@ -248,7 +231,7 @@ SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int,
 def test_slice(
     shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], strides: tuple[int, ...], element: str
 ) -> None:
-    check_op(SliceOp, [tensor(shape, element)], element, begin=begin, size=size, strides=strides)
+    check_op(qnn.SliceOp, [tensor(shape, element)], element, begin=begin, size=size, strides=strides)
 
 
 STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] = [
@@ -269,10 +252,13 @@ def test_a_slice_of_one_stretch_moves_nothing(
     lut: Attributes = {"table": TABLE, **quantization("i8", "i8")}
 
     def body(x: ir.Value) -> list[ir.Value]:
-        first = build(LutOp, x, element="i8", **lut).output
-        part = build(SliceOp, first, element="i8", begin=begin, size=size, strides=(1,) * len(size)).output
-        flat = build(ReshapeOp, part, element="i8", shape=(size[-1], prod(size[:-1]))).output
-        return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output]
+        first = qnn.build(qnn.LutOp, x, element="i8", **lut).output
+        part = qnn.build(qnn.SliceOp, first, element="i8", begin=begin, size=size, strides=(1,) * len(size)).output
+        flat = qnn.build(qnn.ReshapeOp, part, element="i8", shape=(size[-1], prod(size[:-1]))).output
+        return [
+            qnn.build(qnn.LutOp, flat, element="i8", **lut).output,
+            qnn.build(qnn.LutOp, part, element="i8", **lut).output,
+        ]
 
     module = graph([tensor(shape, "i8")], body)
     labels = lower(module, targets.GENERIC, Phase.LINALG).labels
@@ -307,7 +293,7 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 @pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
 def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
-    check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
+    check_op(qnn.GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
 
 
 @variants_together
@@ -320,7 +306,7 @@ def test_gathers_of_gathers(element: str, is_returned: bool) -> None:
     def body(x: ir.Value) -> list[ir.Value]:
         found = [x]
         for axis, indices in steps:
-            found.append(build(GatherOp, found[-1], element=element, axis=axis, indices=indices).output)
+            found.append(qnn.build(qnn.GatherOp, found[-1], element=element, axis=axis, indices=indices).output)
         return [found[-1], *(found[2:3] if is_returned else [])]
 
     check(graph([tensor((2, 5, 7, 19), element)], body))
@@ -329,27 +315,27 @@ def test_gathers_of_gathers(element: str, is_returned: bool) -> None:
 # Windows along a dimension: padded, far apart, repeated. Sums copy them where elements count twice or backwards, and
 # all do where they are not equally far apart, or read by another op too.
 WINDOWS = [
-    (((0, 0, 1), (1, 2, 3), (3, 4, 5), (5, 6, 5)), False, {F32SumOp}),
+    (((0, 0, 1), (1, 2, 3), (3, 4, 5), (5, 6, 5)), False, {qnn.F32SumOp}),
     (((0, 1, 2), (0, 1, 2), (0, 2, 4), (1, 3, 5), (4, 5, 6)), False, set[object]()),
-    (((2, 1, 0), (4, 6, 4), (6, 6, 6)), False, {F32SumOp}),
-    (((0, 1, 3), (1, 2, 4)), False, {F32MaxOp, F32MinOp, F32SumOp}),
-    (((0, 0, 1), (1, 2, 3)), True, {F32MaxOp, F32MinOp, F32SumOp}),
+    (((2, 1, 0), (4, 6, 4), (6, 6, 6)), False, {qnn.F32SumOp}),
+    (((0, 1, 3), (1, 2, 4)), False, {qnn.F32MaxOp, qnn.F32MinOp, qnn.F32SumOp}),
+    (((0, 0, 1), (1, 2, 3)), True, {qnn.F32MaxOp, qnn.F32MinOp, qnn.F32SumOp}),
 ]
 
 
 @variants_together
-@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp, F32SumOp])
+@pytest.mark.parametrize("op", [qnn.F32MaxOp, qnn.F32MinOp, qnn.F32SumOp])
 @pytest.mark.parametrize(("windows", "is_returned", "copying"), WINDOWS)
 def test_windows_are_read_where_they_are(
-    op: type[F32ReduceOp], windows: tuple[tuple[int, ...], ...], is_returned: bool, copying: set[object]
+    op: type[qnn.F32ReduceOp], windows: tuple[tuple[int, ...], ...], is_returned: bool, copying: set[object]
 ) -> None:
-    shape, axis = (2, 7, 7, 19), 2 if op is F32MinOp else 1
+    shape, axis = (2, 7, 7, 19), 2 if op is qnn.F32MinOp else 1
 
     def body(x: ir.Value) -> list[ir.Value]:
-        beside = build(GatherOp, x, element="f32", axis=axis, indices=sum(windows, ())).output
+        beside = qnn.build(qnn.GatherOp, x, element="f32", axis=axis, indices=sum(windows, ())).output
         own = (*shape[:axis], len(windows), len(windows[0]), *shape[axis + 1 :])
-        split = build(ReshapeOp, beside, element="f32", shape=own).output
-        return [build(op, split, element="f32", axes=(axis + 1,)).output, *([split] if is_returned else [])]
+        split = qnn.build(qnn.ReshapeOp, beside, element="f32", shape=own).output
+        return [qnn.build(op, split, element="f32", axes=(axis + 1,)).output, *([split] if is_returned else [])]
 
     module = graph([tensor(shape, "f32")], body)
     assert ("qnn.gather" in lower(module, targets.GENERIC, Phase.LINALG).labels) == (op in copying)
@@ -359,6 +345,6 @@ def test_windows_are_read_where_they_are(
 @variants_together
 @pytest.mark.parametrize("element", ["i64", "f32"])
 def test_movement_of_any_element(element: str) -> None:
-    check_op(TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))
-    check_op(ReshapeOp, [tensor((3, 5, 7), element)], element, shape=(5, 21))
-    check_op(PadOp, [tensor((2, 5, 7), element)], element, low=(0, 1, 2), high=(1, 0, 3), value=-(2**24))
+    check_op(qnn.TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))
+    check_op(qnn.ReshapeOp, [tensor((3, 5, 7), element)], element, shape=(5, 21))
+    check_op(qnn.PadOp, [tensor((2, 5, 7), element)], element, low=(0, 1, 2), high=(1, 0, 3), value=-(2**24))

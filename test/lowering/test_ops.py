@@ -27,21 +27,9 @@ from compiled_ops import (
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect import targets
 from qdialect.arithmetic import Division, FloatRounding, NanPolicy, Rounding, Scaling
-from qdialect.dialect import (
-    UNARY_OPS,
-    AvgPool2DOp,
-    ClipOp,
-    DequantizeOp,
-    LutOp,
-    MaxPool2DOp,
-    MeanOp,
-    QuantizeOp,
-    RequantizeOp,
-    SoftmaxOp,
-    build,
-)
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
@@ -58,11 +46,11 @@ SHAPES = [(), (1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 19), (1, 2, 2, 64
 @pytest.mark.parametrize("source", EIGHT_BIT)
 def test_tables(number: int, source: str) -> None:
     shape, result = SHAPES[number], EIGHT_BIT[number % 2]
-    check_op(LutOp, [tensor(shape, source)], result, table=TABLE, **quantization(source, result))
+    check_op(qnn.LutOp, [tensor(shape, source)], result, table=TABLE, **quantization(source, result))
 
 
 @variants_together
-@pytest.mark.parametrize("op", UNARY_OPS)
+@pytest.mark.parametrize("op", qnn.UNARY_OPS)
 def test_every_unary_op_is_a_table(op: Any) -> None:
     quantized = np.arange(-128, 128, dtype=np.int8)
     check_op(op, [tensor((256,), "i8")], "ui8", [quantized], **quantization("i8", "ui8"))
@@ -72,7 +60,7 @@ def test_every_unary_op_is_a_table(op: Any) -> None:
 @pytest.mark.parametrize("element", INTEGERS)
 def test_clip(element: str) -> None:
     low, high = ends(element)
-    check_op(ClipOp, [tensor((3, 19), element)], element, min=low // 2 + 3, max=high - 5)
+    check_op(qnn.ClipOp, [tensor((3, 19), element)], element, min=low // 2 + 3, max=high - 5)
 
 
 CHANNELS = [((2, 3, 5, 19), 3), ((2, 3, 5, 19), 1), ((7, 70), 1), ((5,), 0), ((), 0), ((3, 4, 5), 0)]
@@ -88,7 +76,7 @@ def test_requantize(result: str, rounding: Rounding) -> None:
     channels = shape[axis] if shape and number % 2 else 1
     input_scale = {"i16": 0.001, "ui16": 0.001, "i32": 2e-6}.get(source, 0.05)
     check_op(
-        RequantizeOp,
+        qnn.RequantizeOp,
         [tensor(shape, source)],
         result,
         input_scale=input_scale,
@@ -112,7 +100,7 @@ def test_each_channel_has_its_own_zero_point(source: str) -> None:
         "output_zero_point": 3,
         "rounding": Rounding.FIXED64_UP,
     }
-    check_op(RequantizeOp, [tensor((9, 5), source)], "ui8", input_zero_points=points, axis=1, **attributes)
+    check_op(qnn.RequantizeOp, [tensor((9, 5), source)], "ui8", input_zero_points=points, axis=1, **attributes)
 
 
 @variants_together
@@ -123,7 +111,7 @@ def test_a_zero_point_before_rounding_is_that_of_the_values(rounding: Rounding, 
     # Either scale less 128 is -127.5 in float32; plus 0, the zero point of stored quantized values, it is what it was.
     output: Attributes = {"output_scale": 1.0, "output_zero_point": -128, "rounding": rounding}
     data = np.array([0, 1, 3], dtype=np.int32)
-    check_op(RequantizeOp, [tensor((3,), "i32")], "i8", [data], input_scale=scale, **output)
+    check_op(qnn.RequantizeOp, [tensor((3,), "i32")], "i8", [data], input_scale=scale, **output)
 
 
 @variants_together
@@ -133,7 +121,7 @@ def test_every_16_bit_value_is_requantized_near_its_ties(rounding: Rounding) -> 
     output: Attributes = {"output_scale": 1.0, "output_zero_point": 0, "rounding": rounding}
     variants = [{"input_scale": scale, **output} for scale in (3 / 32, 5 / 64, 0.4999, 0.5, 1.5)]
     for element, data in (("i16", quantized), ("ui16", quantized.view(np.uint16))):
-        check_variants(RequantizeOp, [tensor((2**16,), element)], "i32", variants, [data])
+        check_variants(qnn.RequantizeOp, [tensor((2**16,), element)], "i32", variants, [data])
 
 
 WINDOWS = [
@@ -148,7 +136,7 @@ WINDOWS = [
 @pytest.mark.parametrize("case", WINDOWS)
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_max_pool2d(case: tuple[Any, ...], element: str) -> None:
-    check_op(MaxPool2DOp, [tensor(case[0], element)], element, **window(case, element))
+    check_op(qnn.MaxPool2DOp, [tensor(case[0], element)], element, **window(case, element))
 
 
 @variants_together
@@ -158,7 +146,7 @@ def test_max_pool2d(case: tuple[Any, ...], element: str) -> None:
 def test_avg_pool2d(case: tuple[Any, ...], element: str, division: Division) -> None:
     with_padding = (element == "ui8") != (division is Division.TRUNCATE)
     attributes: Attributes = {"division": division, "count_include_pad": with_padding, "zero_point": 7}
-    check_op(AvgPool2DOp, [tensor(case[0], element)], element, **window(case, element), **attributes)
+    check_op(qnn.AvgPool2DOp, [tensor(case[0], element)], element, **window(case, element), **attributes)
 
 
 @variants_together
@@ -173,16 +161,16 @@ def test_the_mean_of_many_values_is_exact_at_a_tie(extent: int, element: str, co
     low, high = ends(element)
     attributes: Attributes = {"kernel": (extent, extent), "output_min": low, "output_max": high, "zero_point": 0}
     shape = (2, extent, extent, 1)
-    check_op(AvgPool2DOp, [tensor(shape, element)], element, [images.reshape(shape)], **attributes)
+    check_op(qnn.AvgPool2DOp, [tensor(shape, element)], element, [images.reshape(shape)], **attributes)
 
 
 def test_pools_that_want_different_borders_of_one_image() -> None:
     case = ((1, 5, 6, 11), (3, 3), (1, 1), (1, 1, 1, 1))
 
     def body(x: ir.Value) -> list[ir.Value]:
-        largest = build(MaxPool2DOp, x, element="i8", **window(case, "i8")).output
+        largest = qnn.build(qnn.MaxPool2DOp, x, element="i8", **window(case, "i8")).output
         included: Attributes = {"count_include_pad": True, "zero_point": 50}
-        mean = build(AvgPool2DOp, x, element="i8", **window(case, "i8"), **included).output
+        mean = qnn.build(qnn.AvgPool2DOp, x, element="i8", **window(case, "i8"), **included).output
         return [largest, mean]
 
     check(graph([tensor(case[0], "i8")], body))
@@ -209,13 +197,13 @@ def test_mean(number: int, keep_dims: bool) -> None:
     source, result = EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
     rounding = list(Rounding)[number % len(Rounding)]
     attributes: Attributes = quantization(source, result) | {"axes": axes, "keep_dims": keep_dims, "rounding": rounding}
-    check_op(MeanOp, [tensor(shape, source)], result, **attributes)
+    check_op(qnn.MeanOp, [tensor(shape, source)], result, **attributes)
 
 
 def test_a_mean_of_too_many_elements_is_refused() -> None:
     def body(x: ir.Value) -> ir.Value:
         attributes: Attributes = quantization("ui8", "ui8") | {"axes": (0,), "rounding": Rounding.FIXED64_UP}
-        return build(MeanOp, x, element="ui8", **attributes).output
+        return qnn.build(qnn.MeanOp, x, element="ui8", **attributes).output
 
     with pytest.raises(CompileError, match="must reduce at most 8388608 elements to be compiled, but got 8388609"):
         lower(graph([tensor((2**23 + 1,), "ui8")], body), targets.GENERIC)
@@ -231,7 +219,7 @@ ROWS = [*FEW_ROWS, ((64, 127), 1), ((3, 43, 17), 2), ((2, 97, 3), 2), ((150, 70)
 def test_softmax(number: int) -> None:
     (shape, axis), element, scale = ROWS[number], EIGHT_BIT[number % 2], (0.0146, 0.14, 3.0)[number % 3]
     variants = [softmax(element, axis, arithmetic, scale) for arithmetic in ("tflite_fixed", "float", "ort_table")]
-    check_variants(SoftmaxOp, [tensor(shape, element)], element, variants)
+    check_variants(qnn.SoftmaxOp, [tensor(shape, element)], element, variants)
 
 
 @variants_together
@@ -251,7 +239,7 @@ def test_a_float_sum_runs_in_order(classes: int) -> None:
         tried += 1
         scale = float(np.float32(2 / (float(ordered) + float(other)) / 100.5))
         attributes: Attributes = softmax("ui8", 1, "float", 0.02) | {"output_scale": scale}
-        check_op(SoftmaxOp, [tensor((1, classes), "ui8")], "ui8", [quantized], **attributes)
+        check_op(qnn.SoftmaxOp, [tensor((1, classes), "ui8")], "ui8", [quantized], **attributes)
         if tried == 3:
             return
     pytest.fail("no sum depends on its order")
@@ -271,7 +259,7 @@ def test_quantize(element: str, rounding: FloatRounding, scaling: Scaling) -> No
         attributes: Attributes = {"scales": list(np.linspace(0.5, 0.7, channels)), "axis": axis, "nan": nan}
         attributes |= {"zero_points": [low, high, 0] * (channels // 3), "rounding": rounding, "scaling": scaling}
         variants.append(attributes)
-    check_variants(QuantizeOp, [tensor(values.shape, "f32")], element, variants, [values])
+    check_variants(qnn.QuantizeOp, [tensor(values.shape, "f32")], element, variants, [values])
 
 
 @variants_together
@@ -282,17 +270,17 @@ def test_dequantize(element: str, case: tuple[tuple[int, ...], int]) -> None:
     channels = shape[axis] if shape else 1
     points = [ends(element)[i % 2] for i in range(channels)]
     scales = list(np.linspace(0.1, 0.9, channels))
-    check_op(DequantizeOp, [tensor(shape, element)], "f32", scales=scales, zero_points=points, axis=axis)
+    check_op(qnn.DequantizeOp, [tensor(shape, element)], "f32", scales=scales, zero_points=points, axis=axis)
 
 
-@pytest.mark.parametrize("op", [RequantizeOp, DequantizeOp])
+@pytest.mark.parametrize("op", [qnn.RequantizeOp, qnn.DequantizeOp])
 def test_zero_points_beyond_32_bits_are_refused(op: Any) -> None:
     output: Attributes = {"output_scale": 1.0, "output_zero_point": 0, "rounding": Rounding.FIXED64_UP}
     requantize: Attributes = {"input_scale": 1.0, "input_zero_points": [2**31], **output}
-    attributes: Attributes = requantize if op is RequantizeOp else {"scales": [1.0], "zero_points": [2**31]}
+    attributes: Attributes = requantize if op is qnn.RequantizeOp else {"scales": [1.0], "zero_points": [2**31]}
 
     def body(x: ir.Value) -> ir.Value:
-        return build(op, x, element="i32" if op is RequantizeOp else "f32", **attributes).output
+        return qnn.build(op, x, element="i32" if op is qnn.RequantizeOp else "f32", **attributes).output
 
     with pytest.raises(CompileError, match="zero points must fit 32 bits to be compiled, but got 2147483648"):
         lower(graph([tensor((3,), "i32")], body), targets.GENERIC)

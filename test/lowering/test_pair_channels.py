@@ -11,22 +11,21 @@ from compiled_ops import EIGHT_BIT, check_compiled, variants_together
 from drawn_graphs import convolution, graph, ops_of, random_inputs, run_both
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import Rounding
-from qdialect.dialect import AvgPool2DOp, ConcatOp, FusedConv2DOp, FusedDenseOp, MeanOp, MulOp, SigmoidOp, build
+from qdialect.dialect import AvgPool2DOp, ConcatOp, FusedConv2DOp, MeanOp, MulOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, parts_that_fit, sums_fit
+from qdialect.lowering.cost.pair_sums import parts_that_fit, sums_fit
 from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
-from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts, fits_words
+from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
@@ -217,37 +216,6 @@ def test_a_constant_of_two_layers_is_reordered_for_one() -> None:
     assert second != other
 
 
-def test_layers_of_matrices_are_reordered() -> None:
-    def dense(data: ir.Value, outputs: int) -> ir.Value:
-        rng = np.random.default_rng(outputs)
-        own = weights(rng, (outputs, shape_of(data.type)[-1]))
-        bias = constant(rng.integers(-99, 99, outputs).astype(np.int32))
-        stages = (RequantizeStage(rounding=Rounding.FIXED64_UP),)
-        return build(
-            FusedDenseOp, data, constant(own), bias, element="ui8", epilogue=stages, weight_scales=(0.01,), **SAME
-        ).output
-
-    module = graph(["tensor<9x8xui8>"], lambda x: dense(dense(x, HIDDEN), 8))
-    assert str(run_both(module, PairChannelsPass())) != str(module)
-
-
-FILTERS = hnp.arrays(
-    np.int16, st.tuples(*[st.integers(1, 3)] * 2, st.sampled_from([8, 10, 12])), elements=st.integers(-255, 255)
-)
-
-
-@given(FILTERS)
-def test_conflicts_are_what_exceeds_the_bound(filters: NDArray[np.int16]) -> None:
-    channels = filters.shape[-1]
-    sums = [part[..., :, None] + part[..., None, :] for part in (filters.clip(min=0), (-filters).clip(min=0))]
-    wanted = (np.maximum(*sums) > LARGEST).any(axis=(0, 1)) & ~np.eye(channels, dtype=np.bool_)
-    found = conflicts(filters, channels)
-    if found is not None:
-        np.testing.assert_array_equal(found & ~np.eye(channels, dtype=np.bool_), wanted)
-    else:
-        assert (~wanted).sum() < 5 * channels
-
-
 # Products of bytes that are summed in pairs: exact whatever the weights, the zero points and the data.
 
 EXTREMES = [-255, -129, -128, -127, -65, -64, -1, 0, 1, 63, 64, 65, 127, 128, 129, 255]
@@ -374,25 +342,6 @@ def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str
         np.testing.assert_array_equal(compile_module(module, target=target)(rows), wanted, err_msg=target)
 
 
-def test_a_target_without_signed_products_copies_the_input() -> None:
-    lowered = lower(parse(dense("0")), resolve("avxvnni"), Phase.X86)
-    assert "vpdpbusd" in str(lowered.module)
-    assert lowered.labels[0] == "input 0"
-
-
-def test_an_input_with_another_reader_is_copied() -> None:
-    size = f"tensor<{ROWS}x{DEPTH}xi8>"
-    text = dense("0").replace("      return %0", "      return %0, %x").replace("xi32> {", f"xi32>, {size}) {{", 1)
-    text = (
-        text.replace(") -> tensor", ") -> (tensor", 1)
-        .replace("return %0, %x :", "return %0, %x :")
-        .replace(
-            f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>", f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>, {size}"
-        )
-    )
-    assert lower(parse(text), SIGNED, Phase.X86).labels[0] == "input 0"
-
-
 # Words of bytes that are stored before they are multiplied: when they are, and the bits of what is computed so.
 
 NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
@@ -416,26 +365,6 @@ def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypa
 def lowered(target: str, weights: NDArray[Any] | None = None, window: Any = WIDE) -> str:
     chosen = extreme(window[1], "i8") if weights is None else weights
     return str(lower(convolution(window, "ui8", chosen, (0,)), resolve(target), Phase.LINALG).module)
-
-
-def stores(text: str) -> bool:
-    return 'qnn.label = "words"' in text
-
-
-@pytest.mark.parametrize(
-    ("target", "is_faster"),
-    [
-        ("avx2", True),
-        ("avx512bw", True),
-        ("znver3", True),
-        ("haswell", False),
-        ("znver2", False),
-        ("avx2,tune=znver4", True),
-        ("avx512vnni", False),
-    ],
-)
-def test_words_are_stored_where_the_core_widens_more_slowly_than_it_multiplies(target: str, is_faster: bool) -> None:
-    assert stores(lowered(target)) is is_faster
 
 
 # Parts of a contraction whose sums 32 bits hold, and how words are packed.
@@ -475,10 +404,3 @@ def test_a_channel_with_large_weights_decides_for_all() -> None:
 def test_taps_of_one_channel_that_exceed_a_sum_have_no_parts() -> None:
     assert channel_parts(np.full((1, 25, 25, 1), 127, np.int8)) is None
     assert channel_parts(np.full((1, 17, 17, 2), 127, np.int8)) is None
-
-
-def test_what_fits_words() -> None:
-    assert fits_words(np.full((3, 511), -128, np.int8))
-    assert not fits_words(np.full((3, 512), -128, np.int8))
-    assert fits_words(np.array([[32767, 32767, 1]], np.int16))
-    assert not fits_words(np.array([[32767, -32768, 1]], np.int16))

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from drawn_graphs import graph
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from quantized_layers import WEIGHT_SCALES, chain, conv, fused, requantize
+from quantized_layers import chain
 
-from qdialect.dialect import ReshapeOp, build
-from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.phase_pass import check_fused, check_linalg, check_llvm, check_products, check_vector
 from qdialect.lowering.linalg_to_vector.to_vector import to_vector
 from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
-from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
-from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES
 from qdialect.lowering.threads.divided_network import to_threads
 from qdialect.lowering.vector_to_x86.to_x86 import check_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
@@ -93,116 +85,6 @@ def test_the_main_function_is_found() -> None:
     assert lower(both, GENERIC).kernels == 1
     with pytest.raises(CompileError, match=r"one function, or one named main, .* but got 2"):
         lower(parse("\n".join(relay.format(name=name) for name in ("other", "another"))), GENERIC)
-
-
-@st.composite
-def convolutions(draw: st.DrawFn) -> ir.Module:
-    """A convolution of any geometry, alone or with another one after it, its input and output a user's arrays."""
-    groups, depth = draw(st.sampled_from([1, 2, 3, 4, 8])), draw(st.sampled_from([1, 2, 3, 4, 8]))
-    width = draw(st.sampled_from([1, 2, 8, 12]))
-    kernel, strides, dilation = (draw(st.tuples(st.integers(1, 3), st.integers(1, 3))) for _ in range(3))
-    padding = draw(st.just((0, 0, 0, 0)) | st.tuples(*[st.integers(0, 2)] * 4))
-    sizes = [draw(st.integers(0, 3)) + 1 + dilation[i] * (kernel[i] - 1) for i in range(2)]
-    weight = draw(st.sampled_from([0, 3]))
-    shape = (groups * width, *kernel, depth)
-
-    def body(x: ir.Value) -> ir.Value | list[ir.Value]:
-        taps = np.arange(math.prod(shape), dtype=np.int64).reshape(shape) % 256 - 128
-        result = requantize(
-            conv(
-                x,
-                weight=constant(taps.astype(np.int8)),
-                weight_scales=(0.01,),
-                weight_zero_points=(weight,),
-                strides=strides,
-                dilation=dilation,
-                padding=padding,
-                groups=groups,
-            ),
-            weight_scales=(0.01,),
-        )
-        # A value that is returned and read again may live in a user's array too.
-        return [result, fused(result, padding=(1, 1, 1, 1), weight_scales=WEIGHT_SCALES)]
-
-    element = draw(st.sampled_from(["i8", "ui8"]))
-    return graph([f"tensor<2x{sizes[0]}x{sizes[1]}x{groups * depth}x{element}>"], body)
-
-
-def reshaped() -> ir.Module:
-    """A user's array under another shape, as the data of a convolution whose groups are no whole K groups."""
-
-    def body(x: ir.Value) -> ir.Value:
-        image = build(ReshapeOp, x, element="ui8", shape=(1, 1, 1, 8)).output
-        weight = constant(np.ones((32, 1, 1, 2), np.int8))
-        accumulators = conv(image, weight=weight, weight_scales=(0.01,), padding=(0, 0, 0, 0), groups=4)
-        return requantize(accumulators, weight_scales=(0.01,))
-
-    return graph(["tensor<8xui8>"], body)
-
-
-def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
-    return {ir.StringAttr(op.attributes["sym_name"]).value: op.operation for op in module.body.operations}
-
-
-def number(index: ir.Value, actuals: Sequence[ir.Value]) -> int:
-    """An index of a kernel that is a sum of constants and of numbers handed to it."""
-    if isinstance(index, ir.BlockArgument):
-        return number(actuals[index.arg_number], ())
-    owner = index.owner
-    assert isinstance(owner, ir.OpView)
-    if owner.operation.name == "arith.addi":
-        return sum(number(operand, actuals) for operand in owner.operands)
-    return ir.IntegerAttr(owner.attributes["value"]).value
-
-
-def acc_range(view: ir.Operation, actuals: Sequence[ir.Value]) -> tuple[int, int]:
-    """First and last element that a `memref.reinterpret_cast` shows, in a kernel that gets `actuals`."""
-    offsets, sizes, strides = (
-        list(ir.DenseI64ArrayAttr(view.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
-    )
-    offset = number(view.operands[1], actuals) if len(view.operands) > 1 else offsets[0]
-    steps = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
-    return offset + sum(step for step in steps if step < 0), offset + sum(step for step in steps if step > 0)
-
-
-def spare_bytes(actual: ir.Value, arena: ir.Value) -> int:
-    """What may be read beyond a buffer handed to a kernel: nothing of a user's array nor of the constants."""
-    owner = actual.owner
-    return EXTRA_BYTES if not isinstance(owner, ir.Block) and owner.operands[0] == arena else 0
-
-
-@settings(max_examples=60)
-@given(convolutions())
-@example(reshaped())
-def test_no_view_leaves_its_buffer(module: ir.Module) -> None:
-    linalg = compile_to(module, Phase.LINALG, GENERIC)
-    functions = functions_of(linalg)
-    arena = functions["main"].regions[0].blocks[0].arguments[-1]
-    for call in walk(functions["main"]):
-        if call.name != "func.call":
-            continue
-        kernel = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-        for formal, actual in zip(kernel.regions[0].blocks[0].arguments, call.operands, strict=True):
-            for use in formal.uses:
-                if use.owner.operation.name != "memref.reinterpret_cast":
-                    continue
-                first, last = acc_range(use.owner.operation, list(call.operands))
-                assert first >= 0
-                assert last < ir.MemRefType(formal.type).shape[0] + spare_bytes(actual, arena), use.owner
-
-
-def test_the_arena_is_aligned_and_holds_what_may_be_read() -> None:
-    lowered = lower(chain(), GENERIC, Phase.LINALG)
-    arena = functions_of(lowered.module)["main"].regions[0].blocks[0].arguments[-1]
-    ends: list[int] = []
-    for use in arena.uses:
-        view = use.owner.operation
-        constant_op = view.operands[1].owner
-        assert isinstance(constant_op, ir.OpView)
-        offset = ir.IntegerAttr(constant_op.attributes["value"]).value
-        assert offset % ALIGNMENT == 0
-        ends.append(offset + ir.MemRefType(view.results[0].type).shape[0] + EXTRA_BYTES)
-    assert max(ends) == lowered.arena_bytes
 
 
 # Modules that a lowering step cannot take: each is one error with a location, whatever the step's own code met.

@@ -14,25 +14,8 @@ from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, te
 from drawn_graphs import failures, graph
 from quantized_layers import add, fused, lut, random_table, requantize
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import AddArithmetic, PairArithmetic, Rounding, SubArithmetic
-from qdialect.dialect import (
-    AddOp,
-    ClipOp,
-    Conv2DOp,
-    ConvTranspose2DOp,
-    DenseOp,
-    DivOp,
-    MatMulOp,
-    MaximumOp,
-    MinimumOp,
-    MulOp,
-    PreluOp,
-    RequantizeOp,
-    SquaredDifferenceOp,
-    SubOp,
-    TransposeOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, dtype_of, element_of
 from qdialect.ir._mlir import ir
@@ -72,7 +55,7 @@ def parameters(data: str, weight: str, channels: int) -> Attributes:
 def test_products(number: int, data: str) -> None:
     left, right = SHAPES[number]
     weight = EIGHT_BIT[number % 2]
-    check_op(MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
+    check_op(qnn.MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
 
 
 def constant_values(shape: tuple[int, ...]) -> Any:
@@ -84,9 +67,9 @@ def test_one_kernel_computes_the_product_and_its_values() -> None:
     scales: dict[str, Any] = {name: values[name] for name in ("input_scale", "weight_scales")}
 
     def body(data: ir.Value, weight: ir.Value) -> ir.Value:
-        sums = build(MatMulOp, data, weight, None, element="i32", **values).output
+        sums = qnn.build(qnn.MatMulOp, data, weight, None, element="i32", **values).output
         how: dict[str, Any] = {"output_scale": 0.5, "output_zero_point": 3, "rounding": "fixed32_double"}
-        return build(RequantizeOp, sums, element="ui8", axis=2, **scales, **how).output
+        return qnn.build(qnn.RequantizeOp, sums, element="ui8", axis=2, **scales, **how).output
 
     module = graph([tensor((3, 4, 8), "ui8"), tensor((3, 8, 40), "i8")], body)
     check(module)
@@ -113,7 +96,7 @@ def test_transposed_convolutions(
     def body(data: ir.Value) -> ir.Value:
         window: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": (1, 0, 0, 1)}
         values: dict[str, Any] = {**parameters("ui8", "i8", 12), **window, "output_padding": (0, 2), "groups": groups}
-        return build(ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
+        return qnn.build(qnn.ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
 
     check(graph([tensor((2, 3, 5, 12), "ui8")], body))
 
@@ -137,10 +120,10 @@ def transposed_product(number: int, elements: tuple[str, str]) -> ir.Module:
     (left, first), (right, second) = TRANSPOSED[number]
 
     def body(data: ir.Value, weight: ir.Value) -> ir.Value:
-        turned = build(TransposeOp, data, element=elements[0], permutation=first).output
-        columns = build(TransposeOp, weight, element=elements[1], permutation=second).output
+        turned = qnn.build(qnn.TransposeOp, data, element=elements[0], permutation=first).output
+        columns = qnn.build(qnn.TransposeOp, weight, element=elements[1], permutation=second).output
         values = parameters(*elements, right[second[-1]])
-        return build(MatMulOp, turned, columns, element="i32", **values).output
+        return qnn.build(qnn.MatMulOp, turned, columns, element="i32", **values).output
 
     return graph([tensor(left, elements[0]), tensor(right, elements[1])], body)
 
@@ -161,8 +144,8 @@ def test_transposed_operands_are_read_where_they_are() -> None:
 
 def test_a_transposed_tensor_with_another_reader_is_stored() -> None:
     def body(data: ir.Value, weight: ir.Value) -> list[ir.Value]:
-        turned = build(TransposeOp, weight, element="i8", permutation=(1, 0)).output
-        product = build(MatMulOp, data, turned, element="i32", **parameters("ui8", "i8", 16)).output
+        turned = qnn.build(qnn.TransposeOp, weight, element="i8", permutation=(1, 0)).output
+        product = qnn.build(qnn.MatMulOp, data, turned, element="i32", **parameters("ui8", "i8", 16)).output
         return [product, turned]
 
     module = graph([tensor((3, 8), "ui8"), tensor((16, 8), "i8")], body)
@@ -172,9 +155,9 @@ def test_a_transposed_tensor_with_another_reader_is_stored() -> None:
 
 def test_a_returned_tensor_is_read_through_its_transposition() -> None:
     def body(data: ir.Value, weight: ir.Value) -> list[ir.Value]:
-        cache = build(ClipOp, weight, element="ui8", min=3, max=200).output
-        turned = build(TransposeOp, cache, element="ui8", permutation=(1, 0)).output
-        return [build(MatMulOp, data, turned, element="i32", **parameters("ui8", "ui8", 16)).output, cache]
+        cache = qnn.build(qnn.ClipOp, weight, element="ui8", min=3, max=200).output
+        turned = qnn.build(qnn.TransposeOp, cache, element="ui8", permutation=(1, 0)).output
+        return [qnn.build(qnn.MatMulOp, data, turned, element="i32", **parameters("ui8", "ui8", 16)).output, cache]
 
     check(graph([tensor((1, 8), "ui8"), tensor((16, 8), "ui8")], body))
 
@@ -201,8 +184,8 @@ class Case:
 
     def sums(self, data: ir.Value, weight: ir.Value) -> ir.Value:
         bias = constant(np.arange(self.weight[0], dtype=np.int32) * 1000 - 700)
-        return build(
-            Conv2DOp, data, weight, bias, element="i32", input_scale=0.02, input_zero_point=self.points[0],
+        return qnn.build(
+            qnn.Conv2DOp, data, weight, bias, element="i32", input_scale=0.02, input_zero_point=self.points[0],
             weight_scales=(0.01,), weight_zero_points=self.points[1], strides=self.strides, padding=self.padding,
             dilation=self.dilation, groups=self.groups,
         ).output  # fmt: skip
@@ -291,8 +274,8 @@ def test_dense() -> None:
         for index, (elements, _, _, (point, points)) in enumerate(DENSE):
             attributes: dict[str, Any] = {"weight_scales": (0.01,), "weight_zero_points": points}
             data, weight = arguments[2 * index : 2 * index + 2]
-            sums = build(
-                DenseOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=point, **attributes
+            sums = qnn.build(
+                qnn.DenseOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=point, **attributes
             )
             results.append(rescaled(sums.output, elements[0]))
         return results
@@ -307,7 +290,7 @@ def test_weights_that_the_network_computes_and_stages_after_them() -> None:
     case = Case(("ui8", "i8"), (1, 5, 5, 4), (5, 3, 3, 4), (3, (0,)), padding=(1, 1, 1, 1))
 
     def body(data: ir.Value, weight: ir.Value) -> ir.Value:
-        limited = build(ClipOp, weight, element="i8", min=-100, max=90).output
+        limited = qnn.build(qnn.ClipOp, weight, element="i8", min=-100, max=90).output
         quantized = rescaled(case.sums(data, limited), "ui8")
         return lut(add(quantized, fused(quantized, input_scale=0.05)), random_table())
 
@@ -333,8 +316,8 @@ def test_threads_share_the_work(case: Case) -> None:
 
 def test_a_transposed_convolution_needs_constant_weights() -> None:
     def body(data: ir.Value, weight: ir.Value) -> ir.Value:
-        sums = build(
-            ConvTranspose2DOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=0,
+        sums = qnn.build(
+            qnn.ConvTranspose2DOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=0,
             weight_scales=(0.01,),
         ).output  # fmt: skip
         return rescaled(sums, "ui8")
@@ -354,18 +337,18 @@ BROADCASTS = [
 ]
 TYPES = list(product(EIGHT_BIT, EIGHT_BIT, EIGHT_BIT))
 OPS: list[tuple[Any, Attributes]] = [
-    *((SubOp, {"arithmetic": arithmetic}) for arithmetic in SubArithmetic),
-    *((DivOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
-    *((PreluOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
-    (MaximumOp, {}),
-    (MinimumOp, {}),
-    (SquaredDifferenceOp, {}),
+    *((qnn.SubOp, {"arithmetic": arithmetic}) for arithmetic in SubArithmetic),
+    *((qnn.DivOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
+    *((qnn.PreluOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
+    (qnn.MaximumOp, {}),
+    (qnn.MinimumOp, {}),
+    (qnn.SquaredDifferenceOp, {}),
 ]
 
 
 SUMS_AND_PRODUCTS: list[tuple[Any, Attributes]] = [
-    *((AddOp, {"arithmetic": arithmetic}) for arithmetic in AddArithmetic),
-    *((MulOp, {"rounding": rounding}) for rounding in Rounding),
+    *((qnn.AddOp, {"arithmetic": arithmetic}) for arithmetic in AddArithmetic),
+    *((qnn.MulOp, {"rounding": rounding}) for rounding in Rounding),
 ]
 EVERY_PAIR = [*OPS, *SUMS_AND_PRODUCTS]
 
@@ -393,7 +376,7 @@ def test_pair(number: int, broadcast: int) -> None:
     left, right = BROADCASTS[broadcast]
     types = TYPES[(number * len(BROADCASTS) + broadcast) % 8]
     attributes = pair_parameters(types, number + broadcast) | how
-    if op in (AddOp, SubOp):
+    if op in (qnn.AddOp, qnn.SubOp):
         attributes["rounding"] = list(Rounding)[broadcast]
     check_op(op, [tensor(left, types[0]), tensor(right, types[1])], types[2], **attributes)
 
@@ -402,7 +385,7 @@ def test_a_float_sum_is_that_of_the_values() -> None:
     inputs = [grid.astype(np.int8) for grid in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))]
     attributes: Attributes = pair_parameters(("i8", "i8", "i8"), 0) | {"arithmetic": AddArithmetic.FLOAT_ONCE}
     attributes |= {"lhs_scale": 0.3, "rhs_scale": 0.1, "output_scale": 0.2, "output_zero_point": -7}
-    check_op(AddOp, [tensor((256, 256), "i8")] * 2, "i8", inputs, **attributes)
+    check_op(qnn.AddOp, [tensor((256, 256), "i8")] * 2, "i8", inputs, **attributes)
 
 
 @variants_together
@@ -420,7 +403,7 @@ def test_every_pair_of_values(number: int, element: str) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("op", [MaximumOp, MinimumOp])
+@pytest.mark.parametrize("op", [qnn.MaximumOp, qnn.MinimumOp])
 @pytest.mark.parametrize("types", [("i8", "i8", "i8"), ("ui8", "ui8", "ui8"), ("i8", "ui8", "i8")])
 def test_extreme_of_one_quantization(op: Any, types: tuple[str, str, str]) -> None:
     attributes: Attributes = {f"{name}_scale": 0.1 for name in ("lhs", "rhs", "output")}

@@ -11,19 +11,8 @@ from drawn_graphs import graph
 from numpy.typing import NDArray
 from tolerances import assert_floats_within
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic.choices import Coordinates, Interpolation
-from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
-    ClipOp,
-    DynamicLstmOp,
-    F32GruOp,
-    F32LstmOp,
-    F32RecurrentOp,
-    F32RnnOp,
-    ResizeBilinearOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.ir._mlir import ir
@@ -61,7 +50,7 @@ def module_of(
 
     def body(*values: ir.Value) -> ir.Value:
         operands = (values[0], constant(weights), values[1], constant(scales))
-        return build(DynamicLstmOp, *operands, element="f32", weight_zero_points=points, **attributes).output
+        return qnn.build(qnn.DynamicLstmOp, *operands, element="f32", weight_zero_points=points, **attributes).output
 
     return graph(types, body)
 
@@ -105,7 +94,9 @@ def test_sums_that_float32_does_not_hold_are_exact() -> None:
     def body(*values: ir.Value) -> ir.Value:
         scales = constant(np.full(4 * hidden, 2.0**-26, np.float32))
         operands = (values[0], constant(weights), values[1], scales)
-        return build(DynamicLstmOp, *operands, element="f32", gate_activation="relu", cell_activation="relu").output
+        return qnn.build(
+            qnn.DynamicLstmOp, *operands, element="f32", gate_activation="relu", cell_activation="relu"
+        ).output
 
     module = graph([tensor(gates.shape, "f32"), tensor(initial.shape, "f32")], body)
     (wanted,) = interpreter.run(module, [gates, initial])
@@ -127,11 +118,11 @@ def test_numbers_that_are_not_finite_become_bounds(value: float) -> None:
 
 # Recurrent cells: compiled they are the reference, and the reference is the formula in float64.
 
-CELLS: tuple[type[F32RecurrentOp], ...] = (F32LstmOp, F32GruOp, F32RnnOp)
+CELLS: tuple[type[qnn.F32RecurrentOp], ...] = (qnn.F32LstmOp, qnn.F32GruOp, qnn.F32RnnOp)
 CELL_SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33)]
 
 
-def cell_module(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
+def cell_module(op: type[qnn.F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
     """Gates and initial states are arguments, weights constants."""
     steps, batch, hidden = sizes
     types = [tensor((steps, batch, op.gate_count * hidden), "f32"), tensor((batch, op.state_count * hidden), "f32")]
@@ -139,7 +130,7 @@ def cell_module(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attribu
     def body(*values: ir.Value) -> ir.Value:
         weights = constant(numbers(hidden, op.gate_count * hidden, seed=2))
         bias = [constant(numbers(hidden, seed=3))] if attributes.get("reset_after") else []
-        return build(op, values[0], weights, values[1], *bias, element="f32", **attributes).output
+        return qnn.build(op, values[0], weights, values[1], *bias, element="f32", **attributes).output
 
     return graph(types, body)
 
@@ -147,20 +138,20 @@ def cell_module(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attribu
 @variants_together
 @pytest.mark.parametrize("number", range(len(CELL_SIZES)))
 @pytest.mark.parametrize("op", CELLS)
-def test_cells(op: type[F32RecurrentOp], number: int) -> None:
+def test_cells(op: type[qnn.F32RecurrentOp], number: int) -> None:
     check(cell_module(op, CELL_SIZES[number], reverse=bool((number + CELLS.index(op)) % 2)))
 
 
 @variants_together
 @pytest.mark.parametrize("sizes", CELL_SIZES)
 def test_a_unit_that_resets_after_its_product(sizes: tuple[int, int, int]) -> None:
-    check(cell_module(F32GruOp, sizes, reset_after=True))
+    check(cell_module(qnn.F32GruOp, sizes, reset_after=True))
 
 
 def test_the_reference_is_the_formula_of_long_short_term_memory() -> None:
     gates, initial, weights = numbers(4, 2, 20), numbers(2, 10, seed=1), numbers(5, 20, seed=2).astype(np.float64)
     hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
-    (found,) = interpreter.run(cell_module(F32LstmOp, (4, 2, 5)), [gates, initial])
+    (found,) = interpreter.run(cell_module(qnn.F32LstmOp, (4, 2, 5)), [gates, initial])
     np.testing.assert_array_equal(found[0], initial)
     for step in range(4):
         i, f, g, o = np.split(gates[step] + hidden @ weights, 4, axis=1)
@@ -174,7 +165,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
     gates, hidden, weights = numbers(4, 2, 15), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 15, seed=2)
     bias = numbers(5, seed=3)
     (found,) = interpreter.run(
-        cell_module(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
+        cell_module(qnn.F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
     )
     for step in range(3, -1, -1):
         z, r = np.split(sigmoid(gates[step, :, :10] + hidden @ weights[:, :10]), 2, axis=1)
@@ -186,7 +177,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
 
 def test_the_reference_is_the_formula_of_simple_cells() -> None:
     gates, hidden, weights = numbers(4, 2, 5), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 5, seed=2)
-    (found,) = interpreter.run(cell_module(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
+    (found,) = interpreter.run(cell_module(qnn.F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
     for step in range(4):
         hidden = np.tanh(gates[step] + hidden @ weights)
         assert_floats_within(found[step + 1], hidden, "formula")
@@ -197,7 +188,7 @@ def test_a_long_sequence_is_one_kernel_with_a_loop_of_lowering() -> None:
     from qdialect.runtime import compile_module
 
     gates, initial = numbers(500, 1, 64), numbers(1, 32, seed=1)
-    module = cell_module(F32LstmOp, (500, 1, 16))
+    module = cell_module(qnn.F32LstmOp, (500, 1, 16))
     executable = compile_module(module)
     assert len(executable.calls) == 1
     np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])
@@ -241,14 +232,15 @@ def test_bilinear(shape: int, arithmetic: int) -> None:
     (extents, size), (element, how) = SHAPES[shape], TAKEN[arithmetic]
     places = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
     variant: Attributes = {"size": size, "coordinates": places[(shape + arithmetic) % 3], "arithmetic": how}
-    check_variants(ResizeBilinearOp, [tensor(extents, element)], element, [variant])
+    check_variants(qnn.ResizeBilinearOp, [tensor(extents, element)], element, [variant])
 
 
 @pytest.mark.parametrize(("element", "arithmetic"), [taken for taken in TAKEN if taken[0] != "f32"])
 def test_bilinear_blends_of_extreme_values_fit_their_numbers(element: str, arithmetic: Interpolation) -> None:
     how: Attributes = {"size": (16, 24), "coordinates": Coordinates.HALF_PIXEL, "arithmetic": arithmetic}
     module = graph(
-        [tensor((1, 2, 3, 35), element)], lambda image: build(ResizeBilinearOp, image, element=element, **how).output
+        [tensor((1, 2, 3, 35), element)],
+        lambda image: qnn.build(qnn.ResizeBilinearOp, image, element=element, **how).output,
     )
     lowest, highest = ELEMENT_RANGES[element]
     executable = compile_module(module)
@@ -266,15 +258,15 @@ def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int],
     low = ELEMENT_RANGES[element][0]
 
     def body(image: ir.Value) -> ir.Value:
-        values = build(ClipOp, image, element=element, min=low + 126, max=low + 129).output
-        resized = build(ResizeBilinearOp, values, element=element, size=size, **COORDINATES).output
-        return build(attributes["op"], resized, element="i64", **attributes["how"]).output
+        values = qnn.build(qnn.ClipOp, image, element=element, min=low + 126, max=low + 129).output
+        resized = qnn.build(qnn.ResizeBilinearOp, values, element=element, size=size, **COORDINATES).output
+        return qnn.build(attributes["op"], resized, element="i64", **attributes["how"]).output
 
     return graph([tensor(shape, element)], body)
 
 
 @variants_together
-@pytest.mark.parametrize("op", [ArgMaxOp, ArgMinOp])
+@pytest.mark.parametrize("op", [qnn.ArgMaxOp, qnn.ArgMinOp])
 @pytest.mark.parametrize(
     ("shape", "size"),
     [((1, 5, 9, 21), (33, 65)), ((2, 5, 7, 3), (13, 3)), ((1, 3, 5, 40), (5, 7)), ((2, 2, 3, 300), (3, 5))],

@@ -15,22 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 from bounds import HANG
+from c_programs import STRICT, ran, tool
 from drawn_networks import Network
-from ordered_runtime import ordered_runtime
 from threaded_networks import network
 
 import qdialect
 from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.ir.functions import functions, name_of
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads import divided_network
-from qdialect.lowering.threads.chunks import divided
 from qdialect.lowering.threads.loop_nests import analyse
-from qdialect.lowering.threads.schedule import ScheduledCall, network_calls, schedule
+from qdialect.lowering.threads.schedule import ScheduledCall, schedule
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, openmp
 from qdialect.runtime.comparison import random_inputs
@@ -72,6 +70,86 @@ def test_calls_in_chunks_wait_as_any_thread_may_take_them() -> None:
     text = str(lower(softmaxes(), targets.resolve("avx512vbmi"), Phase.VECTOR, threads=2, min_cycles=1).module)
     assert "scf.while" in text
     assert barriers(softmaxes(), min_cycles=1) > 0
+
+
+# An OpenMP runtime whose threads take turns in a given order, each from one barrier to the next: what one does is done
+# before the next one begins, so that results that lack a barrier are wrong in one of the two orders.
+_SOURCE = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { STACK = 1 << 20, MOST = 64 };
+
+/* The network calls these; who runs it reads how many turns there were. */
+void GOMP_parallel(void (*task)(void *), void *data, unsigned count, unsigned flags);
+int omp_get_thread_num(void);
+int omp_get_num_threads(void);
+extern int turns;
+int turns = 0;
+
+static ucontext_t scheduler, fibres[MOST];
+static void (*entry)(void *);
+static void *argument;
+static int threads = 1, left, running, has_begun[MOST], is_done[MOST];
+
+int omp_get_thread_num(void) { return running; }
+
+/* Asked once at the start of the region and once in every barrier, which no thread passes before the others are there:
+   that is so when its turn is over, and a barrier of no threads waits for none. */
+int omp_get_num_threads(void) {
+  if (!has_begun[running]) {
+    has_begun[running] = 1;
+    return threads;
+  }
+  swapcontext(&fibres[running], &scheduler);
+  return 0;
+}
+
+static void run(void) {
+  entry(argument);
+  is_done[running] = 1;
+  swapcontext(&fibres[running], &scheduler);
+}
+
+void GOMP_parallel(void (*task)(void *), void *data, unsigned count, unsigned flags) {
+  const char *order = getenv("THREAD_ORDER");
+  const int is_down = order && !strcmp(order, "down");
+  char *stacks = malloc((size_t)count * STACK);
+  (void)flags;
+  if (!stacks || count > MOST)
+    abort();
+  entry = task, argument = data, threads = left = (int)count;
+  for (int i = 0; i < threads; i++) {
+    has_begun[i] = is_done[i] = 0;
+    getcontext(&fibres[i]);
+    fibres[i].uc_stack.ss_sp = stacks + (size_t)i * STACK;
+    fibres[i].uc_stack.ss_size = STACK;
+    makecontext(&fibres[i], run, 0);
+  }
+  while (left) {
+    turns++;
+    for (int i = 0; i < threads; i++) {
+      running = is_down ? threads - 1 - i : i;
+      if (is_done[running])
+        continue;
+      swapcontext(&scheduler, &fibres[running]);
+      left -= is_done[running];
+    }
+  }
+  running = 0;
+  free(stacks);
+}
+"""
+
+
+def ordered_runtime(folder: Path) -> Path:
+    """The runtime, built in `folder`; the environment variable `THREAD_ORDER` is ``up`` or ``down``."""
+    source, library = folder / "ordered_runtime.c", folder / "ordered_runtime.so"
+    source.write_text(_SOURCE)
+    ran(tool("cc"), "-std=gnu11", *STRICT, "-O1", "-shared", "-fPIC", source, "-o", library, folder=folder)
+    return library
 
 
 def without_barriers(*how: Any) -> Iterator[ScheduledCall]:
@@ -214,92 +292,6 @@ def test_products_in_tiles_are_divided_though_rows_are_left(shape: tuple[int, ..
 
 
 # Products are cut where those that read them are cut, with the same bits.
-
-ROWS, COLUMNS = 4, 6
-
-# A reader of the product, cut at the product's rows or at its columns.
-READERS = {"rows": ("%rows", "%columns", "%line", "%c8"), "columns": ("%columns", "%rows", "%c8", "%line")}
-
-
-def trips(
-    reader: str, row: int = 16, column: int = 256, beside: str = "", columns: int = COLUMNS, parts: int = 2
-) -> list[tuple[tuple[int, ...], int]]:
-    """The trip counts of the loops of a product that are cut: each of `ROWS` rows has `row` elements."""
-    outer, inner, outer_step, inner_step = READERS[reader]
-    constants = f"""%c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %rows = arith.constant {ROWS} : index
-  %columns = arith.constant {columns} : index
-  %line = arith.constant {columns * 8} : index
-  %zero = arith.constant 0 : i32"""
-    memory = "memref<4096xi32>"
-    module = parse("module {}")
-    load_kernel_dialects(module)
-    with module.context:
-        module = ir.Module.parse(f"""
-func.func @product(%x: {memory}, %weights: {memory}, %out: {memory}, %scratch: memref<64xi32> {{qnn.scratch}}) {{
-  {constants}
-  %row = arith.constant {row} : index
-  %column = arith.constant {column} : index
-  scf.for %i = %c0 to %rows step %c1 {{
-    %x_at = arith.muli %i, %row : index
-    %line_at = arith.muli %i, %line : index
-    {beside}
-    scf.for %j = %c0 to %columns step %c1 {{
-      %w_at = arith.muli %j, %column : index
-      %inside = arith.muli %j, %c8 : index
-      %at = arith.addi %line_at, %inside : index
-      %l = vector.transfer_read %x[%x_at], %zero {{in_bounds = [true]}} : {memory}, vector<{row}xi32>
-      %r = vector.transfer_read %weights[%w_at], %zero {{in_bounds = [true]}} : {memory}, vector<{column}xi32>
-      %lhs = vector.extract_strided_slice %l {{offsets = [0], sizes = [8], strides = [1]}}
-        : vector<{row}xi32> to vector<8xi32>
-      %rhs = vector.extract_strided_slice %r {{offsets = [0], sizes = [8], strides = [1]}}
-        : vector<{column}xi32> to vector<8xi32>
-      %sum = arith.addi %lhs, %rhs : vector<8xi32>
-      vector.transfer_write %sum, %out[%at] {{in_bounds = [true]}} : vector<8xi32>, {memory}
-    }}
-  }}
-  return
-}}
-func.func @reader(%x: {memory}, %out: {memory}) {{
-  {constants}
-  scf.for %i = %c0 to {outer} step %c1 {{
-    %outside = arith.muli %i, {outer_step} : index
-    scf.for %j = %c0 to {inner} step %c1 {{
-      %inside = arith.muli %j, {inner_step} : index
-      %at = arith.addi %outside, %inside : index
-      %v = vector.transfer_read %x[%at], %zero {{in_bounds = [true]}} : {memory}, vector<8xi32>
-      vector.transfer_write %v, %out[%at] {{in_bounds = [true]}} : vector<8xi32>, {memory}
-    }}
-  }}
-  return
-}}
-func.func @main(%x: {memory}, %weights: {memory}, %between: {memory}, %out: {memory}, %scratch: memref<64xi32>) {{
-  call @product(%x, %weights, %between, %scratch) : ({memory}, {memory}, {memory}, memref<64xi32>) -> ()
-  call @reader(%between, %out) : ({memory}, {memory}) -> ()
-  return
-}}""")
-        *kernels, main = functions(module)
-        found = {name_of(function): analyse(function) for function in kernels}
-        division = divided(found["product"], network_calls(main, found), parts, 0)
-        assert division is not None
-        loop_nests = division.kernel.loop_nests
-        return [(nest.work.trips, found.depth) for nest, found in zip(loop_nests, division.partitions, strict=True)]
-
-
-def test_columns_are_cut_where_the_reader_is_cut_at_them() -> None:
-    assert trips("columns") == [((COLUMNS,), 1)]
-
-
-def test_rows_are_cut_where_they_are_more_than_the_weights_or_than_what_is_written() -> None:
-    assert trips("columns", row=256, column=16) == [((ROWS, COLUMNS), 1)]
-    assert trips("columns", row=64) == [((ROWS, COLUMNS), 1)]
-
-
-def test_rows_are_cut_where_columns_give_uneven_parts() -> None:
-    assert trips("columns", columns=5) == [((ROWS, 5), 1)]
-    assert trips("columns", parts=4) == [((ROWS, COLUMNS), 1)]
 
 
 def product_read_by_channel(size: tuple[int, int], channels: tuple[int, int]) -> ir.Module:

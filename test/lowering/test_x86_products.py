@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from qdialect import targets
 from qdialect.dialect import MatMulOp, TransposeOp, build
 from qdialect.ir._mlir import ir, vector
-from qdialect.ir.context import parse
 from qdialect.lowering.instructions import dot_products
 from qdialect.lowering.instructions import lanes as conversions
 from qdialect.lowering.instructions import lanes as packs
@@ -23,8 +21,6 @@ from qdialect.lowering.instructions import lanes as permutes
 from qdialect.lowering.instructions.instruction import Instruction, Lanes, portable_emission
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.upstream import load_kernel_dialects
-from qdialect.lowering.vector_to_x86.instruction_pattern import apply_instructions
-from qdialect.lowering.vector_to_x86.transpositions import TransposedSquare
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode
 
@@ -116,44 +112,6 @@ def test_vector_ops_compute_what_an_instruction_means() -> None:
 
 
 # Rows of 32-bit numbers transposed by shuffles: the same numbers, in as few instructions as there are.
-
-
-def transposition(shape: Sequence[int], order: Sequence[int], element: str = "i32") -> str:
-    source, result = (f"vector<{'x'.join(map(str, sizes))}x{element}>" for sizes in (shape, [shape[i] for i in order]))
-    return f"""
-      func.func @f(%x: {source}) -> {result} {{
-        %0 = vector.transpose %x, {list(order)} : {source} to {result}
-        return %0 : {result}
-      }}"""
-
-
-def rewritten(text: str, lanes: int) -> str:
-    module = parse(text)
-    with module.context, ir.Location.unknown():
-        apply_instructions(module, [TransposedSquare(lanes)])
-    return str(module)
-
-
-@pytest.mark.parametrize(("lanes", "stages"), [(4, 2), (8, 3), (16, 4)])
-@pytest.mark.parametrize("element", ["i32", "f32"])
-def test_a_square_takes_an_instruction_for_each_vector_and_stage(lanes: int, stages: int, element: str) -> None:
-    found = rewritten(transposition((1, 1, lanes, lanes), (0, 1, 3, 2), element), lanes)
-    assert found.count("vector.shuffle") == lanes * stages
-    assert "vector.transpose" not in found
-
-
-@pytest.mark.parametrize(
-    ("shape", "order", "element"),
-    [
-        ((16, 3), (1, 0), "i8"),
-        ((2, 16, 16), (0, 2, 1), "i32"),
-        ((16, 3), (1, 0), "i32"),
-        ((16, 17), (1, 0), "i32"),
-        ((1, 16, 16), (1, 0, 2), "i32"),
-    ],
-)
-def test_other_transpositions_are_left_alone(shape: Sequence[int], order: Sequence[int], element: str) -> None:
-    assert "vector.transpose" in rewritten(transposition(shape, order, element), 16)
 
 
 @variants_together
@@ -311,12 +269,6 @@ def test_the_combining_kind() -> None:
 def test_the_base_of_a_gather() -> None:
     quantized = RNG.integers(0, 255, 64, np.uint8)
     text = GATHER.format(base=1, mask="true")
-    assert_same_on_targets(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
-
-
-def test_the_mask_of_a_gather() -> None:
-    quantized = RNG.integers(0, 256, 64, np.uint8)
-    text = GATHER.format(base=0, mask="false")
     assert_same_on_targets(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
 
 

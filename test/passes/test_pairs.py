@@ -8,51 +8,34 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, TABLE, check, quantization
-from drawn_graphs import graph, op_names, ops_of, random_inputs, run_both
+from drawn_graphs import graph, op_names, random_inputs, run_both
 from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
 import qdialect
-from qdialect.arithmetic import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic, Table
-from qdialect.arithmetic.profiles import ONEDNN, ONNX_PROFILES, PROFILES, ActivationOrder, Profile
-from qdialect.dialect import (
-    AddOp,
-    Conv2DOp,
-    DequantizeOp,
-    DivOp,
-    LutOp,
-    MaximumOp,
-    MinimumOp,
-    MulOp,
-    PreluOp,
-    QuantizeOp,
-    SigmoidOp,
-    SquaredDifferenceOp,
-    SubOp,
-    build,
-)
+from qdialect import dialect as qnn
+from qdialect.arithmetic import PairArithmetic, Rounding, SubArithmetic, Table
+from qdialect.arithmetic.profiles import ONEDNN, ONNX_PROFILES, PROFILES
 from qdialect.dialect.constants import constant
 from qdialect.frontends.model_files import FORMATS
 from qdialect.frontends.tflite import import_tflite
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import verify
-from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.tabulate_unary import TabulateUnaryPass
 from qdialect.reference import interpreter
-from qdialect.targets import GENERIC, TARGETS
 
 EVERY = "tensor<16x20xui8>"
 PAIRS: list[tuple[Any, dict[str, Any]]] = [
-    (AddOp, {}),
-    (MulOp, {"rounding": Rounding.FIXED32_DOUBLE}),
-    *((SubOp, {"arithmetic": arithmetic}) for arithmetic in SubArithmetic),
-    *((DivOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
-    *((PreluOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
-    (MaximumOp, {}),
-    (MinimumOp, {}),
-    (SquaredDifferenceOp, {}),
+    (qnn.AddOp, {}),
+    (qnn.MulOp, {"rounding": Rounding.FIXED32_DOUBLE}),
+    *((qnn.SubOp, {"arithmetic": arithmetic}) for arithmetic in SubArithmetic),
+    *((qnn.DivOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
+    *((qnn.PreluOp, {"arithmetic": arithmetic}) for arithmetic in PairArithmetic),
+    (qnn.MaximumOp, {}),
+    (qnn.MinimumOp, {}),
+    (qnn.SquaredDifferenceOp, {}),
 ]
 
 
@@ -69,7 +52,7 @@ def pair(op: Any, how: dict[str, Any], lhs: ir.Value, rhs: ir.Value, **changes: 
         **how,
         **changes,
     }
-    return build(op, lhs, rhs, element="ui8", **attributes).output
+    return qnn.build(op, lhs, rhs, element="ui8", **attributes).output
 
 
 @pytest.mark.parametrize(("op", "how"), PAIRS)
@@ -88,13 +71,10 @@ def test_of_a_tensor_and_a_function_of_it(op: Any, how: dict[str, Any]) -> None:
 
 # A table on its own: vector code on users' arrays as they are, whatever their size and the signs of both.
 
-IDENTITY = np.arange(256).astype(np.uint8)
-SIZES = (1, 3, 15, 16, 63, 64, 65, 127, 128, 200, 513)
-
 
 def table(size: int, source: str, target: str, entries: Table) -> ir.Module:
     def body(x: ir.Value) -> ir.Value:
-        return build(LutOp, x, element=target, table=entries, **quantization(source, target)).output
+        return qnn.build(qnn.LutOp, x, element=target, table=entries, **quantization(source, target)).output
 
     return graph([f"tensor<{size}x{source}>"], body)
 
@@ -104,21 +84,6 @@ def table(size: int, source: str, target: str, entries: Table) -> ir.Module:
 @pytest.mark.parametrize("size", [1, 17, 64, 130])
 def test_every_pair_of_signs(size: int, source: str, target: str) -> None:
     check(table(size, source, target, TABLE))
-
-
-@pytest.mark.parametrize("entries", [TABLE, IDENTITY], ids=["table", "identity"])
-@pytest.mark.parametrize("size", SIZES)
-def test_vector_code_for_every_size(size: int, entries: Table) -> None:
-    module = table(size, "ui8", "ui8", entries)
-    for target in (GENERIC, TARGETS["avx512vbmi"]):
-        lowered = lower(module, target, Phase.VECTOR)
-        text = str(lowered.module)
-        assert lowered.kernels == 1
-        assert ("vector.gather" if entries is TABLE else "vector.transfer_write") in text
-        assert "memref.copy" not in text
-        assert "memref.load" not in text
-    permuted = str(lower(module, TARGETS["avx512vbmi"], Phase.X86).module)
-    assert ("vpermi2var.qi.512" in permuted) == (entries is TABLE)
 
 
 # Real networks: fusion leaves one op for each kernel and the bits as they were, and fused ops come apart again.
@@ -194,59 +159,11 @@ def test_a_long_chain_has_its_results(op: str, text_of: Callable[[str], str]) ->
 
 # Profiles are attributes that the ops take, and the names that formats know.
 
-QUANTIZED = "tensor<16x16xui8>"
-SCALES = {"lhs_scale": 0.05, "rhs_scale": 0.03, "output_scale": 0.07}
-POINTS = {"lhs_zero_point": 3, "rhs_zero_point": 9, "output_zero_point": 5, "output_min": 0, "output_max": 255}
-
 
 def test_every_format_names_profiles_that_exist() -> None:
     named = {name for entry in FORMATS.values() for name in entry.profiles()}
     assert named <= PROFILES.keys() | ONNX_PROFILES.keys()
     assert {"tflite", "tflite-xnnpack", "ort", "pytorch", "tosa"} <= named
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
-def test_ops_take_the_attributes_of_a_profile(profile: Profile) -> None:
-    def body(x: ir.Value) -> list[ir.Value]:
-        total = build(AddOp, x, x, element="ui8", **SCALES, **POINTS, **profile.sum).output
-        product = build(MulOp, x, x, element="ui8", **SCALES, **POINTS, **profile.rescale).output
-        how = {"input_scale": 0.05, "input_zero_point": 7, "output_scale": 1 / 256, "output_zero_point": 0}
-        return [total, product, build(SigmoidOp, x, element="ui8", **how, **profile.table).output]
-
-    module = graph([QUANTIZED], body)
-    (added,) = ops_of(module, "qnn.add")
-    found = (added.arithmetic, added.rounding, added.multiplier)
-    assert found == (profile.addition, profile.rounding, profile.multiplier)
-    x = np.arange(256, dtype=np.uint8).reshape(16, 16)
-    assert len(interpreter.run(module, [x])) == 3
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
-def test_f32_values_are_quantized_by_a_profile(profile: Profile) -> None:
-    def body(x: ir.Value) -> ir.Value:
-        return build(QuantizeOp, x, element="i8", scales=(0.5,), zero_points=(1,), **profile.quantization).output
-
-    (quantized,) = interpreter.run(graph(["tensor<3xf32>"], body), [np.array([0.25, -0.25, np.nan], np.float32)])
-    even = profile.float_rounding == "half_even"
-    at_nan = {"zero_point": 1, "zero": 0, "min": -128, "max": 127}[profile.nan]
-    assert quantized.tolist() == [1 if even else 2, 1 if even else 0, at_nan]
-
-
-def test_who_rounds_once() -> None:
-    assert {name for name, profile in PROFILES.items() if profile.order is ActivationOrder.F32_VALUES} == {
-        "pytorch",
-        "onednn",
-    }
-
-
-def test_what_tells_the_profiles_of_one_runtime_apart() -> None:
-    def kind(name: str) -> tuple[Rounding, Multiplier, AddArithmetic]:
-        profile = PROFILES[name]
-        return profile.rounding, profile.multiplier, profile.addition
-
-    assert kind("tflite") == (Rounding.FIXED32_DOUBLE, Multiplier.F64, AddArithmetic.SHIFTED_FIXED)
-    assert kind("tflite-xnnpack") == (Rounding.F32_RNE_ZP_LAST, Multiplier.F32, AddArithmetic.FIXED_ONCE)
-    assert kind("tosa-double") == (Rounding.FIXED64_DOUBLE, Multiplier.F64, AddArithmetic.SHIFTED_DOUBLE)
 
 
 # R15: MXNet computes as oneDNN does.
@@ -259,12 +176,12 @@ def test_the_arithmetic_of_onednn_is_a_profile() -> None:
 
     def body(x: ir.Value) -> ir.Value:
         how: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (scale,)}
-        acc = build(Conv2DOp, x, constant(weight), None, element="i32", **how).output
-        real = build(DequantizeOp, acc, element="f32", scales=(0.5 * scale,), zero_points=(0,)).output
+        acc = qnn.build(qnn.Conv2DOp, x, constant(weight), None, element="i32", **how).output
+        real = qnn.build(qnn.DequantizeOp, acc, element="f32", scales=(0.5 * scale,), zero_points=(0,)).output
         zero = constant(np.zeros((1, 9, 9, 4), np.float32))
         activated = ir.Operation.create("arith.maximumf", results=[real.type], operands=[real, zero]).results[0]
         to: dict[str, Any] = {"scales": (3.7,), "zero_points": (0,)}
-        return build(QuantizeOp, activated, element="ui8", **to, **ONEDNN.quantization).output
+        return qnn.build(qnn.QuantizeOp, activated, element="ui8", **to, **ONEDNN.quantization).output
 
     module = graph(["tensor<1x9x9x3xi8>"], body)
     x = rng.integers(-128, 128, (1, 9, 9, 3)).astype(np.int8)

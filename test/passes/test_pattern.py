@@ -8,7 +8,7 @@ import pytest
 from drawn_graphs import Body, failures, graph, op_names, run_both
 from quantized_layers import WEIGHT_SCALES, add, clip, conv, fused, lut, random_table, requantize, unary
 
-from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, identity_table, same_scale
+from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, identity_table
 from qdialect.dialect import AddOp, ClipOp, MulOp, Relu6Op, ReluOp, build
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
@@ -154,141 +154,9 @@ def test_a_match_failure_becomes_one_located_remark() -> None:
     assert remark.message == "[merge-clips] 'qnn.clip' is too wide: 9"
 
 
-def test_a_match_failure_that_another_rewrite_settles_is_no_remark() -> None:
-    with explain_matches() as remarks:
-        apply_patterns(chain(3), [MergeClips(maximum=0), MergeClips()])
-    assert remarks == []
-
-
 def test_patterns_that_undo_each_other_are_stopped() -> None:
     with pytest.raises(PassError, match=r"patterns \[flip-flop\] must reach an end, but \d+ rewrites did not"):
         apply_patterns(chain(3), [FlipFlop()])
-
-
-class EraseReaders(Pattern[list[ir.OpView]]):
-    """Erases the clips that read a sum, which come later in the program, and in any order the readers of these."""
-
-    name: ClassVar[str] = "erase-readers"
-    roots = ("qnn.add",)
-
-    def check(self, op: AddOp) -> list[ir.OpView] | None:
-        return _readers(op.output) or None
-
-    def rewrite(self, op: AddOp, match: list[ir.OpView], rewriter: Rewriter) -> None:
-        for reader in match:
-            rewriter.erase(reader)
-
-
-def _readers(value: ir.Value) -> list[ir.OpView]:
-    direct = [use.owner.opview for use in value.uses if use.owner.name == "qnn.clip"]
-    return [*direct, *(later for reader in direct for later in _readers(reader.results[0]))]
-
-
-def _readers_of_a_sum(length: int) -> ir.Module:
-    clips = "\n".join(
-        f'%{i + 1} = "qnn.clip"(%{i}) {{min = 0 : i64, max = 9 : i64}} : ({TENSOR}) -> {TENSOR}' for i in range(length)
-    )
-    attributes = ", ".join(
-        [f"{name}_scale = 0.5 : f64, {name}_zero_point = 0 : i64" for name in ("lhs", "rhs", "output")]
-    )
-    # An op that is not pure keeps the last clip alive.
-    return parse(f"""func.func @main(%x: {TENSOR}) -> {TENSOR} {{
-      %0 = "qnn.add"(%x, %x) {{{attributes}, output_min = 0 : i64, output_max = 255 : i64}}
-        : ({TENSOR}, {TENSOR}) -> {TENSOR}
-      {clips}
-      func.call @keep(%{length}) : ({TENSOR}) -> ()
-      return %0 : {TENSOR}
-    }}
-    func.func private @keep({TENSOR})""")
-
-
-class EraseCall(Pattern[bool]):
-    """Erases a call."""
-
-    name: ClassVar[str] = "erase-call"
-    roots = ("func.call",)
-
-    def check(self, op: ir.OpView) -> bool:
-        return True
-
-    def rewrite(self, op: ir.OpView, match: bool, rewriter: Rewriter) -> None:
-        rewriter.erase(op)
-
-
-class EraseEverythingAfter(EraseReaders):
-    """Erases the readers of a sum, and the calls that read them."""
-
-    def rewrite(self, op: AddOp, match: list[ir.OpView], rewriter: Rewriter) -> None:
-        super().rewrite(op, match, rewriter)
-        for use in match[-1].results[0].uses:
-            rewriter.erase(use.owner.opview)
-
-
-@pytest.mark.parametrize("length", [1, 2, 50])
-def test_a_rewrite_may_erase_ops_that_come_later_and_their_users(length: int) -> None:
-    module = _readers_of_a_sum(length)
-    # The patterns of the erased ops would match, were they still visited.
-    assert apply_patterns(module, [EraseEverythingAfter(), MergeClips(), EraseCall()]) == 1
-    assert op_names(module) == ["qnn.add"]
-    assert module.operation.verify()
-
-
-def test_an_op_that_is_still_used_cannot_be_erased() -> None:
-    module = _readers_of_a_sum(2)
-    text = str(module)
-    with pytest.raises(PassError, match=r"'qnn\.clip' op must not be erased while 'func\.call' op uses its result"):
-        apply_patterns(module, [EraseReaders()])
-    assert str(module) == text
-
-
-class Failing(MergeClips):
-    """Raises where it should match."""
-
-    name: ClassVar[str] = "failing"
-
-    def check(self, op: ClipOp) -> ClipOp:
-        raise KeyboardInterrupt(op.max)
-
-
-def test_what_a_pattern_raises_ends_the_rewriting() -> None:
-    module = chain(3)
-    with pytest.raises(KeyboardInterrupt, match="9"):
-        apply_patterns(module, [Failing()])
-    assert op_names(module) == ["qnn.clip"] * 3
-
-
-def test_nothing_is_folded_and_equal_constants_stay_apart() -> None:
-    """A graph keeps the ops that its importer wrote, where no pattern replaces them."""
-    module = parse("""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %one = arith.constant dense<1.0> : tensor<4xf32>
-      %same = arith.constant dense<1.0> : tensor<4xf32>
-      %0 = arith.mulf %one, %same : tensor<4xf32>
-      %1 = arith.mulf %x, %0 : tensor<4xf32>
-      return %1 : tensor<4xf32>
-    }""")
-    text = str(module)
-    assert apply_patterns(module, [MergeClips()]) == 0
-    assert str(module) == text
-
-
-class Misspelt(Pattern[int]):
-    """Never matches, if it could be made: nobody calls `chekc`."""
-
-    name: ClassVar[str] = "misspelt"
-    roots = ("qnn.clip",)
-
-    def chekc(self, op: ClipOp) -> int:
-        return 1
-
-    def rewrite(self, op: ClipOp, match: int, rewriter: Rewriter) -> None: ...
-
-
-def test_a_pattern_whose_check_is_misspelt_cannot_be_made() -> None:
-    def make(pattern: type[Pattern[int]]) -> Pattern[int]:
-        return pattern()
-
-    with pytest.raises(TypeError, match="check"):
-        make(Misspelt)
 
 
 # Scales that are one float32 number are the same to every pass: f32 values are computed with no more of them.
@@ -301,11 +169,6 @@ IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"
 EVERY = "tensor<16x20xui8>"
 TABLE = random_table()
 FUSED: dict[str, Any] = {"output_scale": EXACT}
-
-
-def test_the_two_scales_are_one_float32_number() -> None:
-    assert EXACT != NEAR
-    assert same_scale(EXACT, NEAR)
 
 
 def mul(lhs: Any, rhs: Any, scale: float) -> Any:

@@ -1,6 +1,5 @@
 """Text pipelines, and a pass manager that mixes our passes with upstream's."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import CompositePass, Pass, PassError, PassManager, PipelineError, parse
-from qdialect.ir._mlir import ir, passmanager
+from qdialect.ir._mlir import ir
 from qdialect.ir.suggestions import UPSTREAM_PASSES
 from qdialect.passes.canonicalize import CanonicalizePass
-from qdialect.passes.observers import IRPrinter, Observed, Observer, Timer, observing
+from qdialect.passes.observers import IRPrinter, Timer, observing
 from qdialect.passes.pipeline import is_known
 
 MODULE = """\
@@ -150,21 +149,6 @@ def test_the_failing_part_of_a_composite_pass_is_named() -> None:
         PassManager(Composed()).run(parse(MODULE))
 
 
-@dataclass(frozen=True)
-class EndlessChoice(CompositePass):
-    """Cannot say what it consists of."""
-
-    name: ClassVar[str] = "endless-choice"
-
-    def passes(self) -> tuple[Pass, ...]:
-        raise PipelineError("cannot decide")
-
-
-def test_a_composite_pass_that_cannot_name_its_parts_is_a_pass_error() -> None:
-    with pytest.raises(PassError, match=r"^endless-choice: cannot decide$"):
-        PassManager(EndlessChoice()).run(parse(MODULE))
-
-
 def test_an_upstream_failure_names_the_pass_and_the_location() -> None:
     module = parse(
         "func.func @f(%m: memref<?xi8>) {\n  memref.dealloc %m : memref<?xi8>\n  return\n}", file_name="x.mlir"
@@ -193,25 +177,6 @@ def test_an_invalid_module_is_the_fault_of_the_pass_before() -> None:
     assert error.value.diagnostics[0].line == 2
 
 
-def test_without_verification_an_invalid_module_goes_on() -> None:
-    module = parse(MODULE)
-    PassManager(Breaking(), verify=False).run(module)
-    with pytest.raises(ir.MLIRError):
-        module.operation.verify()
-
-
-class Recorder(Observer):
-    def __init__(self, label: str, log: list[str]) -> None:
-        self.label = label
-        self.log = log
-
-    def before(self, observed: Observed, module: ir.Module) -> None:
-        self.log.append(f"{self.label} before {observed.name}")
-
-    def after(self, observed: Observed, module: ir.Module) -> None:
-        self.log.append(f"{self.label} after {observed.name}{' (composite)' if observed.is_composite else ''}")
-
-
 @dataclass(frozen=True)
 class Harmless(CompositePass):
     """Runs one pass."""
@@ -222,19 +187,6 @@ class Harmless(CompositePass):
         return (CanonicalizePass(),)
 
 
-def test_observers_embrace_every_pass_and_part() -> None:
-    log: list[str] = []
-    manager = PassManager(Harmless())
-    with observing(Recorder("1", log)), observing(Recorder("2", log)):
-        manager.run(parse(MODULE))
-    manager.run(parse(MODULE))
-    assert log == [
-        *("1 before harmless", "2 before harmless", "1 before qnn-canonicalize", "2 before qnn-canonicalize"),
-        *("2 after qnn-canonicalize", "1 after qnn-canonicalize"),
-        *("2 after harmless (composite)", "1 after harmless (composite)"),
-    ]
-
-
 def test_the_timer_counts_each_part_once(capsys: pytest.CaptureFixture[str]) -> None:
     timer = Timer()
     with observing(timer, IRPrinter(names_after=frozenset(["harmless"]))):
@@ -242,83 +194,6 @@ def test_the_timer_counts_each_part_once(capsys: pytest.CaptureFixture[str]) -> 
     assert [name for name, _ in timer.seconds] == ["qnn-canonicalize", "cse"]
     assert all(seconds > 0 for _, seconds in timer.seconds)
     assert capsys.readouterr().err.startswith("// -----// IR Dump After harmless //----- //\nmodule {")
-
-
-def test_a_manager_prints_around_its_passes_as_upstreams(capsys: pytest.CaptureFixture[str]) -> None:
-    manager = PassManager("qnn-canonicalize", "cse")
-    manager.enable_ir_printing(print_before_all=True, print_after_change=True)
-    manager.run(parse(MODULE))
-    said = capsys.readouterr().err
-    dumps = [line for line in said.splitlines() if "IR Dump" in line]
-    assert dumps == [
-        "// -----// IR Dump Before qnn-canonicalize //----- //",
-        "// -----// IR Dump After qnn-canonicalize //----- //",
-        "// -----// IR Dump Before cse //----- //",
-    ]
-    PassManager("cse").run(parse(MODULE))
-    assert capsys.readouterr().err == ""
-
-
-TWO_FUNCTIONS = """
-func.func @unused() { %0 = arith.constant 1 : i32  return }
-func.func @empty() { return }
-module @inner { func.func @innermost() { return } }
-"""
-NESTED = "builtin.module(func.func(canonicalize),builtin.module(func.func(cse)))"
-
-
-@pytest.mark.parametrize(
-    ("scope", "functions"),
-    [
-        (False, [["@unused"], ["@empty"], ["@innermost"]]),
-        (True, [["@unused", "@empty", "@innermost"], ["@unused", "@empty", "@innermost"]]),
-    ],
-)
-def test_of_nested_passes_the_ops_are_printed_or_the_module(
-    scope: bool, functions: list[list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    manager = PassManager.parse(NESTED)
-    manager.enable_ir_printing(print_module_scope=scope)
-    manager.run(parse(TWO_FUNCTIONS))
-    _, *dumps = capsys.readouterr().err.split("// -----// IR Dump After ")
-    assert [re.findall(r"func.func (@\w+)", dump) for dump in dumps] == functions
-
-
-def test_of_nested_passes_what_upstream_prints_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    printed: list[list[str]] = []
-    for is_ours in (True, False):
-        module = parse(TWO_FUNCTIONS)
-        module.context.enable_multithreading(False)
-        if is_ours:
-            manager = PassManager.parse(NESTED)
-            manager.enable_ir_printing()
-            manager.run(module)
-        else:
-            upstream = passmanager.PassManager.parse(NESTED, module.context)
-            upstream.enable_ir_printing()
-            upstream.run(module.operation)
-        text = re.sub(r"// -----//.*", "// dump", capfd.readouterr().err)
-        printed.append([line for line in text.splitlines() if line])
-    assert printed[0] == printed[1]
-
-
-def test_a_manager_prints_what_a_failed_pass_has_left(capsys: pytest.CaptureFixture[str]) -> None:
-    manager = PassManager("cse", Breaking())
-    manager.enable_ir_printing(print_after_failure=True, print_generic_op_form=True)
-    with pytest.raises(PassError):
-        manager.run(parse(MODULE))
-    said = capsys.readouterr().err
-    assert said.count("IR Dump") == 1
-    assert "IR Dump After breaking Failed" in said
-
-
-def test_a_manager_times_its_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    manager = PassManager("qnn-canonicalize", "cse")
-    manager.enable_timing()
-    manager.run(parse(MODULE))
-    said = capsys.readouterr().err
-    assert "Execution time report" in said
-    assert said.index("qnn-canonicalize") < said.index("cse") < said.rindex("Total")
 
 
 @pytest.mark.parametrize("name", UPSTREAM_PASSES)

@@ -1,16 +1,13 @@
 """Passes by name, and their options as text."""
 
-import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect import Pass, PipelineError, register_pass
+from qdialect import Pass, PipelineError
 from qdialect.ir._mlir import ir
 from qdialect.passes import options
 from qdialect.passes.pattern import PatternPass
@@ -32,14 +29,6 @@ class WithOptions(Pass):
     sizes: tuple[int, ...] = ()
 
     def run(self, module: ir.Module) -> None: ...
-
-
-def test_options_come_from_text_and_go_back() -> None:
-    given_ = {"max-size": "7", "fast": "true", "factor": "0.1", "label": "a b", "sizes": "1,2"}
-    made = WithOptions.from_options(given_)
-    assert made == WithOptions(max_size=7, fast=True, factor=0.1, label="a b", sizes=(1, 2))
-    assert str(made) == 'test-with-options{max-size=7 fast=true factor=0.1 label="a b" sizes=1,2}'
-    assert str(WithOptions()) == 'test-with-options{max-size=4 fast=false factor=1.5 label="" sizes=""}'
 
 
 @given(
@@ -74,21 +63,6 @@ def test_options_are_split_at_blanks_outside_of_brackets(text: str, found: dict[
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("=1", "expected the name of an option, but got '=1'"),
-        ("a=1 a=2", "option 'a' is given twice"),
-        ("a={x", "expected '}' at the end of '{x'"),
-        ("a='x", "expected ''' at the end of ''x'"),
-    ],
-)
-def test_malformed_options_are_refused(text: str, message: str) -> None:
-    with pytest.raises(PipelineError) as error:
-        options.split(text)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(
     ("given_", "message"),
     [
         ({"max-size": "big"}, "option 'max-size' of 'test-with-options' must be an integer, but got 'big'"),
@@ -114,48 +88,6 @@ def test_every_pass_of_ours_has_a_summary_and_is_found_by_its_name() -> None:
         assert lookup(name) is pass_class
         assert pass_class.summary(), name
         assert list(found) == sorted(found)
-
-
-def test_using_one_pass_imports_no_other() -> None:
-    code = (
-        "import sys; from qdialect.passes.registry import lookup; assert lookup('qnn-fold-padding')\n"
-        "assert 'qdialect.passes.fuse_qnn' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def _declared(name: str, kind: Any = int, **members: Any) -> Callable[[], type[Pass]]:
-    """A function that declares and registers a pass called `name` with an option `size` of type `kind`."""
-
-    def declare() -> type[Pass]:
-        def run(self: Pass, module: ir.Module) -> None: ...
-
-        body = {"name": name, "run": run, "__annotations__": {"size": kind}, **members}
-        return register_pass(dataclass(frozen=True)(type("Declared", (Pass,), body)))
-
-    return declare
-
-
-@pytest.mark.parametrize(
-    ("declare", "message"),
-    [
-        (_declared("Two Words", size=1), "name of a pass must be lower-case words joined by '-', but got 'Two Words'"),
-        (_declared("test-no-default"), "pass 'test-no-default' must have defaults for its options size: "),
-        (
-            _declared("test-set", kind=bytes, size=b""),
-            "option 'size' of 'test-set' must be bool, int, float, str or a tuple",
-        ),
-        (
-            _declared("qnn-canonicalize", size=1),
-            "pass 'qnn-canonicalize' is registered already, by qdialect.passes.canon",
-        ),
-    ],
-)
-def test_a_pass_that_texts_cannot_name_is_refused(declare: Callable[[], type[Pass]], message: str) -> None:
-    assert lookup("qnn-canonicalize")
-    with pytest.raises(PipelineError) as error:
-        declare()
-    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize("pass_class", [one for one in all_passes().values() if issubclass(one, PatternPass)])

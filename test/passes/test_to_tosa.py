@@ -14,28 +14,8 @@ from op_texts import functions, with_choices
 from tosa_graphs import Array, check_export, export_notes, inputs_of, network
 
 import qdialect
+from qdialect import dialect as qnn
 from qdialect.arithmetic import AddArithmetic, FloatRounding, NanPolicy, Rounding, Scaling, SubArithmetic
-from qdialect.dialect import (
-    AddOp,
-    BlockDenseOp,
-    BlockGatherOp,
-    Conv2DOp,
-    CumSumOp,
-    DenseOp,
-    DynamicGatherOp,
-    DynamicScatterOp,
-    F32Conv2DOp,
-    F32MatmulOp,
-    F32MaxOp,
-    F32MinOp,
-    F32SumOp,
-    MatMulOp,
-    MulOp,
-    QuantizeOp,
-    RequantizeOp,
-    SubOp,
-    build,
-)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.tosa import import_tosa
@@ -49,7 +29,7 @@ EIGHT_BIT = ("i8", "ui8")
 
 def of(op_class: Any, types: Sequence[str], element: str, **attributes: Any) -> ir.Module:
     def body(*operands: ir.Value) -> ir.Value:
-        return build(op_class, *operands, element=element, **attributes).operation.results[0]
+        return qnn.build(op_class, *operands, element=element, **attributes).operation.results[0]
 
     return graph(types, body)
 
@@ -105,14 +85,14 @@ def test_requantization(rounding: Rounding, source: str, target: str) -> None:
         "rounding": rounding,
     }
     points: Attributes = {"input_zero_points": (0 if source == "i32" else 7,), "output_zero_point": 3}
-    check_export(of(RequantizeOp, [tensor((7, 300), source)], target, **attributes, **points))
+    check_export(of(qnn.RequantizeOp, [tensor((7, 300), source)], target, **attributes, **points))
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_ties_of_both_signs(rounding: Rounding) -> None:
     near = np.arange(-20_000, 20_000, dtype=np.int32)
     how: Attributes = {"input_scale": 0.75, "output_scale": 12.0, "output_zero_point": 5, "rounding": rounding}
-    check_export(of(RequantizeOp, [tensor(near.shape, "i32")], "i16", **how), [near])
+    check_export(of(qnn.RequantizeOp, [tensor(near.shape, "i32")], "i16", **how), [near])
 
 
 def convolution(data: str, weight: Array, groups: int, **window: Any) -> ir.Module:
@@ -121,7 +101,7 @@ def convolution(data: str, weight: Array, groups: int, **window: Any) -> ir.Modu
     def body(x: ir.Value) -> ir.Value:
         bias = constant(drawn(len(weight), dtype="int16").astype(np.int32))
         scales: Attributes = {"input_scale": 0.5, "weight_scales": (0.25,)}
-        sums = build(Conv2DOp, x, constant(weight), bias, element="i32", **scales, **points, **window).output
+        sums = qnn.build(qnn.Conv2DOp, x, constant(weight), bias, element="i32", **scales, **points, **window).output
         how: Attributes = {
             "input_scale": 0.5,
             "weight_scales": (0.25,),
@@ -129,7 +109,7 @@ def convolution(data: str, weight: Array, groups: int, **window: Any) -> ir.Modu
             "output_zero_point": 4,
             "axis": 3,
         }
-        return build(RequantizeOp, sums, element="ui8", **how, rounding=Rounding.FIXED32_DOUBLE).output
+        return qnn.build(qnn.RequantizeOp, sums, element="ui8", **how, rounding=Rounding.FIXED32_DOUBLE).output
 
     return graph([data], body)
 
@@ -179,19 +159,19 @@ def test_sums_of_every_pair(arithmetic: AddArithmetic, rounding: Rounding) -> No
     if arithmetic is not AddArithmetic.REQUANTIZE_EACH and rounding is not Rounding.FIXED64_UP:
         return
     lhs, rhs = every_pair()
-    check_export(pair(AddOp, arithmetic=arithmetic, rounding=rounding), [lhs, rhs.view(np.int8)])
+    check_export(pair(qnn.AddOp, arithmetic=arithmetic, rounding=rounding), [lhs, rhs.view(np.int8)])
 
 
 @pytest.mark.parametrize("arithmetic", list(SubArithmetic))
 def test_differences_of_every_pair(arithmetic: SubArithmetic) -> None:
     lhs, rhs = every_pair()
-    check_export(pair(SubOp, arithmetic=arithmetic), [lhs, rhs.view(np.int8)])
+    check_export(pair(qnn.SubOp, arithmetic=arithmetic), [lhs, rhs.view(np.int8)])
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_products_of_every_pair(rounding: Rounding) -> None:
     lhs, rhs = every_pair()
-    check_export(pair(MulOp, rounding=rounding), [lhs, rhs.view(np.int8)])
+    check_export(pair(qnn.MulOp, rounding=rounding), [lhs, rhs.view(np.int8)])
 
 
 FLOATS = np.concatenate([np.linspace(-40, 40, 5001), [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-40]]).astype(np.float32)
@@ -207,7 +187,7 @@ def test_quantize(scale: float, scaling: Scaling, rounding: FloatRounding, eleme
     near = [np.nextafter(ties.astype(np.float32), np.float32(side)) for side in (-np.inf, np.inf)]
     values = np.concatenate([FLOATS, ties.astype(np.float32), *near])
     how: Attributes = {"rounding": rounding, "scaling": scaling, "nan": NanPolicy.MAX}
-    module = of(QuantizeOp, [tensor(values.shape, "f32")], element, scales=(scale,), zero_points=(5,), **how)
+    module = of(qnn.QuantizeOp, [tensor(values.shape, "f32")], element, scales=(scale,), zero_points=(5,), **how)
     check_export(module, [values])
 
 
@@ -217,17 +197,17 @@ def long_rows() -> ir.Module:
 
     def body(x: ir.Value) -> ir.Value:
         scales: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}
-        return build(DenseOp, x, constant(weight), None, element="i32", **scales).output
+        return qnn.build(qnn.DenseOp, x, constant(weight), None, element="i32", **scales).output
 
     return graph([tensor((1, 70_000), "ui8")], body)
 
 
 Unsupported = tuple[Callable[[], ir.Module], str]
 UNSUPPORTED: list[Unsupported] = [
-    (lambda: pair(AddOp, arithmetic=AddArithmetic.FLOAT_ONCE), "'qnn.add' op arithmetic must be one without fused"),
+    (lambda: pair(qnn.AddOp, arithmetic=AddArithmetic.FLOAT_ONCE), "'qnn.add' op arithmetic must be one without fused"),
     (
         lambda: of(
-            RequantizeOp,
+            qnn.RequantizeOp,
             [tensor((4,), "i32")],
             "i32",
             input_scale=1.0,
@@ -239,7 +219,7 @@ UNSUPPORTED: list[Unsupported] = [
     ),
     (
         lambda: of(
-            RequantizeOp,
+            qnn.RequantizeOp,
             [tensor((4,), "i32")],
             "i32",
             input_scale=1.0,
@@ -251,7 +231,7 @@ UNSUPPORTED: list[Unsupported] = [
     ),
     (
         lambda: of(
-            MatMulOp,
+            qnn.MatMulOp,
             [tensor((2, 3), "i8"), tensor((3, 2), "i8")],
             "i32",
             input_scale=0.5,
@@ -276,7 +256,7 @@ def test_what_tosa_lacks_is_named(make: Callable[[], ir.Module], message: str) -
 # Reductions, rows at indices, upstream ops and whole networks.
 
 
-@pytest.mark.parametrize("op_class", [F32MaxOp, F32MinOp])
+@pytest.mark.parametrize("op_class", [qnn.F32MaxOp, qnn.F32MinOp])
 def test_extremes_for_which_a_nan_is_zero(op_class: Any) -> None:
     x = np.array([[1, np.nan, 2], [-1, np.nan, -2], [np.nan] * 3, [-np.nan, np.inf, -np.inf]], np.float32)
     how = {"axes": (1,), "from_zero": True, "nan_as_zero": True}
@@ -288,7 +268,7 @@ def test_extremes_for_which_a_nan_is_zero(op_class: Any) -> None:
     ("shape", "axes"), [((3, 64), (1,)), ((2, 3, 37), (0, 2)), ((2, 3, 70), (1, 2)), ((50,), (0,))]
 )
 def test_sums_along_long_rows(shape: tuple[int, ...], axes: tuple[int, ...], in_order: bool) -> None:
-    check_export(of(F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=in_order))
+    check_export(of(qnn.F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=in_order))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -297,14 +277,14 @@ def test_rows_at_indices(axis: int, element: str) -> None:
     dtype = {"ui8": np.uint8, "f32": np.float32, "i32": np.int32}[element]
     data = np.random.default_rng(1).integers(0, 200, (4, 5, 6)).astype(dtype)
     indices = np.array([[0, 3, -1], [-4, 9, -20]], np.int32)
-    module = of(DynamicGatherOp, [tensor(data.shape, element), tensor(indices.shape, "i32")], element, axis=axis)
+    module = of(qnn.DynamicGatherOp, [tensor(data.shape, element), tensor(indices.shape, "i32")], element, axis=axis)
     check_export(module, [data, indices])
 
 
 def scatter(indices: Sequence[int]) -> ir.Module:
     def body(data: ir.Value, updates: ir.Value) -> ir.Value:
         where = constant(np.array(indices, np.int64))
-        return build(DynamicScatterOp, data, where, updates, element="ui8").output
+        return qnn.build(qnn.DynamicScatterOp, data, where, updates, element="ui8").output
 
     return graph([tensor((6, 3, 2), "ui8"), tensor((3, 3, 2), "ui8")], body)
 
@@ -322,12 +302,12 @@ def whole_numbers(*shape: int) -> Array:
 
 def test_contractions_of_floats() -> None:
     types = [tensor((2, 3, 4, 5), "f32"), tensor((5, 6), "f32")]
-    check_export(of(F32MatmulOp, types, "f32"), [whole_numbers(2, 3, 4, 5), whole_numbers(5, 6)])
+    check_export(of(qnn.F32MatmulOp, types, "f32"), [whole_numbers(2, 3, 4, 5), whole_numbers(5, 6)])
     for groups, depth in ((1, 4), (4, 1)):
 
         def body(x: ir.Value, depth: int = depth, groups: int = groups) -> ir.Value:
             how: dict[str, Any] = {"strides": (2, 1), "dilation": (1, 2), "groups": groups}
-            return build(F32Conv2DOp, x, constant(whole_numbers(8, 3, 2, depth)), element="f32", **how).output
+            return qnn.build(qnn.F32Conv2DOp, x, constant(whole_numbers(8, 3, 2, depth)), element="f32", **how).output
 
         check_export(graph([tensor((2, 8, 7, 4), "f32")], body), [whole_numbers(2, 8, 7, 4)])
 
@@ -339,9 +319,9 @@ def test_packed_weights_become_floats(has_points: bool) -> None:
     parts += [rng.integers(0, 256, (6, 1)).astype(np.uint8)] if has_points else []
 
     def read(op_class: Any, x: ir.Value) -> ir.Value:
-        return build(op_class, x, *map(constant, parts), element="f32", bits=4, block=16).output
+        return qnn.build(op_class, x, *map(constant, parts), element="f32", bits=4, block=16).output
 
-    product, rows = (partial(read, op_class) for op_class in (BlockDenseOp, BlockGatherOp))
+    product, rows = (partial(read, op_class) for op_class in (qnn.BlockDenseOp, qnn.BlockGatherOp))
     check_export(graph([tensor((2, 3, 32), "f32")], product), [whole_numbers(2, 3, 32)])
     check_export(graph([tensor((2, 2), "i32")], rows), [np.array([[0, -1], [9, -20]], np.int32)])
 
@@ -423,7 +403,7 @@ def test_what_tosa_lacks_upstream_is_named() -> None:
     assert "'math.sqrt' op has no counterpart in tosa" in found
     assert "'arith.addi' op must have operands and results of" in found
     assert "'qnn.cumsum' op has no counterpart in tosa" in export_notes(
-        of(CumSumOp, [tensor((2, 3), "i32")], "i32", axis=1)
+        of(qnn.CumSumOp, [tensor((2, 3), "i32")], "i32", axis=1)
     )
 
 

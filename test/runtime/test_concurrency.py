@@ -352,12 +352,6 @@ def in_another_thread(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def test_one_caller_needs_one_workspace() -> None:
-    pool, made = counted_pool(4)
-    assert [used(pool) for _ in range(10)] == [1] * 10
-    assert len(made) == 1
-
-
 def test_many_callers_share_few_and_none_is_shared() -> None:
     pool, made = counted_pool(3)
     found: list[int] = []
@@ -366,22 +360,6 @@ def test_many_callers_share_few_and_none_is_shared() -> None:
         thread.join(HANG)
     assert found == [1] * 400
     assert len(made) <= 3
-
-
-def test_each_of_the_allowed_callers_gets_a_workspace_at_once() -> None:
-    pool, made = counted_pool(3)
-    all_have_one = threading.Barrier(4)
-
-    def hold() -> None:
-        held = pool.take()
-        all_have_one.wait(HANG)
-        pool.give_back(held)
-
-    threads = [in_another_thread(hold) for _ in range(3)]
-    all_have_one.wait(HANG)
-    for thread in threads:
-        thread.join(HANG)
-    assert len(made) == 3
 
 
 def test_a_caller_waits_where_all_are_taken() -> None:
@@ -431,33 +409,6 @@ def test_a_call_within_a_call_of_the_thread_gets_a_spare_one() -> None:
     assert pool.take() is outer
 
 
-class Interrupted(list[Memory]):
-    """A list during whose changes a signal handler makes a call."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        super().__init__()
-        self._call = call
-
-    def append(self, item: Memory, /) -> None:
-        self._call()
-        super().append(item)
-
-
-def test_a_call_while_a_workspace_is_returned_gets_a_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = WorkspacePool(Memory, 1)
-    held = pool.take()
-    found: list[Memory] = []
-
-    def call() -> None:
-        found.append(pool.take())
-        pool.give_back(found[-1])
-
-    monkeypatch.setattr(pool, "_idle", Interrupted(call))
-    pool.give_back(held)
-    assert found[0].is_spare
-    assert pool.take() is held
-
-
 def test_a_lost_workspace_is_made_again() -> None:
     pool = WorkspacePool(Memory, 1)
     for _ in range(5):
@@ -488,26 +439,3 @@ def test_a_workspace_that_cannot_be_made_may_be_made_later() -> None:
 def test_counts_that_are_none(count: object) -> None:
     with pytest.raises(CompileError, match=f"workspaces must be an integer from 1 to {MAX}, but got {count!r}"):
         checked(count)
-
-
-def test_a_forked_process_has_what_other_threads_had() -> None:
-    output_of(
-        "import os, threading\n"
-        "from qdialect.runtime.memory import WorkspacePool\n"
-        "class Memory: is_spare = False\n"
-        "pool = WorkspacePool(Memory, 2)\n"
-        "taken, end = threading.Barrier(3), threading.Event()\n"
-        "def hold():\n"
-        "    held = pool.take()\n"
-        "    taken.wait()\n"
-        "    end.wait()\n"
-        "    pool.give_back(held)\n"
-        "for _ in range(2): threading.Thread(target=hold, daemon=True).start()\n"
-        "taken.wait()\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    found = [pool.take(), pool.take()]\n"
-        "    os._exit(any(one.is_spare for one in found))\n"
-        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
-        "end.set()\n"
-    )

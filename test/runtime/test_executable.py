@@ -22,7 +22,7 @@ from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, memory
 from qdialect.runtime.compiler import CompiledExecutable
-from qdialect.support.diagnostics import CompileError, InputError, VerificationError
+from qdialect.support.diagnostics import InputError, VerificationError
 
 IMAGE = "tensor<1x5x6x3xui8>"
 NAMES = """
@@ -99,10 +99,6 @@ def test_memory_comes_from_the_allocator(image: NDArray[Any], expected: NDArray[
     assert sizes[1] >= executable.working_memory
 
 
-def test_blocks_are_aligned() -> None:
-    assert [memory.allocate(size).ctypes.data % memory.ALIGNMENT for size in (1, 63, 64, 1000)] == [0] * 4
-
-
 def test_large_blocks_start_at_a_huge_page_and_can_be_written() -> None:
     huge = 1 << 21
     for size in (huge - 1, huge, 3 * huge + 17):
@@ -127,12 +123,6 @@ def test_an_input_may_have_any_strides(
     layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any], name: str
 ) -> None:
     np.testing.assert_array_equal(layer(views(image)[name]), expected)
-
-
-def test_an_input_may_be_read_only(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
-    frozen = image.copy()
-    frozen.flags.writeable = False
-    np.testing.assert_array_equal(layer(frozen), expected)
 
 
 def test_run_writes_into_the_callers_arrays(
@@ -216,16 +206,6 @@ def test_a_binding_needs_neither_executable_nor_callers_arrays(image: NDArray[An
     np.testing.assert_array_equal(call.outputs[0], expected)
 
 
-def test_a_binding_may_read_what_is_read_only(
-    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
-) -> None:
-    frozen = image.copy()
-    frozen.flags.writeable = False
-    call = layer.bind([frozen], [np.zeros_like(expected)])
-    call()
-    np.testing.assert_array_equal(call.outputs[0], expected)
-
-
 @pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
 def test_an_input_that_would_be_copied_cannot_be_bound(
     layer: CompiledExecutable, image: NDArray[Any], name: str
@@ -284,18 +264,6 @@ def test_a_cpu_without_vnni_takes_the_portable_way(
     without_vnni(monkeypatch)
     assert targets.resolve("host").name == "x86-64"
     np.testing.assert_array_equal(compile_module(one_layer())(image), expected)
-
-
-def test_a_target_that_this_cpu_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_vnni(monkeypatch)
-    message = "target 'avx512vnni' needs a CPU with avx512bw, avx512vl, avx512vnni, which this one lacks"
-    with pytest.raises(CompileError, match=message):
-        compile_module(one_layer(), target="avx512vnni")
-
-
-def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(CompileError, match="target must be one of host, generic"):
-        qdialect.compile(one_layer(), target="vax")
 
 
 # Arrays of other packages: read where they lie, written where they lie, or refused by name.

@@ -16,13 +16,10 @@ from drawn_graphs import random_inputs
 from drawn_networks import Array, branched, interpreted, with_externs
 
 import qdialect
-from qdialect.aot.entry_points import Error
-from qdialect.cli.compile import main as compile_command
 from qdialect.dialect import FusedOp
 from qdialect.externals.function import ExternalFunction, Source
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
-from qdialect.support.diagnostics import CompileError
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +134,6 @@ def test_a_failure_is_an_error_of_the_call(called: ir.Module, compute: Callable[
             call()
         assert failed.value.message == wanted
         assert failed.value.__cause__ is not None
-
-
-def test_the_error_says_where_the_op_stands(network: ir.Module) -> None:
-    module = qdialect.parse(str(with_externs(network)))
-    with pytest.raises(qdialect.ExternalCallError, match=r"^-:\d+:\d+: 'qnn.fused_conv2d' op"):
-        qdialect.compile(module, externals={"npu": raising})(*random_inputs(module))
 
 
 def test_an_executable_computes_again_after_a_failure(called: ir.Module) -> None:
@@ -295,32 +286,6 @@ def test_the_first_failure_ends_the_call(rows_called: ir.Module) -> None:
     assert executable(entries(2))[0].shape[0] == 2
 
 
-def test_threads_wait_for_a_workspace_while_functions_of_python_run(rows_called: ir.Module) -> None:
-    executable = qdialect.compile(
-        rows_called, externals={"npu": interpreted(rows_called)}, batch="dynamic", workspaces=1
-    )
-    given = [entries(count) for count in range(1, 5)]
-    wanted, found = [executable(one) for one in given], dict[int, Any]()
-
-    def call(index: int) -> None:
-        found[index] = executable(given[index])
-
-    threads = [threading.Thread(target=call, args=(index,)) for index in range(len(given))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    for index, results in enumerate(wanted):
-        for one, other in zip(found[index], results, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-def test_what_has_no_external_is_refused_with_every_batch(rows_called: ir.Module) -> None:
-    for batch in (1, "dynamic"):
-        with pytest.raises(CompileError, match="goes to target 'npu', for which externals must have a"):
-            qdialect.compile(rows_called, batch=batch)
-
-
 DENSE = """
 func.func @main(%x: tensor<1x8xui8>) -> tensor<1x4xui8> {
   %w = "qnn.constant"() {value = dense<1> : tensor<4x8xi8>} : () -> tensor<4x8xi8>
@@ -385,33 +350,3 @@ def test_a_file_calls_a_library_for_each_entry(dense: ir.Module, driver: Path, t
     with pytest.raises(qdialect.ExternalCallError, match=r"failed in 'npu_fused_dense' of target 'npu': it returned 7"):
         executable(given)
     np.testing.assert_array_equal(executable(rows(3)), means(rows(3)))
-
-
-def test_a_program_gets_the_error_of_the_first_entry_that_fails(dense: ir.Module, driver: Path, tmp_path: Path) -> None:
-    assert driver.exists()
-    (tmp_path / "dense.mlir").write_text(str(dense))
-    output = tmp_path / "net.so"
-    assert compile_command([str(tmp_path / "dense.mlir"), "-o", str(output), "--batch", "dynamic"]) == 0
-    library = ctypes.CDLL(str(output))
-    library.net_workspace_size.restype = ctypes.c_size_t
-    block = np.full(library.net_workspace_size(ctypes.c_int64(4)) + 64, 0xA5, np.uint8)
-    workspace = ctypes.c_void_p(block.ctypes.data + -block.ctypes.data % 64)
-
-    def run(given: Array) -> tuple[int, Array]:
-        found = np.full((max(len(given), 1), 4), 99, np.uint8)
-        lists = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (given, found)]
-        block[:] = 0xA5
-        return library.net_run(*lists, workspace, ctypes.c_int64(len(given))), found
-
-    error, found = run(rows(0))
-    assert error == Error.OK
-    assert (found == 99).all()
-    given = rows(4)
-    error, found = run(given)
-    assert error == Error.OK
-    np.testing.assert_array_equal(found, means(given))
-    given[1, 0] = 255
-    error, found = run(given)
-    assert error == Error.EXTERNAL
-    np.testing.assert_array_equal(found[0], means(given)[0])
-    assert (found[2:] == 99).all()

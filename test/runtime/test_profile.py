@@ -2,7 +2,6 @@
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +9,23 @@ import numpy as np
 import pytest
 from drawn_graphs import graph, random_inputs
 from drawn_networks import Array, branched, interpreted, with_externs
-from drawn_vector import module_of
 from onnx_graphs import ModelBuilder
-from quantized_layers import add, conv, fused
+from quantized_layers import add, fused
 
 import qdialect
 from qdialect import targets
 from qdialect.bench import throughput
-from qdialect.bench.core_model.kernel_cycles import (
-    KernelCycles,
-    counted,
-    kernel_cycles,
-    kernels_of_pairs,
-    kernels_of_tiles,
-)
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
 from qdialect.externals.function import ExternalFunction
 from qdialect.ir.context import parse as parse
-from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, shaped
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import KernelCall, kernel_names
-from qdialect.targets import resolve
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
@@ -108,24 +97,6 @@ def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> N
     assert not ticks[~has_run].any()
 
 
-def test_kernels_are_known_by_their_products() -> None:
-    code = lower(graph(["tensor<1x16x16x64xui8>"], fused), targets.resolve("sapphirerapids"), Phase.X86)
-    assert kernels_of_tiles(code.module) == {call.kernel for call in code.calls if call.macs}
-    assert kernels_of_pairs(code.module) == set()
-    module = qdialect.parse("""
-    func.func private @kernel_3_a(%a: vector<32xi8>, %b: vector<32xi8>) {
-      %0 = llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"(%a, %b) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
-      return
-    }
-    func.func private @kernel_7(%a: vector<16xi8>) {
-      %0 = llvm.inline_asm "vpmaddubsw $1, $1, $0", "=x,x" %a : (vector<16xi8>) -> vector<8xi16>
-      return
-    }
-    func.func private @kernel_8() { return }
-    """)
-    assert (kernels_of_pairs(module), kernels_of_tiles(module)) == ({3, 7}, set())
-
-
 @pytest.mark.parametrize("is_saved", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_trace_has_each_call_with_its_name(threads: int, *, is_saved: bool, tmp_path: Path) -> None:
@@ -151,12 +122,6 @@ def test_a_trace_has_each_call_with_its_name(threads: int, *, is_saved: bool, tm
     assert events[0]["args"] == {"name": "a"}
 
 
-def test_a_library_without_a_clock_has_no_trace(tmp_path: Path) -> None:
-    compile_module(NETWORK).save(tmp_path / "network.so")
-    with pytest.raises(InputError, match="library must be written by 'qdialect-compile --clock' to be traced"):
-        trace_library(qdialect.load(tmp_path / "network.so"), random_inputs(NETWORK))
-
-
 def test_the_clock_changes_no_result() -> None:
     inputs = random_inputs(NETWORK)
     clocked = compile_module(NETWORK, clocked=True)
@@ -173,52 +138,9 @@ def test_code_without_a_clock_has_no_ticks() -> None:
     assert str(lower(NETWORK, targets.GENERIC, clocked=True).module).count('"llvm.readcyclecounter"') >= 3
 
 
-def test_what_a_step_moves() -> None:
-    # 5 channels are stored in 8 lanes, 3 for windows as they are; weights and what belongs to them are constants.
-    calls = lower(graph(["tensor<1x5x6x3xui8>"], fused), targets.GENERIC, Phase.LINALG).calls
-    padding, copied, convolution, *_ = calls
-    assert padding.bytes_moved == (7 * 8 - 5 * 6) * 3
-    assert copied.bytes_moved == 5 * 6 * (3 + 3)
-    assert convolution.macs == 5 * 6 * 5 * 27
-    assert 7 * 8 * 3 + 5 * 6 * 8 + 27 * 5 < convolution.bytes_moved < 2500
-
-
-def test_a_convolution_alone_counts_its_products_too() -> None:
-    calls = lower(graph(["tensor<1x5x6x3xui8>"], conv), targets.GENERIC, Phase.LINALG).calls
-    assert sum(call.macs for call in calls) == 5 * 6 * 5 * 27
-
-
 def test_inputs_are_checked() -> None:
     with pytest.raises(InputError, match="must be uint8"):
         profile_ops(NETWORK, [np.zeros(3, np.uint8)] * 2)
-
-
-def test_rates_and_shares() -> None:
-    padding, first, _, nothing = PROFILE.calls
-    assert (first.rate, first.share_of_peak, first.bandwidth) == pytest.approx((1e11, 0.5, 4000 / 6e-6))
-    assert padding.share_of_peak is None
-    assert (nothing.rate, nothing.bandwidth) == (0.0, 0.0)
-    assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
-
-
-def test_a_bound_is_at_most_all_of_the_time() -> None:
-    calls = [CallProfile(KernelCall("x", 0, (), 10**6, 1), 1e-6, 0.5e12, bound) for bound in (1.25e-6, 0.5e-6, None)]
-    found = Profile(tuple(calls), 2, 0.5e12, other_loops={"tdpbusd": 0.5e12})
-    assert [one.share_of_bound for one in found.calls] == [1.0, 0.5, None]
-    assert (found.calls[0].share_of_peak, found.bound) == (1.0, pytest.approx(1.5e-6))
-    assert found.loop_of(found.calls[0]) == "tdpbusd"
-    table = profile_table(found)
-    assert table.count("100.0 %  ") >= 2
-    assert "125" not in table.split("up to 25.0 % faster than the bound")[0]
-
-
-def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
-    times = ((1e-6, 1.5e-6), (2e-6, 1.8e-6), (4e-6, 4e-6), (1e-6, None), (40e-9, 1e-6))
-    calls = tuple(CallProfile(KernelCall("x", 0, ()), own, 1.0, 0.0, predicted) for own, predicted in times)
-    found = Profile(calls, 2, 1.0).model_error
-    assert found is not None
-    assert (found.median, found.weighted) == pytest.approx((0.1, 0.1))
-    assert Profile(calls[3:], 2, 1.0).model_error is None
 
 
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
@@ -239,68 +161,6 @@ def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
 
 
 # What a kernel's instructions need at least: counted by hand for small programs.
-
-ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine
-# A core of which it was not measured what its pipes take.
-PLAIN = replace(ZEN_4, pipes=None, levels=None)
-LOOP = """
-func.func @kernel_3_node(%x: memref<8x64xi8>, %w: memref<64xi8>, %y: memref<8x16xi32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %b = vector.load %w[%c0] : memref<64xi8>, vector<64xi8>
-  scf.for %i = %c0 to %c8 step %c1 {
-    %a = vector.load %x[%i, %c0] : memref<8x64xi8>, vector<64xi8>
-    %s = vector.load %y[%i, %c0] : memref<8x16xi32>, vector<16xi32>
-    %d = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%s, %a, %b)
-      : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
-    %e = arith.addi %d, %s : vector<16xi32>
-    %f = arith.extsi %e : vector<16xi32> to vector<16xi64>
-    %g = arith.muli %f, %f : vector<16xi64>
-    %h = arith.trunci %g : vector<16xi64> to vector<16xi32>
-    vector.store %h, %y[%i, %c0] : memref<8x16xi32>, vector<16xi32>
-  }
-  return
-}
-"""
-
-
-def test_every_trip_of_a_loop_counts() -> None:
-    module = module_of(LOOP)
-    (function,) = functions(module)
-    # A product of 64 bits takes two vectors, and so does what narrows it.
-    wanted = {"products": 8, "loads": 17, "stores": 8, "instructions": 8 * (1 + 1 + 2 + 2)}
-    wanted["multiplications"] = 8 * (1 + 2)
-    assert dict(counted(function, PLAIN)) == wanted
-    # Two instructions of any kind a cycle, one load. The load before the loop overlaps with nothing of it.
-    assert kernel_cycles(module, PLAIN) == {3: KernelCycles(bound=24.0, predicted=25.0)}
-    # On ports that are as fast each body is bound by what it has most of.
-    assert kernel_cycles(module, ZEN_5)[3] == KernelCycles(bound=12.0, predicted=12.5)
-    assert kernel_cycles(module, PLAIN)[3].limit == "vector instructions"
-
-
-CHAIN = """
-func.func @kernel_0(%x: memref<64xi8>, %y: memref<16xi32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c64 = arith.constant 64 : index
-  %a = vector.load %x[%c0] : memref<64xi8>, vector<64xi8>
-  %s = vector.load %y[%c0] : memref<16xi32>, vector<16xi32>
-  %r = scf.for %i = %c0 to %c64 step %c1 iter_args(%t = %s) -> vector<16xi32> {
-    %d = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%t, %a, %a)
-      : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
-    scf.yield %d : vector<16xi32>
-  }
-  vector.store %r, %y[%c0] : memref<16xi32>, vector<16xi32>
-  return
-}
-"""
-
-
-def test_iterations_that_wait_for_each_other_are_limited_by_latency() -> None:
-    assert kernel_cycles(module_of(CHAIN), ZEN_4)[0].limit == "latency"
-    assert kernel_cycles(module_of(CHAIN), PLAIN)[0].limit == "products"
-
 
 # How much a network computes.
 
@@ -398,12 +258,3 @@ def test_few_shapes_are_kept(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert executable.for_shape({"seq": 6}) is first
     executable.for_shape({"seq": 7})
     assert executable.for_shape({"seq": 6}) is not first
-
-
-def test_a_network_of_one_shape(tmp_path: Path) -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", (1, 4), np.uint8), X)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b.finish(b.quantize(b.node("Relu", data), X)))
-    with pytest.raises(InputError, match="network has one shape"):
-        qdialect.compile(path).for_shape({"seq": 3})

@@ -7,20 +7,16 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from bounds import memory_at_most
 from subprocesses import output_of
 
 import qdialect
 from qdialect.cli import compile as compile_command
-from qdialect.driver.compile_model import compile_model
 from qdialect.ir import untrusted_input
 from qdialect.ir.context import several_threads
 from qdialect.ir.module_text import bytecode as written
-from qdialect.runtime.base import Executable
 from qdialect.support import child_processes, files, limits
 from qdialect.support.child_processes import ChildError, answer, tool_output
 from qdialect.support.diagnostics import ImportModelError, ParseError, QDialectError, printable
@@ -89,13 +85,6 @@ def test_a_planted_link_is_not_written_to(tmp_path: Path, monkeypatch: pytest.Mo
         files.write_files({tmp_path / "new": b"content"})
     assert victim.read_bytes() == b"precious"
     assert not (tmp_path / "new").exists()
-
-
-def test_the_longest_name(tmp_path: Path) -> None:
-    name = tmp_path / ("n" * 255)
-    files.write_files({name: b"content"})
-    assert name.read_bytes() == b"content"
-    assert list(tmp_path.iterdir()) == [name]
 
 
 def test_two_writers_of_one_path(tmp_path: Path) -> None:
@@ -233,27 +222,6 @@ CLIP = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
 }"""
 
 
-def test_the_collector_stands_still_inside() -> None:
-    assert gc.isenabled()
-    with paused_collector():
-        with paused_collector():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-
-
-def test_nothing_is_collected_during_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[bool] = []
-
-    def compiled(*arguments: Any, **options: Any) -> Executable:
-        seen.append(gc.isenabled())
-        return compile_model(*arguments, **options)
-
-    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", compiled)
-    qdialect.compile(qdialect.parse(CLIP), cache=False)
-    assert seen == [False]
-
-
 def test_a_compilation_lets_the_collector_go_on() -> None:
     executable = qdialect.compile(qdialect.parse(CLIP), cache=False)
     assert gc.isenabled()
@@ -331,12 +299,6 @@ for kilobytes in (128, 1000, 2048):
     assert others == ["done", "done"]
 
 
-def test_a_process_with_little_stack() -> None:
-    program = "import qdialect\ntry: qdialect.make_context()\nexcept qdialect.QDialectError as error: print(error)"
-    limited = f"import resource, sys; resource.setrlimit(resource.RLIMIT_STACK, (256 << 10, -1))\n{program}"
-    assert "stack of this thread must have at least 1048576 bytes, but has 262144: " in output_of(limited)
-
-
 def test_a_process_without_memory() -> None:
     program = """
 import resource
@@ -369,14 +331,6 @@ def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # test/bounds.py: the bound holds for the block alone.
-
-MIB = 1 << 20
-
-
-def test_a_peak_of_an_earlier_test_hides_nothing() -> None:
-    bytearray(400 * MIB)
-    with pytest.raises(AssertionError, match="must take at most"), memory_at_most(100 * MIB):
-        bytearray(200 * MIB)
 
 
 def test_what_llvm_writes_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

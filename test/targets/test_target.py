@@ -22,7 +22,7 @@ from qdialect.targets.cpus import (
     with_needed,
 )
 from qdialect.targets.cpus import CPUS as KNOWN_CPUS
-from qdialect.targets.machine import MACHINES, machine_of
+from qdialect.targets.machine import MACHINES
 
 AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx512_bf16 avx_vnni amx_tile amx_int8"
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
@@ -81,13 +81,6 @@ def test_an_unknown_machine_is_generic(monkeypatch: pytest.MonkeyPatch, machine:
     pretend(monkeypatch, machine, text)
     assert host_features() == frozenset()
     assert host() == TARGETS["generic"]
-
-
-def test_targets_by_name() -> None:
-    for name, wanted in TARGETS.items():
-        assert resolve(name) is wanted
-        assert wanted.name == name
-        assert resolve(wanted) is wanted
 
 
 def test_what_targets_have() -> None:
@@ -168,12 +161,6 @@ def test_the_host_has_the_tiles_of_its_own_core(monkeypatch: pytest.MonkeyPatch)
     assert resolve(found.name) == found
 
 
-def test_a_host_like_the_typical_cpu_of_its_kind_is_that_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    cascade_lake = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: 7\n"
-    pretend(monkeypatch, "x86_64", cascade_lake + cpuinfo(CPUS["no-vbmi"][0]))
-    assert host() is TARGETS["avx512vnni"]
-
-
 def test_a_kind_of_code_does_not_rely_on_what_one_of_its_cores_has(monkeypatch: pytest.MonkeyPatch) -> None:
     zen_4 = ZEN_5.replace("26", "25").replace(": 2\n", ": 97\n")
     pretend(monkeypatch, "x86_64", zen_4 + cpuinfo(CPUS["everything"][0]))
@@ -228,18 +215,7 @@ MACROS = {
 }
 # A CPU of each family whose name means the same to GCC.
 COMPARED = (
-    *(
-        "x86-64",
-        "x86-64-v2",
-        "x86-64-v3",
-        "x86-64-v4",
-        "nocona",
-        "core2",
-        "bonnell",
-        "silvermont",
-        "goldmont",
-        "nehalem",
-    ),
+    *("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "nocona", "core2", "bonnell", "silvermont", "goldmont"),
     *("nehalem", "sandybridge", "ivybridge", "haswell", "skylake", "skylake-avx512", "cascadelake", "cannonlake"),
     *("icelake-server", "sapphirerapids", "alderlake", "k8", "amdfam10", "btver1", "btver2", "bdver1", "bdver2"),
     *("bdver4", "znver1", "znver3"),
@@ -309,13 +285,3 @@ def test_every_cpu_has_all_that_code_of_its_kind_may_use() -> None:
 )
 def test_cpus_are_known_by_their_model(cpuid: tuple[str, int, int, int], name: str | None) -> None:
     assert cpu_by_model(*cpuid) == name
-
-
-def test_every_cpu_has_a_machine_of_its_vectors() -> None:
-    for name, features in KNOWN_CPUS.items():
-        machine = machine_of(name, features)
-        assert (machine.vector_bits, machine.vector_registers) == (
-            (512, 32) if "avx512f" in features else (256 if "avx2" in features else 128, 16)
-        )
-        assert machine.l1_bytes < machine.l2_bytes
-    assert MACHINES["haswell"] is machine_of("haswell", KNOWN_CPUS["haswell"])

@@ -1,7 +1,5 @@
 """Helpers of the tests: bounds of time, forked commands, guarded processes, tolerances, variants together."""
 
-import contextlib
-import itertools
 import os
 import signal
 import subprocess
@@ -13,11 +11,10 @@ from typing import Any
 import compiled_ops as together
 import numpy as np
 import pytest
-from bounds import deadline
 from compiled_ops import check_compiled, variants_together
 from drawn_graphs import graph
 from forked_commands import ForkingSubprocess
-from guarded import GuardedRunner
+from guarded_worker import GuardedRunner
 from numpy.typing import NDArray
 from quantized_layers import fused
 from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, assert_within
@@ -27,52 +24,9 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir._mlir import ir
 
-SOON = 0.05
-
-
-def _endless() -> None:
-    for _ in itertools.count():
-        pass
-
-
-def test_what_ends_soon_passes() -> None:
-    with deadline():
-        sum(range(1000))
-    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
-
-
-def test_what_runs_on_is_ended() -> None:
-    before = signal.getsignal(signal.SIGPROF)
-    with pytest.raises(pytest.fail.Exception, match=r"a loop must take at most 0\.05 s"), deadline("a loop", SOON):
-        _endless()
-    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
-    assert signal.getsignal(signal.SIGPROF) == before
-
-
-def test_a_handler_of_exceptions_does_not_take_it() -> None:
-    with pytest.raises(pytest.fail.Exception), deadline(seconds=SOON), contextlib.suppress(Exception):
-        _endless()
-
-
 # A command of a lit test does in a fork what it does in a process of its own.
 
 Popen = Callable[..., subprocess.Popen[str]]
-
-SCRIPTS = {
-    "output": "import sys; print('one'); print('two', file=sys.stderr)",
-    "arguments": "import sys; print(sys.argv[1:], __name__)",
-    "input": "print(input())",
-    "environment": "import os; print(sorted(os.environ.items()), os.getcwd())",
-    "neighbour": "import neighbour; print(neighbour.NAME)",
-    "status": "import sys; sys.exit(7)",
-    "none": "import sys; sys.exit(None)",
-    "message": "import sys; sys.exit('wrong')",
-    "crash": "import os; os.abort()",
-    "signals": "import signal; print(signal.getsignal(signal.SIGPIPE))",
-    "descriptors": "import os; print([number for number in range(3, 30) if os.path.exists(f'/proc/self/fd/{number}')])",
-    "encoding": "import sys; print([(s.encoding, s.errors) for s in (sys.stdin, sys.stdout, sys.stderr)])",
-    "garbage": "import gc; print(gc.isenabled())",
-}
 
 
 def ended(popen: Popen, args: list[str], folder: Path, **options: Any) -> tuple[int, str, str]:
@@ -84,35 +38,12 @@ def ended(popen: Popen, args: list[str], folder: Path, **options: Any) -> tuple[
     return process.returncode, output, errors
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script(name: str, tmp_path: Path) -> None:
-    (tmp_path / "neighbour.py").write_text("NAME = 'beside'")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPTS[name])
-    args = [sys.executable, str(script), "a b", "-c"]
-    assert ended(ForkingSubprocess.Popen, args, tmp_path) == ended(subprocess.Popen, args, tmp_path)
-
-
-def test_an_exception_is_a_traceback_and_status_one(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("raise KeyError('missing')")
-    status, _, errors = ended(ForkingSubprocess.Popen, [sys.executable, str(script)], tmp_path)
-    assert status == 1
-    assert errors.endswith("KeyError: 'missing'\n")
-
-
 @pytest.mark.parametrize("arguments", [["-"], ["-", "--no-such-pass"], ["--version"]])
 def test_a_command(arguments: list[str], tmp_path: Path) -> None:
     args = [sys.executable, "-m", "qdialect.cli.opt", *arguments]
     forked, started = (ended(popen, args, tmp_path) for popen in (ForkingSubprocess.Popen, subprocess.Popen))
     assert forked == started
     assert any(text in forked[1] + forked[2] for text in ("<stdin>", "qdialect"))
-
-
-def test_other_programs_are_executed(tmp_path: Path) -> None:
-    assert ended(ForkingSubprocess.Popen, ["/bin/sh", "-c", "echo $GIVEN; exit 3"], tmp_path) == (3, "here\n", "")
-    one = [sys.executable, "-c", "import sys; print(sys.flags.isolated, 'pytest' in sys.modules)"]
-    assert ended(ForkingSubprocess.Popen, one, tmp_path) == (0, "0 False\n", "")
 
 
 # The guards of the fuzz tests can fail: one byte outside ends the process, and a crash is reported.
@@ -223,17 +154,6 @@ def test_every_variant_runs_and_those_that_are_wrong_are_named() -> None:
     assert "check_compiled(module, " in message
     assert message.count("found by the test itself") >= 2
     assert "bound=7" not in message
-
-
-def test_what_is_wrong_together_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = vars(together)["_joined"]
-
-    def mixed_up(modules: list[ir.Module]) -> ir.Module:
-        return joined(modules if len(modules) == 1 else [modules[0], *modules[:0:-1]])
-
-    monkeypatch.setattr(together, "_joined", mixed_up)
-    monkeypatch.setenv(together.CHOSEN, "element='i8'")
-    assert "only together" in message_of(fixture=[])
 
 
 @pytest.mark.parametrize(
