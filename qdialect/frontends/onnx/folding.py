@@ -260,7 +260,7 @@ def _evaluated(node: Node, operands: Operands) -> Array:
             floats = result
             if _is_in_float64(node, operands):
                 (floats,) = evaluator.run(None, dict(zip(names, _widened(node, operands), strict=True)))
-    # The package says in many ways that inputs do not fit, assertions and bare exceptions among them.
+    # The package raises many exceptions where inputs do not fit, assertions and bare exceptions among them.
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UnsupportedError(f"constant inputs must fit the operator: {reason}") from error

@@ -53,7 +53,7 @@ _F32 = 1
 """The number of the type in the schema."""
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32", "f16", "bf16")
 
-_CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 says which branch is taken"
+_CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 chooses the branch"
 _SMALL = tuple(NUMPY_DTYPES[name] for name in SMALL_FLOATS)
 _TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Tile", "TopK", "Upsample")
 """Operators that may give no elements of a tensor that has some."""
@@ -70,7 +70,7 @@ def import_onnx(
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
 
-    `profile` says how f32 values are multiplied by packed weights: as the accuracy level of each MatMulNBits says and
+    `profile` states how f32 values are multiplied by packed weights: by the accuracy level of each MatMulNBits and
     else in f32 (``ort``), in f32 everywhere (``ort-accuracy-0``), or everywhere rounded to 8 bits in blocks
     (``ort-accuracy-4``), as ONNX Runtime's default optimization does it behind a DequantizeLinear.
 

@@ -159,7 +159,7 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
     types = {name: _type(tensor) for name, tensor in given.items()}
     known = {name: tensor.array for name, tensor in given.items() if isinstance(tensor, Constant)}
     data = {name: _data(array) for name, array in known.items() if array.size <= _LONGEST}
-    # The package says in many ways that a node does not fit its schema.
+    # The package raises many exceptions where a node does not fit its schema.
     try:
         schema = defs.get_schema(node.kind, node.version, "")
         found: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(schema, _proto(node), types, data)

@@ -393,7 +393,7 @@ def plainly_quantized(call: Site, value: Value, element: str, scale: float, zero
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         is_product = profile.scaling is Scaling.RECIPROCAL
         if _LARGE_SCALE <= scale < math.inf:
-            # Zero as well, without a subnormal ratio: scores beside a mask of -3.4e38 would all have one.
+            # The quotient rounds to zero anyway, but it would be subnormal for every score masked by -3.4e38.
             x = s.select(s.compare("lt", s.op("math.absf", x), scale / 4), 0.0, x)
         with np.errstate(over="ignore"):
             scaled = s.op("arith.mulf", x, float(np.float32(1 / scale))) if is_product else s.op("arith.divf", x, scale)

@@ -81,11 +81,11 @@ class Operator:
     options_type: int
     options_table: Table | None
     budget: Budget
-    """What this node and all others may make beside what the file holds."""
+    """How much all nodes of the model together may make in addition to the file's content."""
     intermediates: tuple[Tensor, ...] = ()
-    """Tensors whose scales say how the node rounds between its inputs and outputs."""
+    """Tensors whose scales decide how the node rounds between its inputs and outputs."""
     decomposition: int | None = None
-    """The subgraph that says what a composite computes."""
+    """The subgraph that a composite stands for."""
 
     @property
     def title(self) -> str:

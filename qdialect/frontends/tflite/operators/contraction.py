@@ -201,7 +201,7 @@ def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = F
 
 
 def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
-    """The type of sums: that of the bias, which an option may name; i64 where neither says anything."""
+    """The type of sums: that of the bias, which an option may name; i64 without both."""
     table = _BIAS_OPTIONS.get(operator.kind)
     named = read_options(operator, table, lambda options: options.QuantizedBiasType()) if table else 0
     wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(named)

@@ -50,7 +50,7 @@ _AT_LEAST = 3
 
 
 class F32Builder(op_builder.F32Builder):
-    """With what TFLite's kernels have beside arithmetic."""
+    """With the functions of TFLite's kernels that are not arithmetic."""
 
     def __init__(self, emitter: Emitter, shape: Shape) -> None:
         super().__init__(emitter, shape)

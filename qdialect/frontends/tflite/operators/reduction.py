@@ -233,7 +233,7 @@ _KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 @imports("ARG_MAX", "ARG_MIN")
 def _arg(operator: Operator) -> Emission:
-    """The first of equal elements wins; the output's type says how wide an index is."""
+    """The first of equal elements wins; the output's type is that of the index."""
     data, axes = operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
@@ -246,7 +246,7 @@ def _arg(operator: Operator) -> Emission:
 
 
 def _output_type(operator: Operator) -> str:
-    """The option decides, whatever the file says of the tensor."""
+    """The option decides, not the type of the tensor."""
     if operator.kind == "ARG_MAX":
         kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
     else:

@@ -273,7 +273,7 @@ def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
 @imports("QUANTIZE")
 @imports_i16("QUANTIZE")
 def _quantize(operator: Operator) -> Building:
-    """From f32 as `_of_floats` says; between quantized values by a fixed-point rescale."""
+    """From f32 by `_of_floats`; between quantized values by a fixed-point rescale."""
     (data,), output = operands(operator, 1), operator.outputs[0]
     is_i16 = "i16" in (data.element, output.element)
     (per_tensor if is_i16 else eight_bit)(output, "output")

@@ -63,7 +63,7 @@ def _choose(call: Call) -> Result:
 
     def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
         found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
-        # PyTorch subtracts the least integer where the range has a NaN, which wraps around beside a value of 0.
+        # Where the range has a NaN, PyTorch subtracts the least integer, which wraps around where `low_value` is 0.
         nan = s.emitter.number(high_value if low_value < 0 else low_value, s.shape)
         found = s.emitter.select(s.emitter.compare(_EQUAL, found, found), found, nan)
         return s("minimumf", s("maximumf", found, low_value), high_value)

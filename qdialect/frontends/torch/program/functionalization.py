@@ -107,7 +107,7 @@ def _with_casts(graph: Graph) -> Graph:
     """A region of `torch.autocast` with its casts of operands as nodes.
 
     The types that were noted tell them: an operator that gives a float of 16 bits takes such ones, and one that gives
-    float32 numbers takes these, unless a type among its arguments says what it gives.
+    float32 numbers takes these, unless its arguments name the type of its result.
     """
     noted = {one.name: Output(one.shape, one.element) for one in graph.inputs}
     nodes: list[Node] = []
