@@ -20,8 +20,8 @@ _MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
-# A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
-_MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
+# A row has four accumulators; the other registers hold the four vectors of an interleaved row, and their weights.
+_MAX_INTERLEAVED_ROWS, _OTHER_REGISTERS = 3, 8
 
 _STEP = 512
 """Terms of a step of f32 products at most: sums are written and read again after as many multiply-adds."""
@@ -76,7 +76,7 @@ class TiledOperand:
 
 @dataclass(frozen=True)
 class RequantizerForms:
-    """Forms of a requantization that a target is fast at, beside products, sums and shifts of 32 bits."""
+    """Forms of a requantization that a target is fast at, other than products, sums and shifts of 32 bits."""
 
     multiply_adds: bool = False
     """Fused multiply-adds of float32 numbers."""
@@ -329,7 +329,7 @@ def strategy_of(target: Target) -> Strategy:
         DepthwiseTiles(
             # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
             _DEPTHWISE_PIXELS if is_wide else _DEPTHWISE_PIXELS - 2,
-            min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4),
+            min(_MAX_INTERLEAVED_ROWS, (registers - _OTHER_REGISTERS) // 4),
             not is_wide,
         ),
         MapTiles(

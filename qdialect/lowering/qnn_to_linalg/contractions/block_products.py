@@ -28,7 +28,7 @@ _WIDE = 16
 _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
 _MANY_ROWS, _NARROW_MANY_ROWS, _APART_ROWS = 12, 5, 6
-"""Of a tile of two vectors; the last where sums of blocks take registers beside the totals."""
+"""Of a tile of two vectors; the last where sums of blocks take registers in addition to the totals."""
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
 _AHEAD = 8 << 10
@@ -411,7 +411,7 @@ class F32Products(BlockKernel):
         return not self._is_scaled or self.weights.is_exact(_base(lowest))
 
     def numbers(self, panel: Panel, index: Value) -> list[Operand]:
-        """What weights are computed from beside their words: scales, then what is taken off in each kind of field."""
+        """Operands of the weights other than their words: scales, then the number to subtract in each kind of field."""
         if self.weights.form:
             return []
         points = self.points(panel, index)

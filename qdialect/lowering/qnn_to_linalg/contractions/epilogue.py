@@ -49,11 +49,11 @@ class Epilogue:
         return bias
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Per-channel arrays beside the bias: name and values."""
+        """Per-channel arrays other than the bias: name and values."""
         return [parameter for stage in self.stages for parameter in stage.channel_parameters()]
 
     def row_parameters(self) -> list[RowParameter]:
-        """What is read by row beside the residual."""
+        """Parameters of each row, other than the residual."""
         return [parameter for stage in self.stages for parameter in stage.row_parameters()]
 
 

@@ -378,7 +378,7 @@ class KernelText:
         return tensor, f"{memref_name} : {type_}"
 
     def store(self, result: Tensor, destination: str) -> None:
-        """Write `result` where `write` said."""
+        """Write `result` at the place that `write` returned."""
         name, type_ = destination.split(" : ", 1)
         self._lines.append(
             f"bufferization.materialize_in_destination {result.name} in restrict writable {name} : "
