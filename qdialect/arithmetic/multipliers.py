@@ -72,7 +72,7 @@ def saturating_shift_left(values: ArrayLike, amount: ArrayLike, bits: int = 32) 
 
 
 def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, rounding: Rounding) -> IntArray:
-    """x * q * 2^(e - 31) rounded as `rounding` says and clamped to int32.
+    """x * q * 2^(e - 31) rounded by `rounding` and clamped to int32.
 
     `x` holds int32 accumulators (less or plus one zero point), `q` and `e` broadcast against it: scalars, or one entry
     per channel of the last axis.  Shapes broadcast; the result is int64.

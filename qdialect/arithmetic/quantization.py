@@ -95,7 +95,7 @@ def quantize_array(
 
     `scales` and `zero_points` are scalars, arrays of one entry, or one entry per index of `axis`.  Half away with
     division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with a reciprocal
-    PyTorch; which of the reciprocals says `scaling`, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
+    PyTorch; `scaling` chooses the reciprocal, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
     """
     lo, hi = quantized_range(dtype)
     factor = along_axis(scale_factors(scales, scaling, x.dtype.type), x.ndim, axis)
@@ -129,7 +129,7 @@ def along_axis(parameter: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
 # How quantized values stand for f32 values.
 
 QuantizedArray = NDArray[np.integer[Any]]
-"""Quantized values, of 8 bits unless a function says otherwise."""
+"""Quantized values, of 8 bits unless a function states otherwise."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _SHIFT_WITHOUT_ZEROS = _SUM_INTEGER_BITS + 31 - 8
 
 
 def reciprocal(m: Machine[V], total: V) -> V:
-    """1 / `total` as Q0.31 beside a power of two, i32 both, for a positive `total` (gemmlowp).
+    """1 / `total` as Q0.31 and the exponent of a power of two, i32 both, for a positive `total` (gemmlowp).
 
     The leading zeros of `total` normalize it to d in [1/2, 1); three Newton steps on d, x in Q2.29.
     """

@@ -108,13 +108,13 @@ def _compare(form: str, printed: str, module: ir.Module) -> None:
             raise VerificationError(f"module must be the same after a round trip through {form}: {difference}")
 
 
-# What the author of a model says of it, as an attribute of its module.
+# What the author noted in a model, as an attribute of its module.
 
 _METADATA = "qnn.metadata"
 
 
 def set_metadata(module: ir.Module, metadata: Mapping[str, str]) -> None:
-    """Note what a model file says of itself, texts by names."""
+    """Set the metadata of a model file on its module, texts by names."""
     if metadata:
         with module.context:
             texts: dict[str, ir.Attribute] = {name: ir.StringAttr.get(text) for name, text in metadata.items()}

@@ -221,7 +221,7 @@ def named_extents(declared: OpenShapes, extents: Mapping[str, T]) -> dict[str, T
 
 
 def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
-    """The open extents of inputs by their names, as `dims` says, a first one else `batch`; None where one misses."""
+    """Open extents of inputs by their names, from `dims` or, for a first one, `batch`; None where one is missing."""
     found = named_extents(declared, dims)
     for name, shape in declared.items():
         for axis, own in enumerate(shape):

@@ -123,7 +123,7 @@ def write_draft(folder: Path, content: bytes, mode: int = 0o666) -> Path:
 
 
 class _Draft:
-    """The content of a file under another name beside it."""
+    """The content of a file under another name in the same folder."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._path, self._content = path, content

@@ -1,4 +1,4 @@
-"""The frameworks that run a model beside the compiler, by the kind of its file."""
+"""The frameworks that a model's results are compared with, by the kind of its file."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Node:
         return self.arrays[index] if index < len(self.arrays) else None
 
     def tensor(self, index: int) -> Tensor:
-        """What the file says of an operand."""
+        """The file's description of an operand."""
         tensor = self.operator.inputs[index]
         assert tensor is not None
         return tensor

@@ -82,7 +82,7 @@ _CONSTANTS = ("tosa.const", "tosa.const_shape")
 
 
 class UnsupportedError(Exception):
-    """An op has no counterpart in `qnn`; the text says why."""
+    """An op has no counterpart in `qnn`; the text gives the reason."""
 
 
 def require(condition: bool, reason: str) -> None:

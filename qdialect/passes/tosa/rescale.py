@@ -195,7 +195,7 @@ def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
     try:
         return _pair_of(conversion, op)
     except UnsupportedError:
-        # The op of which this is true says so itself.
+        # The unsupported op reports this itself.
         return None
 
 
