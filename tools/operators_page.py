@@ -35,7 +35,7 @@ _TITLES = {
         "TFLite",
         "Recorded models of operators, compared with the reference kernels and the XNNPACK delegate of LiteRT.",
     ),
-    ".pt2": ("PyTorch", "The samples of PyTorch's own operator tests (`op_db`), exported, compared with eager PyTorch."),
+    ".pt2": ("PyTorch", "The samples of PyTorch's operator tests (`op_db`), exported, compared with eager PyTorch."),
 }
 _RANKS = (Rank.EQUAL, Rank.NEAR, Rank.FRAMEWORK, Rank.REFUSED)
 

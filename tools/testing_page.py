@@ -12,10 +12,10 @@ what looks for faults that no test names.
 
 `make evidence` compiles models of single operators and compares each with its framework: the node cases of the package
 `onnx` with ONNX Runtime, the samples of PyTorch's operator tests (`op_db`) with eager PyTorch, recorded quantized
-operators with the recorded results of LiteRT and ONNX Runtime. Each is compiled for the CPU that runs it, and in one more way: for
-another kind of CPU, for two threads, or saved and loaded. [evidence/](evidence/) keeps the outcome, a row for each
-model, and [operators.md](operators.md) shows it as tables. `make test` measures a sample of the rows again, `.ci/slow`
-all of them; a row that became worse fails.
+operators with the recorded results of LiteRT and ONNX Runtime. Each is compiled for the CPU that runs it, and in one
+more way: for another kind of CPU, for two threads, or saved and loaded. [evidence/](evidence/) keeps the outcome, a row
+for each model, and [operators.md](operators.md) shows it as tables. `make test` measures a sample of the rows again,
+`.ci/slow` all of them; a row that became worse fails.
 
 ```text
 make evidence                                       # all rows, about an hour on one core

@@ -233,7 +233,7 @@ _EXPORT = (
     "executable = qdialect.compile(program)",
 )
 _ZIP, _BYTECODE, _TFLITE, _ONNX_VERSION = b"PK\3\4", b"ML\xefR", b"TFL3", b"\x08"
-"""What the contents of files begin with, that of a .tflite file at its fifth byte."""
+"""The first bytes of files; of a .tflite file those from the fifth on."""
 
 
 class _OwnedFile(PosixPath):

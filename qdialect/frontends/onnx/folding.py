@@ -181,7 +181,7 @@ _SUMS_OF_NOTHING = {
 
 
 def sum_of_nothing(node: Node, result: Interface) -> Array | None:
-    """What a node gives that sums up terms of which there are none; None for other operators."""
+    """The result of a node that sums up no terms; None for other operators."""
     if node.kind not in _SUMS_OF_NOTHING:
         return None
     value, dtype = _SUMS_OF_NOTHING[node.kind], NUMPY_DTYPES[result.element]

@@ -136,7 +136,7 @@ _MOST_CONDITIONS = 4
 def run_time_condition(
     source: Path, *, batch: int, dims: Mapping[str, int], branches: Mapping[str, bool]
 ) -> RunTimeCondition | None:
-    """What the first If node reads whose branch is chosen at run time; None where there is none, or there are too many.
+    """The condition of the first If node whose branch is chosen at run time; None without one, or with too many.
 
     Raises `ImportModelError` for a file that cannot be read.
     """
@@ -249,7 +249,7 @@ class OnnxPlanner(Planner[Node]):
         return {name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name}
 
     def _results_of_nothing(self, node: Node, inputs: Sequence[Tensor | None]) -> Mapping[str, Result] | None:
-        """What a node gives whose inputs have no elements, or some of them; None where that is to be planned."""
+        """The results of a node some of whose inputs have no elements; None where these are to be planned."""
         known = self._empty_results(node)
         if known is not None or len(node.outputs) != 1:
             return known
@@ -296,7 +296,7 @@ class OnnxPlanner(Planner[Node]):
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
-        """What each input is known to hold; dequantized weights that are moved or kept are left to their readers.
+        """The known content of each input; dequantized weights that are moved or kept are left to their readers.
 
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """

@@ -124,7 +124,7 @@ class RunTimeCondition:
 
 
 def first_condition(graph: Graph) -> str | None:
-    """What the first If node reads; None where there is none."""
+    """The condition of the first If node; None where there is none."""
     return next((node.inputs[0] for node in graph.nodes if is_branching(node)), None)
 
 

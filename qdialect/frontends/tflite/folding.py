@@ -80,7 +80,7 @@ class Folding:
             self.define(tensor, tensor)
 
     def known(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor of the file."""
+        """The tensor that stands for one of the file."""
         return self._known.get(tensor.index, tensor)
 
     def define(self, tensor: Tensor, value: Tensor) -> None:

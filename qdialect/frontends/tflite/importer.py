@@ -33,7 +33,7 @@ from qdialect.support.diagnostics import ImportModelError, VerificationError
 from qdialect.support.late_imports import LATE_IMPORTS
 
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
-"""What arguments and results of a module may be."""
+"""The element types of arguments and results of a module."""
 PROFILES = TFLITE_PROFILES
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"

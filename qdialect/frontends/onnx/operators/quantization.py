@@ -41,7 +41,7 @@ from qdialect.ir._mlir import ir
 
 # QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
 
-# What a QuantizeLinear can give, and a DequantizeLinear read.
+# Types that a QuantizeLinear can give, and a DequantizeLinear read.
 _QUANTIZED = tuple(ELEMENT_RANGES)
 # The type of quantized values where a QuantizeLinear names none.
 _UNSIGNED = 2

@@ -1,4 +1,4 @@
-"""What the importer needs of a .tflite file, as plain checked values."""
+"""The content of a .tflite file that the importer needs, as plain checked values."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ class Graph:
     budget: Budget
     """Of all its nodes."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What the signature that was asked for calls inputs and outputs, by the index of the tensor."""
+    """The names of inputs and outputs in the chosen signature, by the index of the tensor."""
     subgraph: int = 0
     """Its index in the file."""
     others: Mapping[int, Graph] = field(default_factory=dict[int, "Graph"])
     """The file's other subgraphs, where one of these nodes runs them."""
 
     def name_of(self, tensor: Tensor) -> str:
-        """What users call an input or an output."""
+        """The users' name of an input or an output."""
         return self.names.get(tensor.index, tensor.name)

@@ -340,7 +340,7 @@ class _Reader:
         if content is None or tensor.Sparsity() is not None:
             bits = 0
         block_scales = self._block_scales(subgraph, tensor, shape, buffers) if block and bits == _BLOCK_BITS else None
-        # What no operator of ours reads, LiteRT may.
+        # LiteRT may read types that no operator here reads.
         divided = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}"
         stored = element = divided + element
         if content is not None and (block_scales is not None if block else bits):

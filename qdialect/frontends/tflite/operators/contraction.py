@@ -177,7 +177,7 @@ def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int, *,
 def _arithmetic(
     operator: Operator, weight: Tensor, element: str, *, is_i16: bool
 ) -> tuple[Rounding | I16Rounding, Multiplier]:
-    """What the reference kernels do, which is not the same everywhere.
+    """The arithmetic of the reference kernels, which is not the same everywhere.
 
     FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double; where words are multiplied by a
     single one, the product of two scales is one of float32.  Convolutions round twice; those of `ui8` take the product

@@ -279,7 +279,7 @@ def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Valu
     return emitter.broadcast(emitter.constant(along), shape)
 
 
-# CUMSUM and TOPK_V2: what depends on where an element stands in its row.
+# CUMSUM and TOPK_V2, which depend on the place of an element in its row.
 
 _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
 

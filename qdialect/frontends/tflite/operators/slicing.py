@@ -140,7 +140,7 @@ def masks_of(operator: Operator) -> Masks:
 
 
 class _Kind(Enum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     SLICE = 0
     NEW = 1

@@ -324,7 +324,7 @@ def _where(node: Field) -> str:
 Known = Callable[[Field], str]
 """The name of a tensor; refuses one that is not defined before."""
 NumberOf = Callable[[Field], Number]
-"""What a number with a name stands for."""
+"""The value of a number with a name."""
 GraphOf = Callable[[Field], Graph]
 """A graph that an operator runs."""
 

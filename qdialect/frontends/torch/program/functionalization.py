@@ -23,7 +23,7 @@ from qdialect.frontends.torch.program.pytorch_operators import (
 )
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
-"""What puts a part back into a tensor, by what takes it."""
+"""The operator that puts a part back into a tensor, by the one that takes it."""
 
 
 def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:

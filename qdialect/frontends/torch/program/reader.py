@@ -117,7 +117,7 @@ def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str
 
 
 def captured_results(module: Any) -> tuple[Any, ...]:
-    """What a captured graph gives, in order.
+    """The results of a captured graph, in order.
 
     An ellipsis for each tensor, a getter for what is one of the arguments, and else numbers, of this call, and None.
     """
