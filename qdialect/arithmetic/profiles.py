@@ -16,7 +16,7 @@ from qdialect.arithmetic.choices import BlockActivations
 
 
 class ActivationOrder(StrEnum):
-    """What an activation after a contraction is applied to."""
+    """The values that an activation after a contraction is applied to."""
 
     QUANTIZED_VALUES = "quantized"
     """To rounded quantized values, through a table or a clamp: graphs name the quantization between the two."""

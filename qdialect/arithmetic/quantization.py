@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdialect.arithmetic.choices import FloatRounding, NanPolicy, Scaling
 
-# A scale as the arithmetic sees it: what f32 values are divided by or multiplied with, and when two are one.
+# A scale as the arithmetic sees it: the divisor or factor of f32 values, and when two scales are one.
 #
 # A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit
 # of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
@@ -142,7 +142,7 @@ class QuantParams:
 
 @dataclass(frozen=True)
 class BinaryQuantization:
-    """What the operands and the result of a function of two tensors stand for, and the bounds of the result."""
+    """The quantizations of a function of two tensors: operands, result, and the bounds of the result."""
 
     lhs: QuantParams
     rhs: QuantParams

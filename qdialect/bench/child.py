@@ -23,7 +23,7 @@ _LAST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may use."""
+    """The resources of a child."""
 
     seconds: float
     gigabytes: float

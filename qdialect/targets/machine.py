@@ -177,7 +177,7 @@ class Machine:
     """Bytes that arrive from L3 in a cycle; 0 if that was not measured."""
 
     third_bytes: int = 8 * _MB
-    """What a core can count on of L3 while the others run."""
+    """The share of L3 that a core can count on while the others run."""
 
     near_fetch_distance: int = 0
     """How many bytes ahead s16 weights are prefetched from L2; 0 if that does not pay."""

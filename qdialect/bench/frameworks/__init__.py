@@ -14,7 +14,7 @@ OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
 PROFILES = {".tflite": "tflite"}
 _ERRORS_ONLY = 3
 
-# What a model in a framework is to a measurement.
+# A model in a framework, in a measurement.
 
 Array = NDArray[Any]
 

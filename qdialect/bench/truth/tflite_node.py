@@ -98,7 +98,7 @@ def is_quantized(tensor: Tensor) -> bool:
 
 
 def numbers(tensor: Tensor, array: Array) -> Array:
-    """What stored values stand for; integers without scales stand for themselves."""
+    """The values that stored integers stand for; integers without scales stand for themselves."""
     if not is_quantized(tensor):
         return array.astype(np.float64) if array.dtype == np.float32 else array
     scales, zero_points = _grid(tensor, array.ndim)

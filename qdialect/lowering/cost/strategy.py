@@ -124,7 +124,7 @@ class MapTiles:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How kernels are cut for one kind of target; what is not of a part is of contractions."""
+    """How kernels are cut for one kind of target; fields without another subject are of contractions."""
 
     tiles: Sequence[Tiles]
     """The first that holds for a reduction."""
@@ -138,7 +138,7 @@ class Strategy:
     multiplies_words: bool = False
     """Whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
-    """What stays in the second level while other data passes through."""
+    """Bytes that stay in the second level while other data passes through."""
     others: tuple[Layout, ...] = ()
     """F32 numbers, and layouts that take fewer cycles at times; stored words where products are of words, and pairs
     (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
@@ -190,7 +190,7 @@ class Strategy:
         return self._chosen(lanes_total, taps, Layout.STORED_WORDS).cost + copied < min(others)
 
     def model_of(self, layout: Layout, pixels: int | None = None) -> TileModel | None:
-        """What tiles of `layout` for so many rows are chosen by; None where the target is vector code alone."""
+        """The model that chooses tiles of `layout` for so many rows; None where the target is vector code alone."""
         if self.model is None or layout not in self.others:
             return self.model
         model = replace(self.model, layout=layout)
@@ -363,7 +363,7 @@ def _table_lanes(instructions: InstructionSet) -> int:
 
 
 def tile_model(target: Target) -> TileModel | None:
-    """What the register tiles of `target` are chosen by; None where it is vector code alone."""
+    """The model that chooses the register tiles of `target`; None where it is vector code alone."""
     instructions = instruction_set_of(target)
     if instructions is None:
         return None

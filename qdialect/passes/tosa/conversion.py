@@ -1,4 +1,4 @@
-"""What the converters share: values made so far, constants, shapes, scales, and the registry."""
+"""Shared by the converters: values made so far, constants, shapes, scales, and the registry."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _of_operands(name: str, operands: list[Lengths]) -> Lengths:
     return tuple(_BINARY[name](lhs, rhs) for lhs, rhs in zip(*operands, strict=True))
 
 
-# What the converters share: values made so far, constants, scales, and the registry.
+# Shared by the converters: values made so far, constants, scales, and the registry.
 
 Array = NDArray[Any]
 

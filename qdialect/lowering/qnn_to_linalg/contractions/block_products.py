@@ -74,7 +74,7 @@ class BlockProducts:
 
     @property
     def moving(self) -> tuple[MapOperand, ...]:
-        """What has an element, or a row of them, for each row."""
+        """The operands with an element, or a row of elements, for each row."""
         return self.operands if self.active is None else (*self.operands, self.active)
 
 
@@ -256,7 +256,7 @@ class BlockKernel(ABC):
             return total
         return self.added(panel, total, self.extras(panel), lambda body: self.op.finish(body, body.output, body.inputs))
 
-    # What the kinds of sums share.
+    # Shared by the kinds of sums.
 
     def fetch(self, panel: Panel, start: Value) -> None:
         """Prefetch words far behind those from `start` on, in a stream that comes from beyond the second level."""
@@ -510,5 +510,5 @@ class F32Products(BlockKernel):
 
 
 def _base(lowest: int | None) -> int:
-    """What a number of the fraction's bits from the `lowest` on is more than these."""
+    """The difference between a number with a field in its fraction, from the bit `lowest` on, and the field."""
     return 0 if lowest is None else 1 << (_FRACTION - lowest)

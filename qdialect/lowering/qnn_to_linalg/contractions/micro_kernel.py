@@ -111,7 +111,7 @@ class _Columns:
     weights: Tensor
     """[group, tile, reduction loops but the last, vector, lane, taps], as `pack_k_groups` packs them."""
     bias: Operand
-    """What accumulators start from, by channel."""
+    """The initial accumulators, by channel."""
     correction: packed_weights.ZeroPointCorrection | None
     remainder: Sequence[tuple[Value, Tensor]] = ()
     """K groups that are multiplied once more: an index, where each lies in the window, and its weights."""
@@ -150,7 +150,7 @@ class ContractionMicroKernel:
         correction = self.columns.correction
         points = correction.zero_points if correction else None
         self.zero_points = self._constant("zero_points", points) if points is not None else None
-        """What sums of windows are multiplied by; None where this is in the sums."""
+        """The factors of the windows' sums; None where the sums have them."""
 
     def _declare(self) -> _Columns:
         """Declare the weights of the micro-kernel's channels."""

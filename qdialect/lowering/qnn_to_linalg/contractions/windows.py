@@ -1,4 +1,4 @@
-"""What is computed of windows before the products: their sums, and taps that are put together from all rows."""
+"""Computed of windows before the products: their sums, and taps that are put together from all rows."""
 
 from __future__ import annotations
 

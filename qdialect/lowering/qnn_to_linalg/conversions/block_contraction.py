@@ -174,7 +174,7 @@ def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapO
 
 
 def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
-    """What the kernel of a product does to its values, and the numbers by channel that it reads."""
+    """The numbers by channel that the kernel of a product reads, and its last step for each value."""
     return (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
 
 

@@ -111,7 +111,7 @@ WHOLE = Tag(None)
 """Of an op that is a tile by itself."""
 
 Carried = TypeVar("Carried", Value, Tensor)
-"""What a loop carries from round to round."""
+"""The values that a loop carries from round to round."""
 
 
 @dataclass
