@@ -285,7 +285,7 @@ class ContractionMicroKernel:
         return View(self._spread(segment), steps, segment.offsets[-1] * self._width)
 
     def _root_loops(self, segment: Segment) -> Loops:
-        """The loops over tiles in the order in which the least comes from afar."""
+        """The loops over tiles in the order in which the fewest bytes come from beyond the first level."""
         outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
         return Loops((*self.groups, *outer, *_TILE[1:]))
 
