@@ -241,7 +241,7 @@ class _OwnedFile(PosixPath):
 
 
 def path_or_module(model: Any) -> Path | ir.Module:
-    """The path of a model, of which a file is made where it has none, or the module that it is.
+    """The path of a model, which is written to a file if it has none, or the module that it is.
 
     Keep the path itself for as long as the file is read. Raises `ImportModelError` for anything else.
     """

@@ -277,7 +277,7 @@ def _is_in_float64(node: Node, operands: Operands) -> bool:
 
 
 def _is_integer_product(node: Node, operands: Operands) -> bool:
-    """Squares and cubes of integers are products that wrap around in ONNX Runtime, whatever type has the exponent."""
+    """Squares and cubes of integers are products that wrap around in ONNX Runtime, for every type of the exponent."""
     is_power = node.kind == "Pow" and operands[0].dtype.kind in "iu"
     return is_power and operands[1].size == 1 and operands[1].item() in (2, 3)
 

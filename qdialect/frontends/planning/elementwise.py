@@ -364,13 +364,13 @@ class PlainlyDequantized(Computed):
 
 
 def wide_scale_of(tensor: Tensor) -> float | None:
-    """A tensor where it is one scale that is a number, but none of the dialect's."""
+    """The value of a tensor of one finite scale that the dialect refuses; None for other tensors."""
     scale = unbounded_scale_of(tensor)
     return scale if scale is not None and math.isfinite(scale) else None
 
 
 def unbounded_scale_of(tensor: Tensor) -> float | None:
-    """As `wide_scale_of`, with infinity and NaN too, of which float32 arithmetic makes what it makes."""
+    """As `wide_scale_of`, with infinity and NaN too, which float32 arithmetic takes as they are."""
     if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype.kind != "f":
         return None
     scale = float(tensor.array.ravel()[0])

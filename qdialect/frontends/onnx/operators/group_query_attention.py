@@ -220,7 +220,7 @@ def _total(call: Call, earlier: int, steps: int) -> int | None:
 
 
 def _checks(call: Call, length: int, total: int | None) -> list[Emit]:
-    """The addend of the scores: NaN where a total of run time is none that caches of `length` are for, else 0.
+    """The addend of the scores: NaN where a total that is known at run time does not fit caches of `length`, else 0.
 
     ONNX Runtime refuses most of them, and gives longer caches for others.
     """

@@ -95,7 +95,7 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 
 
 def f32_values_of(call: Call, values: int, scale: int, axis: int) -> F32Tensor:
-    """As `dequantized`, in plain float32 where the scale is none of the dialect's."""
+    """As `dequantized`, in plain float32 where the dialect refuses the scale."""
     wide = unbounded_scale_of(call.tensor(scale))
     return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
 
