@@ -136,7 +136,7 @@ engines-check: $(INSTALLED) $(BENCH) ## The examples of docs/ that show other en
 check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those with matrix tiles too (fetches Bochs)
 	QDIALECT_EMULATED=1 $(BIN)/python -m pytest test/emulated -rs
 
-evidence: $(INSTALLED) ## Measure operators beside their frameworks, write docs/evidence (EVIDENCE_ARGS: sources, --check)
+evidence: $(INSTALLED) ## Compare operators with their frameworks, write docs/evidence (EVIDENCE_ARGS: sources, --check)
 	$(BIN)/python -m tools.evidence $(EVIDENCE_ARGS)
 
 fuzz-graphs fuzz-tflite fuzz-torch fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counted in docs/testing.md (N: how many seeds)

@@ -111,10 +111,11 @@ def compile(
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
         and is not measured again; ``executable.tuning`` reports the variants tried, and the time saved. One thread is
         measured.
-      jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
-        every number.
+      jobs: how many threads compile, by default one for each CPU of this process. The code is the same for every
+        number.
       progress: a function that is called with each step of this compilation as it begins: the name of a pass, or a text
-        such as ``machine code of kernels``. What it raises ends the compilation. Of what the cache has nothing is told.
+        such as ``machine code of kernels``. An exception of it ends the compilation. It is not called for parts that
+        the cache has.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before. Lengths that grow from call to call, as those of a decoder's caches, are compiled once

@@ -27,15 +27,15 @@ from run to run.
 _TITLES = {
     ".onnx": (
         "ONNX",
-        "The node cases of the package `onnx` beside ONNX Runtime, with inputs given at run time, constant, "
+        "The node cases of the package `onnx` compared with ONNX Runtime, with inputs given at run time, constant, "
         "or quantized to 8 bits before and after the operator, in the newest operator set and in set 13; and the "
         "recorded models of quantized operators.",
     ),
     ".tflite": (
         "TFLite",
-        "Recorded models of operators, beside the reference kernels and the XNNPACK delegate of LiteRT.",
+        "Recorded models of operators, compared with the reference kernels and the XNNPACK delegate of LiteRT.",
     ),
-    ".pt2": ("PyTorch", "The samples of PyTorch's own operator tests (`op_db`), exported, beside eager PyTorch."),
+    ".pt2": ("PyTorch", "The samples of PyTorch's operator tests (`op_db`), exported, compared with eager PyTorch."),
 }
 _RANKS = (Rank.EQUAL, Rank.NEAR, Rank.FRAMEWORK, Rank.REFUSED)
 

@@ -2,11 +2,10 @@
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import kind_table
 from lit_tests import first_function
 from op_pages import constraints_of, family_of, labels_of, short_name
 
@@ -15,7 +14,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.support.diagnostics import QDialectError
-from qdialect.targets import GENERIC
+from qdialect.targets import GENERIC, TARGETS
 
 INTRODUCTION = """\
 # Status
@@ -24,10 +23,15 @@ The verifier, the lowering and the front ends of each op; `qdialect.reference` r
 
 - **verifier**: the number of labelled constraints that it checks; each has a test that is refused, in the
   `-invalid.mlir` of the op or of its base class. Counts, attributes and types are checked and tested for every op.
-- **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
-- **vectorized**: those kernels are vector code at the phase `vector`.
+- **lowering**: what the example of the op's page becomes, after fusion, at the phase `vector`: vector code, scalar
+  loops, or nothing where it is not lowered.
+- **instructions**: the kinds of target ([targets](targets.md)) for which the code of the example has intrinsics; on
+  other kinds, and on `generic` always, LLVM makes instructions of vector ops.
 - **front ends**: the formats whose importer builds the op. Other ops come from fusion or from a text.
 """
+KINDS = tuple(TARGETS)
+_FEW = 3
+"""At most so many kinds without instructions are named in place of those with."""
 _FRONTENDS = "qdialect.frontends."
 # Operands that a kernel needs at compile time.
 _WEIGHTS = re.compile(r"(?:,\s*)?%(weight|bias|recurrence|scales|zero_points): (tensor<[^>]*>)")
@@ -38,26 +42,10 @@ def page(root: Path, tests: Path) -> str:
     """The text of the page."""
     importers = sorted((root / "qdialect" / "frontends").glob("*/importer.py"))
     formats = {path.parent.name: _names_used(path.parent) for path in importers}
-    rows = ["| op | verifier | lowering | vectorized | front ends |", "|---|---|---|---|---|"]
+    rows = ["| op | verifier | lowering | instructions | front ends |", "|---|---|---|---|---|"]
     context = make_context()
-    lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
-    rows += [_row(op_class, formats, lowered[short_name(op_class)]) for op_class in OPS]
-    kinds = kind_table.table(_networks(tests, lowered), context)
-    return "\n".join([INTRODUCTION, *rows, "", *kinds, ""])
-
-
-def _networks(tests: Path, lowered: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """The example of each op that lowers as a network, by a link to its page."""
-    found: dict[str, str] = {}
-    for op_class in OPS:
-        name = short_name(op_class)
-        if lowered[name][0] == "yes":
-            found[_link(op_class)] = _as_network(first_function(tests / f"{name}.mlir"))
-    return found
-
-
-def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[str, str]:
-    return ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{short_name(op_class)}.mlir", context)
+    rows += [_row(op_class, formats, _lowering(op_class, tests, context)) for op_class in OPS]
+    return "\n".join([INTRODUCTION, *rows, ""])
 
 
 def _row(op_class: type[QnnOp], formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
@@ -72,22 +60,31 @@ def _link(op_class: type[QnnOp]) -> str:
     return f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
 
 
-def _tick(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _lowering(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[str, str]:
+    """What the example of an op becomes, and the kinds of target for which that has instructions."""
+    if op_class is ConstantOp:
+        return "data", ""
+    network = _as_network(first_function(tests / f"{short_name(op_class)}.mlir"))
+    try:
+        module = lower(parse(network, context), GENERIC, Phase.VECTOR).module
+        kinds = _kinds_with_instructions(network, context)
+    except QDialectError:
+        return "no", ""
+    return "vectors" if "vector." in str(module) else "loops", kinds
 
 
-def _lowering(test: Path, context: ir.Context) -> tuple[str, str]:
-    """Whether the example lowers, and whether what comes out is vector code."""
-    network = parse(_as_network(first_function(test)), context)
-    try:
-        kernels = lower(network, GENERIC, Phase.LINALG).module
-    except QDialectError:
-        return "no", "no"
-    try:
-        module = lower(kernels, GENERIC, Phase.VECTOR).module
-    except QDialectError:
-        return "yes", "no"
-    return "yes", _tick("vector." in str(module))
+def _kinds_with_instructions(network: str, context: ir.Context) -> str:
+    # Fusion asks for no target.
+    module = lower(parse(network, context), GENERIC, Phase.FUSED).module
+    kinds = [kind for kind in KINDS if "llvm.x86" in str(lower(module, TARGETS[kind], Phase.X86).module)]
+    others = [kind for kind in KINDS if kind not in (*kinds, GENERIC.name)]
+    if not kinds or len(others) > _FEW:
+        return _listed(kinds)
+    return f"all but {_listed(others)}" if others else "all"
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    return ", ".join(f"`{kind}`" for kind in kinds)
 
 
 def _as_network(function: str) -> str:

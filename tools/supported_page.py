@@ -11,7 +11,7 @@ TEXT = """\
 Whole networks, quantized by the tools that users have, and compiled. **all** stands for a network that is compiled as a
 whole, in every form that was made of it; **parts** for one of which a framework runs a part. The number is how many
 times as fast a call is as the fastest other engine that runs the same file, on one thread: the smallest of the forms.
-Programs of PyTorch are timed beside inductor.
+The times of PyTorch's programs are compared with inductor's.
 [The zoo](zoo.md) describes how they are made and measured, and [ZOO.md](../benchmarks/ZOO.md) has each form.
 
 Your network is not here? Networks are made of operators: [operators](operators.md) has each of them, by format, and

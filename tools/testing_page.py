@@ -11,11 +11,11 @@ what looks for faults that no test names.
 ## Evidence
 
 `make evidence` compiles models of single operators and compares each with its framework: the node cases of the package
-`onnx` beside ONNX Runtime, the samples of PyTorch's operator tests (`op_db`) beside eager PyTorch, recorded quantized
-operators beside what LiteRT and ONNX Runtime gave. Each is compiled for the CPU that runs it, and in one more way: for
-another kind of CPU, for two threads, or saved and loaded. [evidence/](evidence/) keeps the outcome, a row for each
-model, and [operators.md](operators.md) shows it as tables. `make test` measures a sample of the rows again, `.ci/slow`
-all of them; a row that became worse fails.
+`onnx` with ONNX Runtime, the samples of PyTorch's operator tests (`op_db`) with eager PyTorch, recorded quantized
+operators with the recorded results of LiteRT and ONNX Runtime. Each is compiled for the CPU that runs it, and in one
+more way: for another kind of CPU, for two threads, or saved and loaded. [evidence/](evidence/) keeps the outcome, a row
+for each model, and [operators.md](operators.md) shows it as tables. `make test` measures a sample of the rows again,
+`.ci/slow` all of them; a row that became worse fails.
 
 ```text
 make evidence                                       # all rows, about an hour on one core
@@ -31,7 +31,7 @@ in a fault is kept in `build/campaigns`.
 - **graphs**: ONNX networks of convolutions, products, pools, normalizations and movements, in f32 or with quantized
   values between the nodes, of two to four dimensions, with open and with empty batches; compiled for two kinds of CPU
   and one to three threads, and compared with ONNX Runtime with and without its optimizer.
-- **tflite**: TFLite networks of one type, beside the reference kernels of LiteRT or its XNNPACK delegate.
+- **tflite**: TFLite networks of one type, compared with the reference kernels of LiteRT or its XNNPACK delegate.
 - **torch**: PyTorch networks that PT2E quantizes by torchao's quantizers, before or during training, or `quantize_`;
   most with scales that are powers of two, so that many numbers lie between two quantized values.
 - **models**: such graphs as ONNX Runtime's static and dynamic quantizers make of them.

@@ -82,7 +82,7 @@ typedef struct qdialect_attribute {{
   uint32_t reserved;
 }} qdialect_attribute;
 
-/* A function of another library. Inputs and outputs are dense row-major arrays of the types that `function` says.
+/* A function of another library. Inputs and outputs are dense row-major arrays of the types in `function`.
    Returns 0, or something else where it failed: the network then returns QDIALECT_ERROR_EXTERNAL. */
 typedef int qdialect_external_function(const qdialect_external *function, const void *const *inputs,
                                        void *const *outputs);

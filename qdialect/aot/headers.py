@@ -244,7 +244,7 @@ _TYPES: Mapping[str, str] = {
 }
 
 _TEXT = """\
-// Network {name} in C++20, written by {generator}. The C header {header} says what it takes.
+// Network {name} in C++20, written by {generator}. The C header {header} describes its arguments.
 #ifndef QDIALECT_NETWORK_{name}_HPP
 #define QDIALECT_NETWORK_{name}_HPP
 

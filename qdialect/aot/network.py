@@ -66,7 +66,7 @@ class Network:
     external_calls: tuple[ExternalCall, ...] = ()
     """The calls of functions of other libraries, in order."""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the author of the model noted in its file: texts by names."""
+    """The notes of the model's author in its file: texts by names."""
 
     @property
     def workspace_bytes(self) -> int:

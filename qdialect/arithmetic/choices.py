@@ -280,7 +280,7 @@ class Coordinates(StrEnum):
 
 
 class ScatterReduction(StrEnum):
-    """What becomes of an element and the update that a scatter has for it."""
+    """The result of an element and the update that a scatter has for it."""
 
     NONE = "none"
     """The update."""

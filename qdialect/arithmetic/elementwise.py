@@ -255,7 +255,7 @@ def concat(
     return np.clip(np.concatenate(parts, axis=axis), *bounds)
 
 
-# Functions of two quantized tensors beside sum and product; operands broadcast, results are int64.
+# Functions of two quantized tensors other than sum and product; operands broadcast, results are int64.
 
 
 def total_of(m: Machine[V], left: V, right: V) -> V:

@@ -1,4 +1,4 @@
-"""Builds functions of float values as trees of ops of `arith` and `math`, and says what each op computes on arrays."""
+"""Builds functions of float values as trees of ops of `arith` and `math`, and computes each op on arrays."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Expression:
-    """A function of float values; numbers beside it stand for constants, rounded to the type of the values."""
+    """A function of float values; numbers in its place stand for constants, rounded to the type of the values."""
 
     def apply(self, op: str, *others: Expression | float) -> Expression:
         """The op on this and `others`."""

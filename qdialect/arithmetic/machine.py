@@ -115,7 +115,7 @@ def _sum_to_odd(product: F64Array, addend: F64Array) -> F64Array:
     (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
     """
     total = product + addend
-    # What the sum has lost, exactly (Knuth's TwoSum).
+    # The exact error of the sum (Knuth's TwoSum).
     of_addend = total - product
     lost = (product - (total - of_addend)) + (addend - of_addend)
     bits = total.view(np.int64)
@@ -125,7 +125,7 @@ def _sum_to_odd(product: F64Array, addend: F64Array) -> F64Array:
     return (bits + np.where(is_inexact, towards, 0)).view(np.float64)
 
 
-# What the element-wise ops of the dialects `arith`, `math` and `tensor` compute, as NumPy functions of arrays.
+# The element-wise ops of the dialects `arith`, `math` and `tensor`, as NumPy functions of arrays.
 
 
 def _multiply_add(x: Array, y: Array, z: Array) -> Array:
@@ -355,11 +355,11 @@ _CASTS: Mapping[str, ArrayFunction] = {
 }
 """By op: what is converted to the target's dtype."""
 NUMPY: Machine[Any] = NumpyMachine()
-"""What the reference runs formulas on."""
+"""The machine of the reference."""
 
 
 class FloatMachine(Generic[V]):
-    """What algorithms on floats of one type `element` are written for; each operation is rounded once, half to even."""
+    """The machine of algorithms on floats of one type `element`; each operation is rounded once, half to even."""
 
     def __init__(self, ops: Machine[V], element: str) -> None:
         self._ops, self._element = ops, element

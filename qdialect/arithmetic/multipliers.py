@@ -72,7 +72,7 @@ def saturating_shift_left(values: ArrayLike, amount: ArrayLike, bits: int = 32) 
 
 
 def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, rounding: Rounding) -> IntArray:
-    """x * q * 2^(e - 31) rounded as `rounding` says and clamped to int32.
+    """x * q * 2^(e - 31) rounded by `rounding` and clamped to int32.
 
     `x` holds int32 accumulators (less or plus one zero point), `q` and `e` broadcast against it: scalars, or one entry
     per channel of the last axis.  Shapes broadcast; the result is int64.
@@ -104,7 +104,7 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
 
 
 def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rounding) -> IntArray:
-    """What a rounding mode of one rounding adds to half of the last bit that stays."""
+    """The addend of a rounding mode of one rounding, in addition to half of the last bit that stays."""
     if rounding is Rounding.FIXED64_NEAREST:
         return -as_int64((product < 0) & (right > 0))
     if rounding is Rounding.FIXED64_DOUBLE:
@@ -197,7 +197,7 @@ def quantized_multipliers(m: NDArray[np.float64]) -> FixedMultiplier:
     return FixedMultiplier(np.where(is_zero, 0, q).astype(np.int32), np.where(is_zero, 0, e).astype(np.int32))
 
 
-# What a 32-bit sum of two products with 8-bit offsets leaves for the multipliers.
+# Bits that a 32-bit sum of two products with 8-bit offsets leaves for the multipliers.
 _SUM_BITS = 20
 _LONGEST_SHIFT, _LARGEST_FACTOR = 40, 2**40
 
@@ -236,7 +236,7 @@ def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
 
 
 def mean_parameters(rounding: Rounding, f32: NDArray[np.float64], count: int) -> RequantizeParameters:
-    """What the sum of `count` values is multiplied by, from the real multiplier `f32` of their mean, float64[1].
+    """The multiplier of the sum of `count` values, from the real multiplier `f32` of their mean, float64[1].
 
     Float rounding modes divide it before it is rounded, fixed-point ones see `folded_count_multiplier`.
     """

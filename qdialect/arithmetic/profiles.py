@@ -16,7 +16,7 @@ from qdialect.arithmetic.choices import BlockActivations
 
 
 class ActivationOrder(StrEnum):
-    """What an activation after a contraction is applied to."""
+    """The values that an activation after a contraction is applied to."""
 
     QUANTIZED_VALUES = "quantized"
     """To rounded quantized values, through a table or a clamp: graphs name the quantization between the two."""
@@ -174,4 +174,4 @@ ONNX_PROFILES: Mapping[str, BlockActivations | None] = {
     f"{ORT.name}-accuracy-0": BlockActivations.F32,
     f"{ORT.name}-accuracy-4": BlockActivations.I8_BLOCK,
 }
-"""In which form data are multiplied by packed weights: as each node says, or as at one accuracy level everywhere."""
+"""In which form data are multiplied by packed weights: as each node states, or as at one accuracy level everywhere."""

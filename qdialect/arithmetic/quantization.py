@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdialect.arithmetic.choices import FloatRounding, NanPolicy, Scaling
 
-# A scale as the arithmetic sees it: what f32 values are divided by or multiplied with, and when two are one.
+# A scale as the arithmetic sees it: the divisor or factor of f32 values, and when two scales are one.
 #
 # A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit
 # of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
@@ -94,7 +94,7 @@ def quantize_array(
 
     `scales` and `zero_points` are scalars, arrays of one entry, or one entry per index of `axis`.  Half away with
     division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with a reciprocal
-    PyTorch; which of the reciprocals says `scaling`, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
+    PyTorch; `scaling` chooses the reciprocal, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
     """
     lo, hi = quantized_range(dtype)
     factor = along_axis(scale_factors(scales, scaling, x.dtype.type), x.ndim, axis)
@@ -128,7 +128,7 @@ def along_axis(parameter: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
 # How quantized values stand for f32 values.
 
 QuantizedArray = NDArray[np.integer[Any]]
-"""Quantized values, of 8 bits unless a function says otherwise."""
+"""Quantized values, of 8 bits unless a function states otherwise."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class QuantParams:
 
 @dataclass(frozen=True)
 class BinaryQuantization:
-    """What the operands and the result of a function of two tensors stand for, and the bounds of the result."""
+    """The quantizations of a function of two tensors: operands, result, and the bounds of the result."""
 
     lhs: QuantParams
     rhs: QuantParams

@@ -29,11 +29,11 @@ CELL_FUNCTIONS: Mapping[CellActivation, Expression] = {
     CellActivation.TANH: activations.tanh,
     CellActivation.RELU: activations.relu,
 }
-"""What each activation computes."""
+"""The function of each activation."""
 
 
 def gate_function(activation: CellActivation, clip: float) -> Expression:
-    """What a gate passes through: the limit, where `clip` is above 0, and the activation."""
+    """The function of a gate: the limit, where `clip` is above 0, and the activation."""
     limited = Input().at_least(-clip).at_most(clip) if clip > 0 else Input()
     return CELL_FUNCTIONS[activation].of(limited)
 
@@ -73,7 +73,7 @@ def quantized_state() -> Expression:
 
 
 def state_product() -> Expression:
-    """What a gate gets of a sum of products: ``sum * (scale * scale of the weights) + gate``."""
+    """The input of a gate from a sum of products: ``sum * (scale * scale of the weights) + gate``."""
     total, scale, weight_scale, gate = (Input(index) for index in range(4))
     return total * (scale * weight_scale) + gate
 

@@ -1,4 +1,4 @@
-"""Requantizes accumulators in every rounding mode, and says at which accumulator each quantized value begins."""
+"""Requantizes accumulators in every rounding mode, and finds the accumulator at which each quantized value begins."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def source_coordinates(
 
 
 def nearest_indices(found: Array, nearest: Nearest, extent: int, ratio: Ratio) -> NDArray[np.int64]:
-    """The index nearest to each coordinate in `found`, ties as `nearest` says.
+    """The index nearest to each coordinate in `found`, ties by `nearest`.
 
     ONNX Runtime, whose ratio is a quotient, takes what is next to a half for a tie (GetNearestPixelFromOriginal).
     """

@@ -62,7 +62,7 @@ _SHIFT_WITHOUT_ZEROS = _SUM_INTEGER_BITS + 31 - 8
 
 
 def reciprocal(m: Machine[V], total: V) -> V:
-    """1 / `total` as Q0.31 beside a power of two, i32 both, for a positive `total` (gemmlowp).
+    """1 / `total` as Q0.31 and the exponent of a power of two, i32 both, for a positive `total` (gemmlowp).
 
     The leading zeros of `total` normalize it to d in [1/2, 1); three Newton steps on d, x in Q2.29.
     """
@@ -113,7 +113,7 @@ def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.floa
 
 
 def ort_factor(output_scale: float) -> np.float32:
-    """What an entry is multiplied by: ``floor(float32(1 / s_y))``."""
+    """The factor of an entry: ``floor(float32(1 / s_y))``."""
     return np.floor(np.float32(1) / np.float32(output_scale))
 
 
@@ -125,7 +125,7 @@ def ort_largest(entries: NDArray[np.float32], factor: np.float32) -> np.float32 
 
 
 def ort_beyond(output_zero_point: int, lo: int, hi: int) -> int:
-    """What a product beyond float32 gives: as an integer it is -2^31, to which the zero point is added.
+    """The result of a product beyond float32: as an integer it is -2^31, to which the zero point is added.
 
     That is in 8 bits for ui8, and in 32 bits that wrap around and saturate for i8.
     """

@@ -115,7 +115,7 @@ def _reluish(hires: IntArray, q: int, e: int) -> IntArray:
 
 
 def hard_swish_bound(input_scale: float) -> float:
-    """What float32(output scale) has to exceed: float32(input scale) / 128, for the kernel only ever shifts right."""
+    """float32(input scale) / 128, which float32(output scale) has to exceed, for the kernel only ever shifts right."""
     return float(np.float32(1 / 128) * np.float32(input_scale))
 
 

@@ -26,7 +26,7 @@ log2 = _X.apply("math.log2")
 trunc = _X.apply("math.trunc")
 """The whole part."""
 frac = _X - trunc
-"""What x has beside its whole part, with its sign."""
+"""The fraction of x, with its sign."""
 erfc = _X.apply("math.erfc")
 """1 - erf(x)."""
 sign = _X.where_positive(Number(1.0), (-_X).where_positive(Number(-1.0), Number(0.0)))
@@ -73,7 +73,7 @@ def _hypot() -> Expression:
     size, other = (x - y).where_positive(x, y), (x - y).where_positive(y, x)
     quotient = size.where_positive(other / size, size * 0.0)
     root = size * (quotient * quotient + 1.0).apply("math.sqrt")
-    # An infinity, whatever is beside it; the larger one hides a NaN.
+    # Infinite if either number is; the larger one hides a NaN.
     largest = float(np.finfo(np.float32).max)
     ended = (x - largest).where_positive(x, y)
     is_ended = (x - largest).where_positive(x, (y - largest).where_positive(y, Number(0.0)))

@@ -23,7 +23,7 @@ _LAST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may use."""
+    """The resources of a child."""
 
     seconds: float
     gigabytes: float
@@ -77,6 +77,6 @@ def _failure(status: int, errors: str) -> str:
     if status == 0:
         return ""
     ended = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    # A traceback's last line is its error; of a signal nothing that was said before is the reason.
+    # A traceback's last line is its error; output before a signal does not explain the signal.
     last = errors.strip().splitlines()[-1:] if status > 0 else []
     return ": ".join([ended, *(line[-_LAST_CHARACTERS:] for line in last)])

@@ -21,7 +21,7 @@ _ATTEMPTS = 4
 
 @dataclass(frozen=True)
 class Sample(Generic[T]):
-    """What was measured, and in which state."""
+    """A result of a measurement, and the state of the clock."""
 
     found: T
     rate: float

@@ -25,7 +25,7 @@ _TITLES = {
 _INTRODUCTION = """\
 # Benchmark results
 
-Written by `make bench`; `docs/performance.md` says how it is measured and how to read it.
+Written by `make bench`; `docs/performance.md` explains how it is measured and how to read it.
 
 A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of the
 target's fastest products of bytes, which the machine's table names, on as many cores, measured before and after each

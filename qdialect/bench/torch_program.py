@@ -51,7 +51,7 @@ class _Constant:
     axis: int
 
     def numbers(self) -> Array:
-        """What it stands for."""
+        """The float32 numbers that it stands for."""
         shape = [1] * self.values.ndim
         shape[self.axis] = -1
         found: Array = self.values.astype(np.float32) * self.scales.reshape(shape)

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 _LEVELS = 255
 _LARGEST_WEIGHT = 127
 _MIDDLE = 8
-"""What stands for 0 in a weight of 4 bits."""
+"""The stored number of 0 in a weight of 4 bits."""
 EPSILON = 1e-5
 _FLOAT = 1
 """ONNX's number of the element type float32."""
@@ -81,7 +81,7 @@ class BlockWeights:
         return self.values.size // 2 + self.scales.nbytes
 
     def numbers(self) -> NDArray[np.float32]:
-        """What they stand for, [inputs, outputs]."""
+        """Their values, [inputs, outputs]."""
         blocks = self.values.reshape(*self.scales.shape, self.block).astype(np.float32) - _MIDDLE
         numbers: NDArray[np.float32] = (blocks * self.scales[:, :, None]).reshape(self.values.shape).T
         return numbers

@@ -99,7 +99,7 @@ class UnloadableError(Exception):
 
 
 def can_load_objects() -> bool:
-    """Whether objects can be loaded that nobody has linked."""
+    """Whether objects can be loaded without linking them."""
     return find_spec("llvmlite") is not None
 
 

@@ -86,7 +86,7 @@ def keep(
 ) -> None:
     """Record that `model` gives `network`; `read` are the other files that were read for it.
 
-    Nothing is said where one of the files has changed since.
+    Nothing is recorded where one of the files has changed since.
     """
     names = list(dict.fromkeys(file.name for file in read))
     name: str | None = model.name

@@ -120,7 +120,7 @@ def open_store(*, create: bool = True) -> Store | None:
     limit = size_limit()
     root = None if is_off() else location()
     if root is None:
-        reason = f"{VARIABLE} says so" if is_off() else "the user has no home folder"
+        reason = f"{VARIABLE} is off" if is_off() else "the user has no home folder"
         log.once(logging.INFO, f"{_NOT_USED}: {reason}")
         return None
     try:

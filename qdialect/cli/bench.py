@@ -1,4 +1,4 @@
-"""``qdialect-bench``: how fast compiled networks are, beside other engines and the machine's limits."""
+"""``qdialect-bench``: how fast compiled networks are, compared with other engines and the machine's limits."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-# ``qdialect-bench``: how fast compiled networks are, beside other engines and the machine's limits.
+# ``qdialect-bench``: how fast compiled networks are, compared with other engines and the machine's limits.
 
 _RESULTS = "results.json"
 

@@ -17,7 +17,7 @@ COMMANDS = {
     "import": ("import_model", "a model file as MLIR, or a table of what each node became"),
     "opt": ("opt", "passes on MLIR, with the flags of mlir-opt"),
     "reduce": ("reduce", "make a model smaller while a command finds a fault in it"),
-    "bench": ("bench", "measure networks beside other engines"),
+    "bench": ("bench", "measure networks, and other engines for comparison"),
     "cache": ("cache", "show or shrink the cache of compiled networks"),
 }
 """The module of each command, and what it does."""

@@ -116,7 +116,7 @@ def parser() -> CommandParser:
     made.add_argument(
         *("-g", "--debug-info"),
         action="store_true",
-        help="line tables for gdb and perf: they show the text of phase x86, which is written beside FILE",
+        help="line tables for gdb and perf: they show the text of phase x86, which is written next to FILE",
     )
     made.add_argument(
         "--clock", action="store_true", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'"
@@ -204,7 +204,7 @@ def _check_output(options: Arguments, path: Path) -> None:
             f"--emit {options.emit} writes several files, so that --output must name one, but got '{path}'"
         )
     if is_binary and path.suffix in _HEADERS:
-        raise InputError(f"--output must not name the header, which is written beside it, but got '{path}'")
+        raise InputError(f"--output must not name the header, which is written next to it, but got '{path}'")
     if is_binary and not _INCLUDED.fullmatch(path.name):
         raise InputError(f"--output must have a name that #include can name in a line, but got '{path.name}'")
     if options.emit == "so":

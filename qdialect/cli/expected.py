@@ -1,6 +1,6 @@
 """``--verify-diagnostics``: comments that say which diagnostics a file must cause.
 
-A comment ``expected-error {{text}}`` stands on the line of the error, or says where that is: ``@+1``, ``@-2``,
+A comment ``expected-error {{text}}`` stands on the line of the error, or gives its distance: ``@+1``, ``@-2``,
 ``@above`` and ``@below`` (the nearest line without such a comment) or ``@unknown`` (a diagnostic without a location).
 ``error`` may be ``warning``, ``note`` or ``remark``.  The message must contain the text; in ``expected-error-re`` what
 stands between inner double braces is a regular expression.

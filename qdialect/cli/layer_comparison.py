@@ -1,4 +1,4 @@
-"""``qdialect-run --compare-layers``: each quantized tensor beside its framework's and beside the truth, as a table."""
+"""``qdialect-run --compare-layers``: quantized tensors compared with the framework's and with the truth, as a table."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ _RESTRICTED = re.compile(r"restricted to '([\w.]+)'")
 
 _EXAMPLES = """\
 Any pass is a flag, ours or one of MLIR's, and passes run in the order of their flags. Flags take one or two dashes.
-'--list-passes' says what our passes do.
+'--list-passes' describes our passes.
 
 examples:
   qdialect-opt model.mlir

@@ -94,7 +94,7 @@ def _run(options: Arguments) -> int:
 
 
 def _report(executable: Executable, seconds: float, outputs: Sequence[Array], speed: object) -> dict[str, object]:
-    """What the tables tell, for programs."""
+    """The content of the tables, for programs."""
     found = zip(executable.outputs, outputs, strict=True)
     return {
         **{name: getattr(executable, name) for name in _REPORTED},

@@ -115,8 +115,8 @@ def parser() -> CommandParser:
     made.add_argument(
         "--compare-layers",
         action="store_true",
-        help="also compute each quantized tensor from its framework's own tensors, beside the framework and beside the "
-        "same graph in float64, and fail where an element differs from the framework",
+        help="also compute each quantized tensor from its framework's own tensors, compare it with the framework's and "
+        "with the same graph in float64, and fail where an element differs from the framework",
     )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
     made.add_argument(
@@ -147,7 +147,7 @@ def parser() -> CommandParser:
         metavar="TARGET=FILE",
         help="the library with the functions that qnn-outline-fused has handed to a target; may be given again",
     )
-    add_fallback_argument(made, "the framework, where it is installed; a line on stderr says what it runs")
+    add_fallback_argument(made, "the framework, where it is installed; a line on stderr lists the nodes that it runs")
     made.add_argument(
         "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
     )

@@ -94,7 +94,7 @@ class BinaryOp(QnnOp):
 
 
 class AddOp(BinaryOp, name="add"):
-    """Quantized sum, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+    """Quantized sum, clamped to [`output_min`, `output_max`]; `arithmetic` states how it is formed.
 
     `rounding` and `multiplier` apply to ``requantize_each`` only; the other arithmetics define their own.
     """
@@ -112,7 +112,7 @@ class MulOp(BinaryOp, name="mul"):
 
 
 class SubOp(BinaryOp, name="sub"):
-    """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+    """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` states how it is formed.
 
     `rounding` and `multiplier` apply to ``requantize_each`` only; the other arithmetics define their own.
     """
@@ -123,7 +123,7 @@ class SubOp(BinaryOp, name="sub"):
 
 
 class DivOp(BinaryOp, name="div"):
-    """Quantized quotient, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+    """Quantized quotient, clamped to [`output_min`, `output_max`]; `arithmetic` states how it is formed.
 
     Division by zero gives `output_max` for a positive dividend and `output_min` for a negative one.  Zero divided by
     zero gives the zero point, clamped, in ``tflite_fixed``, and `output_min` in ``float``, as NaN does in ONNX Runtime.
@@ -155,7 +155,7 @@ class SquaredDifferenceOp(BinaryOp, name="squared_difference"):
 
 
 class PreluOp(BinaryOp, name="prelu"):
-    """``lhs`` where it is positive, ``lhs * rhs`` elsewhere, clamped; `arithmetic` says how it is formed.
+    """``lhs`` where it is positive, ``lhs * rhs`` elsewhere, clamped; `arithmetic` states how it is formed.
 
     The slopes `rhs` are quantized like any tensor, often with one for each channel.
     """

@@ -39,7 +39,7 @@ class PlacedStage:
 
 
 def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[PlacedStage]:
-    """The stages in order, with everything said that may be left out where it is `output`."""
+    """The stages in order, with the attributes that `output` implies."""
     placed: list[PlacedStage] = []
     before = None
     for stage in epilogue:

@@ -60,7 +60,7 @@ class FusedOp(ContractionOp):
         return QuantizedType(self.output_scale, self.output_zero_point, element)
 
     def stages(self) -> list[PlacedStage]:
-        """The stages in order, everything said that the text may leave out."""
+        """The stages in order, with the defaults that the text may leave out."""
         return placed_stages(self.epilogue, self.output_type)
 
     def check(self) -> None:

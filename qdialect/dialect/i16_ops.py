@@ -108,7 +108,7 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
     """Accumulators to 16-bit quantized values, clamped to [output_min, output_max].
 
     The real multiplier of channel c, an index of the last dimension, is
-    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer, to
+    ``input_scale * weight_scales[c] / output_scale``; `rounding` states how the product with it becomes an integer, to
     which the zero point is added.
 
     Constraints:

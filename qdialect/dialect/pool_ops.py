@@ -98,7 +98,7 @@ class MeanOp(RescaledReductionOp, name="mean"):
 
 
 class SoftmaxOp(QnnOp, name="softmax"):
-    """Softmax of ``beta * x`` over `axis`; `arithmetic` says how exponentials and their ratio are formed.
+    """Softmax of ``beta * x`` over `axis`; `arithmetic` states how exponentials and their ratio are formed.
 
     The input's zero point cancels in ``x - max(x)``, so it is not an attribute.
 
@@ -154,8 +154,8 @@ _INTERPOLATED = {
 class ResizeBilinearOp(SameElementOp, name="resize_bilinear"):
     """An image [N, H, W, C] of height and width `size`, interpolated between four elements of the input.
 
-    The weights of the four add up to 1, so that the result has the input's scale and zero point. `arithmetic` says how
-    coordinates, weights and sums are computed.
+    The weights of the four add up to 1, so that the result has the input's scale and zero point. `arithmetic` states
+    how coordinates, weights and sums are computed.
 
     Constraints:
       C2: size must be 2 integers of at least 1

@@ -61,8 +61,8 @@ class RequantizeOp(QnnOp, name="requantize"):
 
     The multiplier of channel c is ``input_scale * weight_scales[c] / output_scale``.  The two input scales stay
     separate, because their product cannot be factored again: after a convolution they are the scales of its data and of
-    its weights, otherwise `weight_scales` is ``[1.0]``.  `multiplier` says in which precision the multiplier is formed,
-    `rounding` how the product with it is rounded and when the zero point is added.
+    its weights, otherwise `weight_scales` is ``[1.0]``.  `multiplier` states in which precision the multiplier is
+    formed, `rounding` how the product with it is rounded and when the zero point is added.
 
     Constraints:
       C1: axis must name a dimension of the input; a scalar has one channel, axis 0

@@ -70,7 +70,7 @@ class LutOp(EightBitFunction, name="lut"):
 class UnaryOp(EightBitFunction):
     """A function of f32 values between two 8-bit quantizations.
 
-    ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
+    ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` states how the quotient is formed
     and rounded, `nan` which quantized value a NaN becomes.
     """
 
@@ -156,7 +156,7 @@ class EluOp(UnaryOp, name="elu", function=activations.elu(Alpha())):
 
 
 class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Alpha())):
-    """``x`` where positive, ``alpha * x`` elsewhere; `mode` says in which arithmetic.
+    """``x`` where positive, ``alpha * x`` elsewhere; `mode` chooses the arithmetic.
 
     `entries` applies to the mode ``lut`` only: ``fixed`` and ``tflite`` are integer arithmetics.
 
@@ -181,7 +181,7 @@ class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Al
 
 
 class HardswishOp(UnaryOp, name="hardswish", function=activations.hardswish):
-    """``x * min(max(x + 3, 0), 6) / 6``; `mode` says in which arithmetic.
+    """``x * min(max(x + 3, 0), 6) / 6``; `mode` chooses the arithmetic.
 
     `entries` applies to the mode ``lut`` only: ``tflite`` is a fixed-point arithmetic.
 

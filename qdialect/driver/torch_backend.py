@@ -61,8 +61,8 @@ def compile_captured(
     them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
     Gradients of parameters are those of eager mode, which computes the graph once more for them.
 
-    Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
-    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
+    Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning`
+    lists them; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
     graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.  `options` are
     those of `OPTIONS`, as `qdialect.compile` documents them, and the mode ``max-autotune`` is the option `tune`.
 
@@ -160,7 +160,7 @@ class _Captured:
 def _of_any_batch(
     module: Any, examples: Sequence[Any], has_batch: Sequence[bool], options: CompileOptions
 ) -> tuple[Lowered, _Run]:
-    """A graph for batches of any size, which those of `examples` have that `has_batch` says.
+    """A graph for batches of any size, which are the first extents of those `examples` that `has_batch` marks.
 
     Those for the size of this call and the next one are compared. Raises `ImportModelError` and `CompileError` where
     nothing shows that entries are computed alone, and for results that are not new contiguous tensors.

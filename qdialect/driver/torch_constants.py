@@ -56,7 +56,7 @@ class ConstantState:
         if self._is_same:
             return bool(self._is_same(plain))
         addresses, written = self._found
-        # What has another address may have no memory.
+        # A tensor at another address may have no memory.
         is_there = all(map(is_, self._given(plain), self._tensors)) and self._addresses() == addresses
         return is_there and self._written() == written
 

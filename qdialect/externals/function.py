@@ -40,7 +40,7 @@ class ExternalOperand:
 
 @dataclass(frozen=True)
 class ExternalStage:
-    """A stage of a fused op's epilogue, such as ``requantize``, everything said that its text may leave out."""
+    """A stage of a fused op's epilogue, such as ``requantize``, with the defaults that its text may leave out."""
 
     name: str
     attributes: Mapping[str, Value]

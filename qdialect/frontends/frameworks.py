@@ -90,7 +90,7 @@ def _unoptimized(content: bytes, threads: int, error: ImportModelError) -> Any:
 
 
 def onnx_runtime_types(content: Callable[[], bytes]) -> list[onnx.ValueInfoProto]:
-    """Types and shapes of all outputs of a model as ONNX Runtime infers them; none of one that it does not take."""
+    """Types and shapes of all outputs of a model as ONNX Runtime infers them; empty for a model that it refuses."""
     from onnx import TensorProto, helper
 
     try:

@@ -233,7 +233,7 @@ _EXPORT = (
     "executable = qdialect.compile(program)",
 )
 _ZIP, _BYTECODE, _TFLITE, _ONNX_VERSION = b"PK\3\4", b"ML\xefR", b"TFL3", b"\x08"
-"""What the contents of files begin with, that of a .tflite file at its fifth byte."""
+"""The first bytes of files; of a .tflite file those from the fifth on."""
 
 
 class _OwnedFile(PosixPath):
@@ -241,7 +241,7 @@ class _OwnedFile(PosixPath):
 
 
 def path_or_module(model: Any) -> Path | ir.Module:
-    """The path of a model, of which a file is made where it has none, or the module that it is.
+    """The path of a model, which is written to a file if it has none, or the module that it is.
 
     Keep the path itself for as long as the file is read. Raises `ImportModelError` for anything else.
     """

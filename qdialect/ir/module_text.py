@@ -108,13 +108,13 @@ def _compare(form: str, printed: str, module: ir.Module) -> None:
             raise VerificationError(f"module must be the same after a round trip through {form}: {difference}")
 
 
-# What the author of a model says of it, as an attribute of its module.
+# Metadata of a model, as an attribute of its module.
 
 _METADATA = "qnn.metadata"
 
 
 def set_metadata(module: ir.Module, metadata: Mapping[str, str]) -> None:
-    """Note what a model file says of itself, texts by names."""
+    """Set the metadata of a model file on its module, texts by names."""
     if metadata:
         with module.context:
             texts: dict[str, ir.Attribute] = {name: ir.StringAttr.get(text) for name, text in metadata.items()}
@@ -122,7 +122,7 @@ def set_metadata(module: ir.Module, metadata: Mapping[str, str]) -> None:
 
 
 def metadata_of(module: ir.Module) -> dict[str, str]:
-    """What is noted of a model; nothing in another form."""
+    """The metadata of a model; empty in another form."""
     attributes = module.operation.attributes
     if _METADATA not in attributes or not isinstance(attributes[_METADATA], ir.DictAttr):
         return {}

@@ -56,7 +56,7 @@ _OP = re.compile(r"[%^]|(?<![\w$.@])(?:module\b|[A-Za-z_][\w$]*\.)")
 # A sign after one of these is a number's.
 _BEFORE_NUMBERS = (",", "=", ":")
 _BEFORE_EXPONENT = re.compile(r"(?<![\w$.%^])\d+(?:\.\d*)?[eE]$")
-"""What a number has before the sign of its exponent; names may end alike."""
+"""The end of a number before the sign of its exponent; names may end alike."""
 _UNCOUNTED = -(1 << 62)
 _TOO_DEEP = f"text must nest at most {LIMIT} deep, aliases written out"
 

@@ -177,7 +177,7 @@ class Timer(Observer):
 
 @dataclass
 class Statistics(Observer):
-    """Notes how often each pass applied each of its patterns, which `counts` says of all passes."""
+    """Notes how often each pass applied each of its patterns; `counts` adds them up over all passes."""
 
     counts: Counter[str]
     passes: list[tuple[str, Counter[str]]] = field(default_factory=list[tuple[str, Counter[str]]])

@@ -140,7 +140,7 @@ def resolved(predicate: Predicate | str | None, title: str) -> Predicate | None:
     if not _NAME.fullmatch(predicate):
         raise PipelineError(f"{title} must be MODULE:FUNCTION, but got '{predicate}'")
     module, _, function = predicate.partition(":")
-    # What is installed comes first.
+    # Installed packages come first.
     sys.path.append("")
     try:
         found = cast("object", attrgetter(function)(import_module(module)))

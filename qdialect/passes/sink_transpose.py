@@ -38,7 +38,7 @@ class _Match:
 
 @dataclass(frozen=True)
 class _Reshaped:
-    """What is reshaped and transposed to what a reshape of a transpose gives."""
+    """A reshape of a transpose as a transpose of a reshape: `source` with this shape, then in this order."""
 
     source: ir.Value
     shape: Sequence[int]
@@ -162,7 +162,7 @@ def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int]
             side.append(side[-1] + 1)
         groups.append(sides)
         i, j = sides[0][-1] + 1, sides[1][-1] + 1
-    # What is left are extents of 1.
+    # The remaining extents are 1.
     return [*groups, ([*range(i, len(before))], [*range(j, len(after))])]
 
 

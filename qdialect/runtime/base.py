@@ -188,7 +188,7 @@ class Executable(ABC):
     working_memory: int
     """Bytes of one workspace, in which all intermediate values of compiled code live, reused from call to call."""
     metadata: Mapping[str, str] = MappingProxyType({})
-    """What the author of the model noted in its file: texts by names, such as ``metadata_props`` of ONNX."""
+    """The notes of the model's author in its file: texts by names, such as ``metadata_props`` of ONNX."""
     regions: tuple[Region, ...]
     """The regions, in order; only one if the whole network is compiled."""
     tuning: TuningReport | None = None
@@ -275,7 +275,7 @@ class Executable(ABC):
             scores = future.result()  # or, in a coroutine: await asyncio.wrap_future(executable.submit(image))
 
         As many calls run at the same time as there are `workspaces`; others wait in their order. The arrays must stay
-        as they are until the call has ended. What the call raises, the future's ``result`` does.
+        as they are until the call has ended. The future's ``result`` raises the error of the call.
         """
         if self._submitted is None or self._submitted[0] != os.getpid():
             # Few processes need it, and importing it takes longer than loading a network. A fork has no threads.

@@ -15,7 +15,7 @@ from qdialect.support.diagnostics import InputError, LoadError
 from qdialect.support.interface import Port
 
 ARCHIVE = b"PK\3\4"
-"""What a saved network with branches begins with."""
+"""The first bytes of a saved network with branches."""
 _FORM, _CONDITION, _BRANCHES = "branches.json", "condition", ("false", "true")
 # Before everything else in an archive, so that the same network gives the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)

@@ -88,7 +88,7 @@ def compile_module(
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
     the workspaces. `clocked` code writes into `ticks` of the executable when each of its
     calls begins. `externals` compute the functions that `qnn-outline-fused` has handed to a target, as
-    `qdialect.compile` says. One that `is_verified` is not verified again.
+    `qdialect.compile` describes. One that `is_verified` is not verified again.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`

@@ -26,7 +26,7 @@ class Constants:
     """A network's constants; as long as this lives, its code may run."""
 
     block: memory.Block
-    """What the code gets; large constants are elsewhere."""
+    """The constants for the code; large ones are elsewhere."""
     size: int
     _held: tuple[tuple[int, _Held], ...] = ()
 
@@ -57,7 +57,7 @@ def placed(content: NDArray[np.uint8], allocate: memory.Allocate = memory.alloca
         block = allocated("constants", content.size, allocate)
         block[: content.size] = content
         return Constants(block, content.size)
-    # What is not written takes no memory.
+    # Pages that nobody writes take no memory.
     block = allocated("constants", content.size, _untouched)
     start = 0
     for row in (*rows, None):

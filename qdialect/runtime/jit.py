@@ -21,7 +21,7 @@ from qdialect.support.files import written_in_memory
 _WORD = 64
 
 PERF_FOLDER = os.path.join("/", "tmp")
-"""Where it looks for them, whatever the environment says of temporary files."""
+"""Where it looks for them, independent of the environment's folder for temporary files."""
 
 
 class MachineCode:

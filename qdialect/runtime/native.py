@@ -91,7 +91,7 @@ class NativeExecutable(Executable):
         return Binding(*arrays, bound.call, is_atomic=bound.is_atomic)
 
 
-# What is in a slot is called by the interpreter itself, without a frame of Python's.
+# The interpreter itself calls the function in a slot, without a frame of Python's.
 _BOUND = "__call__", "inputs", "outputs"
 
 

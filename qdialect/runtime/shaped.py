@@ -215,13 +215,13 @@ class ShapedExecutable(Executable):
 
 
 def named_extents(declared: OpenShapes, extents: Mapping[str, T]) -> dict[str, T]:
-    """What is given for open extents of inputs, by their names where they have one."""
+    """The given sizes of inputs' open extents, by the extents' names where they have one."""
     keys = [_keys(name, axis, own) for name, shape in declared.items() for axis, own in enumerate(shape)]
     return {options[-1]: extents[key] for options in keys for key in options if key in extents}
 
 
 def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
-    """The open extents of inputs by their names, as `dims` says, a first one else `batch`; None where one misses."""
+    """Open extents of inputs by their names, from `dims` or, for a first one, `batch`; None where one is missing."""
     found = named_extents(declared, dims)
     for name, shape in declared.items():
         for axis, own in enumerate(shape):

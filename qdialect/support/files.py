@@ -22,7 +22,7 @@ _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 
 def path_of(found: object) -> Path:
-    """What a user gives as path; raises `InputError` for what is none."""
+    """The path that a user gives; raises `InputError` for anything else."""
     if not isinstance(found, str | os.PathLike):
         raise InputError(f"path must be a text or a pathlib.Path, but got {type(found).__name__}")
     return Path(cast("str | os.PathLike[str]", found))
@@ -123,7 +123,7 @@ def write_draft(folder: Path, content: bytes, mode: int = 0o666) -> Path:
 
 
 class _Draft:
-    """The content of a file under another name beside it."""
+    """The content of a file under another name in the same folder."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._path, self._content = path, content

@@ -16,7 +16,7 @@ def return_free_memory() -> None:
     """Give whole pages back that are free between others in use; does nothing without glibc.
 
     Much of what reading a model and packing weights take is free afterwards, in pieces: large arrays that come next do
-    not fit into them, and would lie beside them.
+    not fit into them, and would take new memory.
     """
     _trim()(0)
 

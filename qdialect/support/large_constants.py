@@ -1,7 +1,7 @@
 """A table at the end of a network's constants, by which its code finds the large ones.
 
-They lie among the constants, and the table says so.  A process that has several networks with the same weights, for
-other lengths or for the branches of an If, may hold one copy, and write into each table how far away that is.
+They lie among the constants, where the table locates them.  A process that has several networks with the same weights,
+for other lengths or for the branches of an If, may hold one copy, and write into each table how far away that is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LARGE = 1 << 17
 """Bytes of a constant from which on it is in the table."""
 ROW = np.dtype([("offset", "<i8"), ("size", "<i8"), ("digest", "V16")])
 """Bytes from the start of the constants, and what tells a content from others."""
-# The last row says how many there are before it.
+# The last row holds the number of rows before it.
 _MARK = b"qnn large\0\0\0\0\0\0\0"
 
 

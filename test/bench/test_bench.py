@@ -201,7 +201,7 @@ def test_outputs_are_compared() -> None:
 
 
 def test_a_random_network_computes_its_answer() -> None:
-    drawing = Drawing(3)
+    drawing = Drawing(3, 224)
     value = drawing.convolution(drawing.input, 4, 7, 8, (3, 3, 3, 3), "relu")
     value = drawing.max_pool(value, 3, 2, 1)
     value = drawing.sum(drawing.convolution(value, 4, 3, 1, (1, 1, 1, 1), "none"), value)

@@ -174,7 +174,7 @@ def test_files_beside_a_model_count(kept: Store, tmp_path: Path) -> None:
         assert [first(qdialect.compile(path)) for path in paths] == [8, 12]
     # The error is that of a model without a cache.
     (paths[0].parent / "weights").unlink()
-    with pytest.raises(QDialectError, match="must be in 'weights' beside the model"):
+    with pytest.raises(QDialectError, match="must be in 'weights' in the model's folder"):
         qdialect.compile(paths[0])
 
 

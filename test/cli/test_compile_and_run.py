@@ -114,7 +114,7 @@ def test_unsupported_nodes_are_named(
             ["net", "-o", "out.so"],
             "error: 'net' must be a model of kind .mlir, .tflite, .onnx or .pt2, but its name has ",
         ),
-        (["net.mlir", "-o", "out.h"], "error: --output must not name the header, which is written beside it, but got "),
+        (["net.mlir", "-o", "out.h"], "error: --output must not name the header, which is written next to it, but"),
         (["net.mlir", "-o", "out.hpp", "--emit", "obj"], "error: --output must not name the header, which is written"),
         (["net.mlir", "-o", "-"], "error: --emit so writes several files, so that --output must name one, but got '-'"),
         (

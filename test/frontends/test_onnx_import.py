@@ -306,7 +306,7 @@ def test_external_data_lies_beside_the_model(tmp_path: Path) -> None:
     with pytest.raises(ImportModelError, match=f"{name} .* so the model must be given as a path"):
         import_onnx(path.read_bytes())
     (tmp_path / "weights.bin").unlink()
-    with pytest.raises(ImportModelError, match=f"{name} .* must be in 'weights.bin' beside the model"):
+    with pytest.raises(ImportModelError, match=f"{name} .* must be in 'weights.bin' in the model's folder"):
         import_onnx(path)
 
 

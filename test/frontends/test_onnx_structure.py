@@ -235,7 +235,7 @@ def model(text: str) -> bytes:
     return parser.parse_model(f"{head} {{ {text} }}").SerializeToString()
 
 
-IS_CHOSEN = "condition 'condition' is known at run time: --branch condition=0 or condition=1 says which branch is taken"
+IS_CHOSEN = "condition 'condition' is known at run time: --branch condition=0 or condition=1 chooses the branch"
 
 
 @pytest.mark.parametrize(

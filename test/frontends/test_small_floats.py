@@ -366,7 +366,7 @@ def _outside() -> TensorProto:
 
 DAMAGED = {
     "cannot be read": node("Constant", [], ["y"], value=TensorProto(data_type=F16, dims=[4], raw_data=b"odd")),
-    "beside the model": node("Constant", [], ["y"], value=_outside()),
+    "lies in another file": node("Constant", [], ["y"], value=_outside()),
     "must have 1 input": node("Cast", [], ["y"], to=F16),
     "which nothing before it gives": node("Cast", ["x"], [], to=F16),
     "nothing": node("DequantizeLinear", ["x"], [], output_dtype=F16),

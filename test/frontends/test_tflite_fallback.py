@@ -393,7 +393,10 @@ def test_sums_that_float32_may_not_hold(
 
 @pytest.mark.parametrize(
     ("kind", "bits", "dtype", "wanted"),
-    [("FULLY_CONNECTED", 4, "INT16", "8 bits beside i16"), ("CONV_2D", 2, "FLOAT32", "4 or 8 bits in a convolution")],
+    [
+        ("FULLY_CONNECTED", 4, "INT16", "8 bits with i16 data"),
+        ("CONV_2D", 2, "FLOAT32", "4 or 8 bits in a convolution"),
+    ],
 )
 def test_weights_of_too_few_bits(kind: str, bits: int, dtype: str, wanted: str, tmp_path: Path) -> None:
     path = saved(tmp_path, narrow(kind, bits, dtype))

@@ -139,7 +139,7 @@ def test_a_cache_that_is_off(
     assert said() == [("WARNING", f"{off}'{kept.path}' must have mode 700, but has 777")]
     with monkeypatch.context() as changed:
         changed.setenv("QDIALECT_CACHE", "off")
-        assert said() == [("INFO", f"{off}QDIALECT_CACHE says so")]
+        assert said() == [("INFO", f"{off}QDIALECT_CACHE is off")]
 
 
 def test_the_environment_names_the_level(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,15 @@ def test_an_addition_touches_few_files(name: str) -> None:
     assert any(file.startswith("test/") for file in files)
 
 
+@pytest.mark.parametrize("name", TRACES)
+def test_an_addition_passes_the_linter(name: str) -> None:
+    for block in blocks_of(DOCS / name):
+        if block.is_of_project and block.mode == "file" and block.language == "python":
+            command = [sys.executable, "-m", "ruff", "check", "--stdin-filename", block.file, "-"]
+            found = subprocess.run(command, cwd=ROOT, input=block.text, capture_output=True, text=True, check=False)
+            assert found.returncode == 0, found.stdout
+
+
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
@@ -293,7 +302,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (copy / file).parent.mkdir()
         shutil.copy(ROOT / file, copy / file)
     # Every op is lowered for each kind of target: one is enough here.
-    table = copy / "tools" / "kind_table.py"
+    table = copy / "tools" / "status_page.py"
     text = table.read_text()
     assert ALL_KINDS in text
     table.write_text(text.replace(ALL_KINDS, 'KINDS = ("generic",)'))

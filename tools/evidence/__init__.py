@@ -1,4 +1,4 @@
-"""Measures operators beside their frameworks."""
+"""Compares operators with their frameworks."""
 
 import sys
 from pathlib import Path

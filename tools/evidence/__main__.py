@@ -1,4 +1,4 @@
-"""Measures operators beside their frameworks and keeps the outcome, a row each, in docs/evidence."""
+"""Compares operators with their frameworks and keeps the outcome, a row each, in docs/evidence."""
 
 from __future__ import annotations
 

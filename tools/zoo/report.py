@@ -14,7 +14,7 @@ from tools.zoo.verdict import TIE, kind, verdict
 _INTRODUCTION = """\
 # The zoo
 
-Written by `make zoo`; [docs/zoo.md](../docs/zoo.md) says how the models are made and measured and how to read the
+Written by `make zoo`; [docs/zoo.md](../docs/zoo.md) explains how the models are made and measured and how to read the
 columns.
 """
 _ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "inductor")

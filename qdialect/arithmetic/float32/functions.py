@@ -26,7 +26,7 @@ from qdialect.arithmetic.float32.machine import (
 #
 #     f(x) = a_i + t P_i(t)        f(x) = x + x P_0(x) in the first piece,
 #
-# so that the sum, which is rounded once, has nearly all of the error: t P_i(t) is small beside it.
+# so that the sum, which is rounded once, has nearly all of the error: t P_i(t) is small in comparison.
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _LONGEST = 300
 
 
 def package_of(model: Path) -> Path:
-    """Where the package of a model is kept that is beside it."""
+    """The path of a model's package, which lies in the model's folder."""
     return model.with_name(f"{model.stem}.inductor.pt2")
 
 

@@ -1,4 +1,4 @@
-"""The frameworks that run a model beside the compiler, by the kind of its file."""
+"""The frameworks that a model's results are compared with, by the kind of its file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
 PROFILES = {".tflite": "tflite"}
 _ERRORS_ONLY = 3
 
-# What a model in a framework is to a measurement.
+# A model in a framework, in a measurement.
 
 Array = NDArray[Any]
 

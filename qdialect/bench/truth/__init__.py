@@ -15,7 +15,7 @@ _MODULES = {".onnx": "onnx_truth", ".pt2": "torch_truth", ".tflite": "tflite_tru
 
 
 class NoTruthError(Exception):
-    """The truth of a model cannot be computed; the text says why."""
+    """The truth of a model cannot be computed; the text gives the reason."""
 
 
 def load(path: str, suffix: str) -> Runner:

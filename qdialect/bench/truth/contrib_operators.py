@@ -244,7 +244,7 @@ class DynamicQuantizeLSTM(_Contributed):
 
 
 def rounded(data: Array) -> Array:
-    """What is left of data that is quantized dynamically, by the range of all of it."""
+    """Data after it was quantized dynamically, by the range of all of it, and dequantized."""
     wide = data.astype(np.float64)
     low, high = min(0.0, float(wide.min())), max(0.0, float(wide.max()))
     scale = np.asarray((high - low) / 255 or 1.0)

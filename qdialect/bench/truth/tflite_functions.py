@@ -269,7 +269,7 @@ FUNCTIONS: dict[str, Evaluator] = {
 
 
 def _data(node: Node, axes: tuple[int, ...], *, is_asymmetric: bool) -> Array:
-    """The activations; beside i8 weights, float ones are rounded to the grid of their range over `axes`."""
+    """The activations; with i8 weights, float ones are rounded to the grid of their range over `axes`."""
     data = node[0]
     if node.tensor(0).element != "f32" or node.tensor(1).element != "i8":
         return data

@@ -1,6 +1,6 @@
 """Long short-term memory of .tflite graphs in float64, by the formulas of LiteRT's kernels (``lstm_eval.cc``).
 
-States are rounded to the grids of their tensors after each step, and gates not at all.  Beside i8 weights, float
+States are rounded to the grids of their tensors after each step, and gates not at all.  With i8 weights, float
 activations are rounded to the grid of their range first.
 """
 

@@ -38,7 +38,7 @@ class Node:
         return self.arrays[index] if index < len(self.arrays) else None
 
     def tensor(self, index: int) -> Tensor:
-        """What the file says of an operand."""
+        """The file's description of an operand."""
         tensor = self.operator.inputs[index]
         assert tensor is not None
         return tensor
@@ -98,7 +98,7 @@ def is_quantized(tensor: Tensor) -> bool:
 
 
 def numbers(tensor: Tensor, array: Array) -> Array:
-    """What stored values stand for; integers without scales stand for themselves."""
+    """The values that stored integers stand for; integers without scales stand for themselves."""
     if not is_quantized(tensor):
         return array.astype(np.float64) if array.dtype == np.float32 else array
     scales, zero_points = _grid(tensor, array.ndim)

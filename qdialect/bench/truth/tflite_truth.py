@@ -82,7 +82,7 @@ def _loop(operator: Operator, arrays: Sequence[Array | None], graphs: Mapping[in
 
 
 def _kept(tensor: Tensor, exact: Array, *, is_traced: bool) -> Array:
-    """What a tensor holds of an operator's result."""
+    """An operator's result as a tensor holds it."""
     if not (is_traced and is_quantized(tensor)):
         return on_grid(tensor, exact)
     positions, values = rounded(tensor, exact)

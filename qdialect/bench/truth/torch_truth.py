@@ -147,7 +147,7 @@ def _choose_rows(
 
 
 def _unchecked(*_: Any) -> None:
-    """What a program asserts of float32 tensors."""
+    """Stands for assertions of a program about float32 tensors."""
 
 
 _QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {

@@ -208,7 +208,7 @@ def _agreement(found: Sequence[Tensors], wanted: Sequence[Tensors], names: Seque
 
 
 def _truth(path: Path) -> Runner | None:
-    """What the truth lacks is told where it is first asked for."""
+    """The truth of a model; where it lacks an operator, the error comes at the first use."""
     try:
         return truth.load(str(path), path.suffix)
     except truth.NoTruthError:
@@ -250,7 +250,7 @@ def _forced(
     return outputs, {name: trace.exact[name] for name in network.quantized}
 
 
-# What a model of any format is to the measurement of units.
+# A model of any format in the measurement of units.
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class Cut:
     """A network cut at its quantized tensors."""
 
     given: tuple[str, ...]
-    """What the units read: inputs of the network and quantized tensors, in the order of the model."""
+    """The tensors that units read: inputs of the network and quantized tensors, in the order of the model."""
     integer: tuple[str, ...] = ()
     """The quantized tensors that the framework computes with an integer kernel or a table."""
 

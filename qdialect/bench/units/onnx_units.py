@@ -17,7 +17,7 @@ from qdialect.bench.units import Cut
 _GIVEN = ".given"
 _QUANTIZATIONS = ("QuantizeLinear", "DequantizeLinear")
 # Activations that end in a quantization and what moves elements belong to the kernel of the unit.
-_BESIDE = (
+_COMPANIONS = (
     *("Clip", "Expand", "Flatten", "Gather", "Identity", "Pad", "Relu", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze", "DepthToSpace", "SpaceToDepth", "MaxPool", "Dropout"),
 )
@@ -148,7 +148,7 @@ def _needed(nodes: list[NodeProto], names: tuple[str, ...]) -> list[NodeProto]:
 def _is_integer(nodes: list[NodeProto], name: str, tensors: Mapping[str, Array]) -> bool:
     """Whether one operator of the unit computes, with an integer kernel; those of groups take ui8."""
     unit = list(_unit(nodes, name))
-    own = [node.op_type for node in unit if node.op_type not in (*_QUANTIZATIONS, *_BESIDE)]
+    own = [node.op_type for node in unit if node.op_type not in (*_QUANTIZATIONS, *_COMPANIONS)]
     if not own:
         return True
     given = [one.removesuffix(_GIVEN) for node in unit for one in node.input if one.endswith(_GIVEN)]

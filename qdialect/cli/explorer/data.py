@@ -47,7 +47,7 @@ _PHASES = (Phase.LINALG, Phase.VECTOR, Phase.X86, Phase.LLVM)
 
 @dataclass
 class Explored:
-    """What the page shows."""
+    """The data of the page."""
 
     title: str
     target: str
@@ -280,7 +280,7 @@ class _Network:
 
 
 def _foreign(number: int, index: int, region: Region, producers: dict[str, int]) -> Json:
-    """What a framework runs, as one op."""
+    """The part that a framework runs, as one op."""
     reads = list(dict.fromkeys(producers[name] for name in region.inputs if name in producers))
     producers.update(dict.fromkeys(region.outputs, number))
     nodes = list(region.nodes)

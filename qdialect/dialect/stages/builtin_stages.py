@@ -111,7 +111,7 @@ class ClampStage(Stage):
 class DequantizeStage(Stage):
     """``float32(accumulator) * float32(input_scale * weight_scales[channel])``, plus the bias where that is f32.
 
-    `multiplier` says in which precision the product of the scales is formed.
+    `multiplier` states in which precision the product of the scales is formed.
     """
 
     takes: ClassVar[Domain] = Domain.ACCUMULATORS
@@ -155,7 +155,7 @@ class LutStage(QuantizedStage):
 @stage("quantize")
 @dataclass(frozen=True, kw_only=True)
 class QuantizeStage(QuantizedStage):
-    """``round(value / scale) + zero_point`` in float32, or ``value * (1 / scale)``, as `scaling` says.
+    """``round(value / scale) + zero_point`` in float32, or ``value * (1 / scale)``, by `scaling`.
 
     Ties and zero point are those of `rounding`, which rounds f32 values.
 
@@ -181,7 +181,7 @@ class QuantizeStage(QuantizedStage):
 class RequantizeStage(QuantizedStage):
     """``round(accumulator * M) + zero_point`` with ``M = input_scale * weight_scales[channel] / scale``.
 
-    `multiplier` says in which precision M is formed, `rounding` how the product with it is rounded and when the zero
+    `multiplier` states in which precision M is formed, `rounding` how the product with it is rounded and when the zero
     point is added.
     """
 

@@ -98,7 +98,7 @@ class BatchCompiler:
         return self.one_size(replace(options, dims={**options.dims, **extents}))
 
     def _batches(self, options: ImportOptions) -> set[tuple[str, str]]:
-        """Where the batch is: inputs and what the file calls their first extents, where the user says nothing of it."""
+        """Where the batch is: inputs and the file's names of their first extents, unless `dims` gives these a size."""
         opened = open_shapes(self.path, options)
         firsts = {(name, shape[0]) for name, shape in opened.items() if shape and isinstance(shape[0], str)}
         return {(name, extent) for name, extent in firsts if not options.dims.keys() & {f"{name}:0", extent}}

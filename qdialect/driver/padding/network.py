@@ -46,7 +46,7 @@ def padded(network: ir.Module, smaller: Sequence[ir.Module], side: Side) -> tupl
 
 
 def compared(network: ir.Module, smaller: Sequence[ir.Module], side: Side) -> Comparison:
-    """What varies between a network and `smaller` ones; raises `CompileError` as `padded` does."""
+    """The extents that vary between a network and `smaller` ones; raises `CompileError` as `padded` does."""
     found = [Comparison(network, other, side) for other in smaller]
     most = max(one.difference for one in found)
     for one in found:

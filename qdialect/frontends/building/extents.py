@@ -43,9 +43,9 @@ class Extents:
                 raise ImportModelError(f"dim '{name}' must be at least 0, but got {extent}")
 
     def share(self, inputs: Mapping[str, OpenShape]) -> None:
-        """Let what is said of an extent of one of `inputs` hold for all that have its name.
+        """Let the size given for an extent of one of `inputs` hold for all extents of its name.
 
-        Raises `ImportModelError` where different sizes are said.
+        Raises `ImportModelError` where they are given different sizes.
         """
         for name, declared in inputs.items():
             first = declared[0] if declared else 0
@@ -62,17 +62,17 @@ class Extents:
     def shape(self, name: str, declared: OpenShape, known: Mapping[str, int] = MappingProxyType({})) -> Shape:
         """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then.
 
-        `known` are the sizes of extents by their names that other inputs have said.
+        `known` are the sizes of extents by their names, from other inputs.
         """
         return tuple(self._extents(name, declared, known))
 
     def _extents(self, name: str, declared: OpenShape, known: Mapping[str, int]) -> Iterator[int]:
         for axis, extent in enumerate(declared):
             location = f"{name}:{axis}"
-            said = extent if isinstance(extent, int) else self._said(location, extent)
-            if said is not None or isinstance(extent, int):
-                self._known.update([said or 0] if axis == 0 else [])
-                yield said or 0
+            given = extent if isinstance(extent, int) else self._given(location, extent)
+            if given is not None or isinstance(extent, int):
+                self._known.update([given or 0] if axis == 0 else [])
+                yield given or 0
             elif (size := known.get(extent, self._shared.get(extent))) is not None:
                 yield size
             elif axis == 0 or (extent and extent in self._batches):
@@ -82,7 +82,7 @@ class Extents:
                 self._open[f"extent {axis} of input '{name}'"] = extent or location
                 yield 1
 
-    def _said(self, location: str, extent: str) -> int | None:
+    def _given(self, location: str, extent: str) -> int | None:
         """The size that `dims` give to an open extent."""
         key = next((key for key in (location, extent) if key in self.dims), None)
         if key is None:

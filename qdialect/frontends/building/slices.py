@@ -91,7 +91,7 @@ def framed(
     element = element_of(value.type)
     if element != "f32" or (float(fill).is_integer() and abs(fill) <= _LARGEST_WHOLE):
         return builder.build(PadOp, value, element=element, low=before, high=after, value=int(fill))
-    # Zeros around the differences from `fill` would round: a mask says where the border is.
+    # Zeros around the differences from `fill` would round: a mask marks the border.
     padded = framed(builder, value, before, after)
     inside = framed(builder, builder.number(0.0, shape_of(value.type)), before, after, fill=1)
     outside = builder.compare(_GREATER, inside, builder.number(0.5, shape_of(padded.type)))

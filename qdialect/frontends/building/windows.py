@@ -148,9 +148,9 @@ def _folded(
     emitter: OpBuilder, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], op_class: type[F32ReduceOp]
 ) -> ir.Value:
     taps = len(windows[0])
-    beside = gather(emitter, value, axis, [tap for window in windows for tap in window])
+    gathered = gather(emitter, value, axis, [tap for window in windows for tap in window])
     if taps == 1:
-        return beside
+        return gathered
     shape = shape_of(value.type)
-    split = emitter.reshape(beside, (*shape[:axis], len(windows), taps, *shape[axis + 1 :]))
+    split = emitter.reshape(gathered, (*shape[:axis], len(windows), taps, *shape[axis + 1 :]))
     return reduced(emitter, op_class, split, (axis + 1,), keep_dims=False)

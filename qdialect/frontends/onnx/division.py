@@ -161,7 +161,7 @@ class SubModels:
         self._infos.setdefault(tensor.name, helper.make_tensor_value_info(tensor.name, number, tensor.shape))
 
     def open_interface(self, name: str) -> OpenInterface:
-        """What the caller sees of an input or output, with -1 for extents that are not known before it runs.
+        """An input or output as the caller sees it, with -1 for extents that are not known before it runs.
 
         Raises `ImportModelError` where its type is not known.
         """

@@ -181,7 +181,7 @@ _SUMS_OF_NOTHING = {
 
 
 def sum_of_nothing(node: Node, result: Interface) -> Array | None:
-    """What a node gives that sums up terms of which there are none; None for other operators."""
+    """The result of a node that sums up no terms; None for other operators."""
     if node.kind not in _SUMS_OF_NOTHING:
         return None
     value, dtype = _SUMS_OF_NOTHING[node.kind], NUMPY_DTYPES[result.element]
@@ -260,7 +260,7 @@ def _evaluated(node: Node, operands: Operands) -> Array:
             floats = result
             if _is_in_float64(node, operands):
                 (floats,) = evaluator.run(None, dict(zip(names, _widened(node, operands), strict=True)))
-    # The package says in many ways that inputs do not fit, assertions and bare exceptions among them.
+    # The package raises many exceptions where inputs do not fit, assertions and bare exceptions among them.
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UnsupportedError(f"constant inputs must fit the operator: {reason}") from error
@@ -277,7 +277,7 @@ def _is_in_float64(node: Node, operands: Operands) -> bool:
 
 
 def _is_integer_product(node: Node, operands: Operands) -> bool:
-    """Squares and cubes of integers are products that wrap around in ONNX Runtime, whatever type has the exponent."""
+    """Squares and cubes of integers are products that wrap around in ONNX Runtime, for every type of the exponent."""
     is_power = node.kind == "Pow" and operands[0].dtype.kind in "iu"
     return is_power and operands[1].size == 1 and operands[1].item() in (2, 3)
 

@@ -36,7 +36,7 @@ _F32 = 1
 """The number of the type in the schema."""
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32", "f16", "bf16")
 
-_CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 says which branch is taken"
+_CHOICE = "condition '{0}' is known at run time: --branch {0}=0 or {0}=1 chooses the branch"
 _SMALL = tuple(NUMPY_DTYPES[name] for name in SMALL_FLOATS)
 _TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Tile", "TopK", "Upsample")
 """Operators that may give no elements of a tensor that has some."""
@@ -53,7 +53,7 @@ def import_onnx(
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
 
-    `profile` says how f32 values are multiplied by packed weights: as the accuracy level of each MatMulNBits says and
+    `profile` states how f32 values are multiplied by packed weights: by the accuracy level of each MatMulNBits and
     else in f32 (``ort``), in f32 everywhere (``ort-accuracy-0``), or everywhere rounded to 8 bits in blocks
     (``ort-accuracy-4``), as ONNX Runtime's default optimization does it behind a DequantizeLinear.
 
@@ -119,7 +119,7 @@ _MOST_CONDITIONS = 4
 def run_time_condition(
     source: Path, *, batch: int, dims: Mapping[str, int], branches: Mapping[str, bool]
 ) -> inlining.RunTimeCondition | None:
-    """What the first If node reads whose branch is chosen at run time; None where there is none, or there are too many.
+    """The condition of the first If node whose branch is chosen at run time; None without one, or with too many.
 
     Raises `ImportModelError` for a file that cannot be read.
     """
@@ -232,7 +232,7 @@ class OnnxPlanner(Planner[Node]):
         return {name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name}
 
     def _results_of_nothing(self, node: Node, inputs: Sequence[Tensor | None]) -> Mapping[str, Result] | None:
-        """What a node gives whose inputs have no elements, or some of them; None where that is to be planned."""
+        """The results of a node some of whose inputs have no elements; None where these are to be planned."""
         known = self._empty_results(node)
         if known is not None or len(node.outputs) != 1:
             return known
@@ -279,7 +279,7 @@ class OnnxPlanner(Planner[Node]):
         return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[checks.Array | None]:
-        """What each input is known to hold; dequantized weights that are moved or kept are left to their readers.
+        """The known content of each input; dequantized weights that are moved or kept are left to their readers.
 
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """

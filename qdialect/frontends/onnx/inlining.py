@@ -35,7 +35,7 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     _check_size(model)
     try:
         return inliner.inline_local_functions(model)
-    # The package says in several ways that a function does not fit its calls.
+    # The package raises several exceptions where a function does not fit its calls.
     except (RuntimeError, ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise ImportModelError(f"file is damaged: its functions cannot be inlined: {reason}") from error
@@ -124,7 +124,7 @@ class RunTimeCondition:
 
 
 def first_condition(graph: Graph) -> str | None:
-    """What the first If node reads; None where there is none."""
+    """The condition of the first If node; None where there is none."""
     return next((node.inputs[0] for node in graph.nodes if is_branching(node)), None)
 
 

@@ -155,10 +155,10 @@ def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
 
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     if folder is None:
-        beside = "lies in a file beside the model, so the model must be given as a path"
-        raise ImportModelError(f"data of constant '{tensor.name}' {beside}")
+        reason = "lies in another file, so the model must be given as a path"
+        raise ImportModelError(f"data of constant '{tensor.name}' {reason}")
     if not (folder / location).is_file():
-        raise ImportModelError(f"data of constant '{tensor.name}' must be in '{location}' beside the model")
+        raise ImportModelError(f"data of constant '{tensor.name}' must be in '{location}' in the model's folder")
     record_read(folder, location)
     external_data_helper.load_external_data_for_tensor(tensor, str(folder))
     tensor.ClearField("data_location")

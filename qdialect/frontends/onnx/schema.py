@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import onnx
 
 
-# Types of a node's attributes: what the file gives against what the operator's schema declares.
+# Types of a node's attributes: those in the file against those that the operator's schema declares.
 
 _SCALARS: dict[type, str] = {int: "INT", float: "FLOAT", str: "STRING", np.ndarray: "TENSOR"}
 _ANY_NUMBER = 2**31 - 1
-"""What the schema of an operator with any number of inputs has for the most."""
+"""The schema's maximum for an operator with any number of inputs."""
 _NEWEST = 2**31 - 1
 """No operator set is newer."""
 _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndarray: "TENSORS"}
@@ -159,7 +159,7 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
     types = {name: _type(tensor) for name, tensor in given.items()}
     known = {name: tensor.array for name, tensor in given.items() if isinstance(tensor, Constant)}
     data = {name: _data(array) for name, array in known.items() if array.size <= _LONGEST}
-    # The package says in many ways that a node does not fit its schema.
+    # The package raises many exceptions where a node does not fit its schema.
     try:
         schema = defs.get_schema(node.kind, node.version, "")
         found: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(schema, _proto(node), types, data)

@@ -30,7 +30,7 @@ _IS_ROUNDED = (
     *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
 )
-"""What reads a small float as it is."""
+"""The operators that read a small float as it is."""
 _OF_FLOATS = "Softmax"
 """What ONNX Runtime's kernel of quantized values, which has other results for rows of one element, is not used for."""
 
@@ -110,7 +110,7 @@ def _cast(source: str, result: str, number: int) -> onnx.NodeProto:
 
 @dataclass
 class _Names:
-    """What names of the model stand for in the new one."""
+    """The names of the new model by those of the old one."""
 
     given: set[str]
     """Inputs and constants, whose types stay."""
@@ -145,7 +145,7 @@ def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
 
 
 def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
-    """What takes the place of a node."""
+    """The nodes that take the place of a node."""
     reads = {} if node.op_type in _IS_ROUNDED else names.unrounded
     small = _type_of(node, names)
     for index, name in enumerate(node.input):
@@ -189,7 +189,7 @@ def _type_of(node: onnx.NodeProto, names: _Names) -> int:
 
 
 def _rounding(source: str, result: str, number: int, names: _Names) -> list[onnx.NodeProto]:
-    """What rounds `source` to a small type, and widens it to be `result`."""
+    """The nodes that round `source` to a small type, and widen it to be `result`."""
     rounded = f"{result}{_OF_ROUNDED}"
     return [_cast(source, rounded, number), _cast(rounded, names.now.get(result, result), _F32)]
 

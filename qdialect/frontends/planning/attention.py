@@ -20,7 +20,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 class Stage(IntEnum):
-    """What scores are, in the order in which they are computed."""
+    """The stages of the scores, in the order in which they are computed."""
 
     PRODUCTS = 0
     BOUNDED = 1

@@ -25,7 +25,7 @@ LARGEST_BIAS = 2**31 - 1
 
 
 def sums_fit(right: tensors.Quantized, axes: Sequence[int]) -> bool:
-    """Whether 32 bits hold the sums over `axes` of all products of 8-bit data with `right`, beside a bias.
+    """Whether 32 bits hold the sums over `axes` of all products of 8-bit data with `right` and a bias.
 
     Beyond them integers wrap around, where a framework computes in float32.
     """

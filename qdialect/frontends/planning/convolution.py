@@ -69,9 +69,9 @@ class DepthTaps(Movement):
         padded = _padded_along(emitter, value, self.window, range(1), to)
         taps = _taps_along(emitter, padded, self.window, 0)
         batch, count, kernel, height, width, channels = shape_of(taps.type)
-        apart = emitter.reshape(taps, (batch, count, kernel, height, width, self.groups, channels // self.groups))
-        beside = apart if kernel == 1 else emitter.transpose(apart, (0, 1, 3, 4, 5, 2, 6))
-        return emitter.reshape(beside, (batch * count, height, width, kernel * channels))
+        by_group = emitter.reshape(taps, (batch, count, kernel, height, width, self.groups, channels // self.groups))
+        merged = by_group if kernel == 1 else emitter.transpose(by_group, (0, 1, 3, 4, 5, 2, 6))
+        return emitter.reshape(merged, (batch * count, height, width, kernel * channels))
 
 
 def taps_of_depth(weight: Array) -> Array:
@@ -87,9 +87,9 @@ def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tupl
     batch, depth, taps, _, width, channels = shape_of(slices.type)
     rows = gather(emitter, slices, 3, _positions(window, 1))
     height, lines = window.output[1], window.kernel[1]
-    apart = emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels))
-    beside = emitter.transpose(apart, (0, 1, 3, 2, 4, 5, 6)) if taps > 1 else apart
-    image = emitter.reshape(beside, (batch * depth, height * taps * lines, width, channels))
+    by_line = emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels))
+    by_row = emitter.transpose(by_line, (0, 1, 3, 2, 4, 5, 6)) if taps > 1 else by_line
+    image = emitter.reshape(by_row, (batch * depth, height * taps * lines, width, channels))
     kernel, strides = (taps * lines, window.kernel[2]), (taps * lines, window.strides[2])
     return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
 
@@ -335,9 +335,9 @@ class TransposedVolumes:
         """[N * Q, OH, OW, groups * s * O / groups] as images [N * OD, OH, OW, O]."""
         (batch, channels, depth, *size), stride = shape, self.strides[0]
         windows = shape_of(sums.type)[0] // batch
-        apart = emitter.reshape(sums, (batch, windows, *size, self.groups, stride, channels // self.groups))
-        beside = apart if stride == 1 else emitter.transpose(apart, (0, 1, 5, 2, 3, 4, 6))
-        whole = emitter.reshape(beside, (batch, windows * stride, *size, channels))
+        split = emitter.reshape(sums, (batch, windows, *size, self.groups, stride, channels // self.groups))
+        moved = split if stride == 1 else emitter.transpose(split, (0, 1, 5, 2, 3, 4, 6))
+        whole = emitter.reshape(moved, (batch, windows * stride, *size, channels))
         slices = (Slice(0, 1, batch), Slice(self.before[0], 1, depth), *(Slice(0, 1, one) for one in (*size, channels)))
         return emitter.reshape(take_slices(emitter, whole, slices), (batch * depth, *size, channels))
 

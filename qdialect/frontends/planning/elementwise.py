@@ -364,13 +364,13 @@ class PlainlyDequantized(Computed):
 
 
 def wide_scale_of(tensor: Tensor) -> float | None:
-    """A tensor where it is one scale that is a number, but none of the dialect's."""
+    """The value of a tensor of one finite scale that the dialect refuses; None for other tensors."""
     scale = unbounded_scale_of(tensor)
     return scale if scale is not None and math.isfinite(scale) else None
 
 
 def unbounded_scale_of(tensor: Tensor) -> float | None:
-    """As `wide_scale_of`, with infinity and NaN too, of which float32 arithmetic makes what it makes."""
+    """As `wide_scale_of`, with infinity and NaN too, which float32 arithmetic takes as they are."""
     if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype.kind != "f":
         return None
     scale = float(tensor.array.ravel()[0])
@@ -393,7 +393,7 @@ def plainly_quantized(call: Site, value: Value, element: str, scale: float, zero
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         is_product = profile.scaling is Scaling.RECIPROCAL
         if _LARGE_SCALE <= scale < math.inf:
-            # Zero as well, without a subnormal ratio: scores beside a mask of -3.4e38 would all have one.
+            # The quotient rounds to zero anyway, but it would be subnormal for every score masked by -3.4e38.
             x = s.select(s.compare("lt", s.op("math.absf", x), scale / 4), 0.0, x)
         with np.errstate(over="ignore"):
             scaled = s.op("arith.mulf", x, float(np.float32(1 / scale))) if is_product else s.op("arith.divf", x, scale)

@@ -1,7 +1,7 @@
 """Elements at positions that are known when the network runs: where they lie in a whole tensor, and scatters.
 
 Negative indices count from the end.  Frameworks stop with an error at an index outside; here it names the nearest
-element, so that nothing beside the tensor is ever read or written.
+element, so that nothing outside of the tensor is ever read or written.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class PlannedDivision(Division):
 
     judged: Planner[Any]
     known: Mapping[str, Array]
-    """What is known when the model is read, by name."""
+    """The values that are known when the model is read, by name."""
 
     def array_of(self, name: str) -> Array | None:
         """What `name` is known to hold."""
@@ -198,7 +198,7 @@ class PlannedDivision(Division):
         return result.data if isinstance(result, Value) else None
 
     def interface(self, name: str) -> Interface | None:
-        """What crosses as `name`, as far as the plan knows it."""
+        """The tensor that crosses as `name`, as far as the plan knows it."""
         result = self.judged.results.get(name)
         if result is None or isinstance(result, tuple | Constant):
             return None

@@ -51,14 +51,14 @@ def _pooled(emitter: Emitter, data: ir.Value, window: Window) -> ir.Value:
     """The largest values of windows over images NHWC."""
     element = element_of(data.type)
     low, high = ELEMENT_RANGES[element]
-    beside, apart = _without_dilation(emitter, data, window, low)
+    taps, undilated = _without_dilation(emitter, data, window, low)
     return emitter.build(
         MaxPool2DOp,
-        beside,
+        taps,
         element=element,
-        kernel=apart.kernel,
-        strides=apart.strides,
-        padding=apart.padding,
+        kernel=undilated.kernel,
+        strides=undilated.strides,
+        padding=undilated.padding,
         output_min=low,
         output_max=high,
     )

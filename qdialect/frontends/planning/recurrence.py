@@ -294,7 +294,7 @@ class UnrolledCell(Cell):
     functions: tuple[Expression, ...] = ()
     """f, g and h of ONNX's formulas, or those of them that the operator has."""
     peepholes: Array | None = None
-    """[3 * H]: what the gates i, f and o see of the cell state."""
+    """[3 * H]: factors of the cell state in the gates i, f and o."""
     is_coupled: bool = False
     """Whether the forget gate is ``1 - i``."""
 

@@ -46,7 +46,7 @@ class Plan:
     """How many values and evaluations the plan may take in all; None: any number."""
     counted: int = 0
     activations: BlockActivations | None = None
-    """In which form data are multiplied by packed weights; None: as each node of the model says."""
+    """In which form data are multiplied by packed weights; None: as each node of the model states."""
 
     def __post_init__(self) -> None:
         self._demands = Demands(self.values)

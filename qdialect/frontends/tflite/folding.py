@@ -80,7 +80,7 @@ class Folding:
             self.define(tensor, tensor)
 
     def known(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor of the file."""
+        """The tensor that stands for one of the file."""
         return self._known.get(tensor.index, tensor)
 
     def define(self, tensor: Tensor, value: Tensor) -> None:
@@ -181,7 +181,7 @@ def _reduced(function: Callable[..., Array]) -> Folder:
 
 
 def _shape(operator: Operator, arrays: Sequence[Array]) -> Array:
-    """Its type is that of the option, whatever the file says of the tensor."""
+    """The option decides its type, not the type of the tensor."""
     kind = read_options(operator, tflite.ShapeOptions, lambda options: options.OutType())
     if kind != {"i32": tflite.TensorType.INT32, "i64": tflite.TensorType.INT64}.get(operator.outputs[0].element):
         raise TypeError
@@ -279,7 +279,7 @@ _FOLDERS: dict[str, Folder] = {
 }
 
 
-# STABLEHLO_COMPOSITE: an operator with a name of its own, and a subgraph that says what it computes.
+# STABLEHLO_COMPOSITE: an operator with a name of its own, and a subgraph that computes it.
 #
 # Exporters of PyTorch models write them for normalizations and attention.  The nodes of the subgraph take its
 # location.

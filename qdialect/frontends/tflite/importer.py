@@ -24,7 +24,7 @@ from qdialect.support.diagnostics import ImportModelError, VerificationError
 from qdialect.support.late_imports import LATE_IMPORTS
 
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
-"""What arguments and results of a module may be."""
+"""The element types of arguments and results of a module."""
 PROFILES = TFLITE_PROFILES
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"
@@ -42,7 +42,7 @@ def import_tflite(
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
-    `profile` says whose arithmetic it has: that of the reference kernels (``tflite``) or that of the delegate which
+    `profile` states whose arithmetic it has: that of the reference kernels (``tflite``) or that of the delegate which
     desktop builds use (``tflite-xnnpack``).
 
     `signature` names one of the model's signatures, which is imported then, and whose names arguments and results have;
@@ -176,10 +176,10 @@ def _mark(value: ir.Value, tensor: Tensor) -> None:
         producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
 
 
-# Extents that a .tflite file leaves open: those of inputs are said by the user, others follow from them.
+# Extents that a .tflite file leaves open: the user chooses those of inputs, all others follow from them.
 #
-# A file has extents for all inputs, and notes beside which of them may be others.  Where nobody says one, it is the
-# file's.
+# A file has an extent for every axis of its inputs, and a list of those that may differ.  Without the user's choice the
+# file's extent holds.
 
 _BATCH = 1
 
@@ -196,7 +196,7 @@ def _declared(tensor: Tensor) -> OpenShape:
 
 
 def with_extents(graph: Graph, extents: Extents) -> Graph:
-    """`graph` with inputs of the extents that are said; raises `ImportModelError` where none of those is open."""
+    """`graph` with inputs of the chosen extents; raises `ImportModelError` where none of those is open."""
     known: dict[int, Tensor] = {}
     for tensor in graph.inputs:
         name = graph.name_of(tensor)

@@ -36,7 +36,7 @@ _MAX_DIMENSIONS = 8
 def is_open(tensor: Tensor) -> bool:
     """Whether a file leaves a computed tensor's shape open, wholly or in some extents.
 
-    A file that says nothing of a shape looks as one that has a tensor without dimensions.
+    A file that omits a shape looks like one that has a tensor without dimensions.
     """
     return tensor.data is None and (tensor.shape == () or tensor.leaves_open)
 

@@ -134,7 +134,7 @@ def upstream(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
     return ir.Operation.create(name, results=[type_], operands=list(operands)).results[0]
 
 
-# What the delegate's subgraph accepts of each kind of factor: the minimum, and the first that is too large.
+# The factors of each kind that the delegate's subgraph accepts: the minimum, and the first that is too large.
 _CONTRACTIONS = (0.0, 2.0**8)
 _PRODUCTS = (2.0**-16, 2.0**8)
 _SUMS = (2.0**-10, 2.0**8)

@@ -310,7 +310,7 @@ class CapturedDivision(Generic[Compiled]):
 
 
 def _original(argument: Any, results: dict[str, tuple[str, ...]]) -> str:
-    """What an argument was called before modules took the place of nodes."""
+    """The name of an argument before modules took the place of nodes."""
     if argument.op == "call_module" and argument.target in results:
         return results[argument.target][0]
     source = argument.args[0] if argument.target is getitem else None

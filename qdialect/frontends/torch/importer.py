@@ -188,7 +188,7 @@ class TorchPlanner(Planner[Node]):
         checks.require(not own or not found, f"operand must not be {found}: {own}")
 
     def _in_f32(self, result: Result) -> Result:
-        """What a node reads: small floats as the f32 numbers that they are."""
+        """The operands of a node: small floats as the f32 numbers that they are."""
         if isinstance(result, tuple):
             return tuple(cast("Tensor", self._in_f32(part)) for part in result)
         if isinstance(result, Constant):

@@ -9,12 +9,12 @@ and two of weights, four products need four loads of 16 rows:
 
 so that products bound the loop.  One tile of weights with four of data takes five loads for four products, and fetches
 the weights of a small plane once: that is for weights that come from afar, as 7 tiles of a row of 7 pixels each take as
-long as 4 tiles of a plane with such rows.  Beside the products stand, for each tile of sums, its zeros, its way through
-memory (16 stores and as many loads) and the bias; and for each kind of tile a configuration of the registers, which is
-loaded and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
+long as 4 tiles of a plane with such rows.  In addition to the products, each tile of sums takes its zeros, its way
+through memory (16 stores and as many loads) and the bias; and each kind of tile takes a configuration of the registers,
+which is loaded and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
 
   tiles      (16 K tiles + 30) cycles for each tile of sums, where K tiles count those of all taps,
-             + 200 for each configuration; but 300 cycles at least beside the products of a block of one row
+             + 200 for each configuration; but 300 cycles at least in addition to the products of a block of one row
   dots       pixels * vectors * K groups / dot products a cycle, but the latency of a dot product for each K group at
              least, of whole vectors and of narrower ones
 
@@ -224,7 +224,7 @@ def _fetched(near: int, outside: TiledOperand, inside: TiledOperand) -> int:
 
 
 def explained(machine: Machine) -> str:
-    """What matrix tiles take beside dot products on a machine, as text."""
+    """The cycles of matrix tiles and of dot products on a machine, as text."""
     vectors, taps = SIDE * SIDE, 4 * LANES
     products, loads = vectors * machine.tile_product_cycles, 2 * SIDE * ROWS / machine.loads
     dots = vectors * ROWS * LANES / machine.dot_products
@@ -233,7 +233,7 @@ def explained(machine: Machine) -> str:
         [
             f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
             f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} {parts}",
-            f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside, "
+            f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums in addition, "
             f"{CONFIGURATION_CYCLES} for each configuration",
         ]
     )

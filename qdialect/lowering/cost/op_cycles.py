@@ -16,7 +16,7 @@ _VECTOR_BITS = 512
 _WIDEST = 64
 _BYTE_PRODUCTS, _WIDE_PRODUCTS = 64, 16
 _K_GROUP, _TILE_CYCLES = 4, 16
-# What a sum waits for the one before it.
+# The cycles that a sum waits for the one before it.
 _LATENCY = 4
 _UNKNOWN_STEPS = 16
 # Vectors of the lanes' own addresses, constants and casts between forms of a vector are no instructions.

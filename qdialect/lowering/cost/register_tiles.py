@@ -14,17 +14,17 @@ instructions a cycle, loads / loads a cycle, and bytes / bytes a cycle.  The lon
 has the shortest step for R V.  Of those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels
 are mostly powers of two.
 
-Before AVX an instruction overwrites one of its operands, so that each product, and a mask, has a copy beside it; and a
-row is spread over the lanes by an instruction of its own.
+Before AVX an instruction overwrites one of its operands, so that each product, and a mask, needs a copy; and a row is
+spread over the lanes by an instruction of its own.
 
-Weights within the first level cost nothing beside their loads; from the second level they come at half of its
-bandwidth, as data and results share it, and from beyond at a quarter, or, where words are fetched ahead, at 16 bytes a
-cycle.  A quarter of the second level is taken to be free for weights.
+Weights within the first level cost only their loads; from the second level they come at half of its bandwidth, as data
+and results share it, and from beyond at a quarter, or, where words are fetched ahead, at 16 bytes a cycle.  A quarter
+of the second level is taken to be free for weights.
 
-All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
-operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
-the same and ones; or for f32 numbers V weights and rows that are broadcast ahead: LLVM's scheduler takes a sixth of the
-registers for them, and where too few are left moves sums from register to register.
+All of it must fit the registers: R V accumulators, V weights and one broadcast row; or for words 2 R operands, and a
+weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs the same and
+ones; or for f32 numbers V weights and rows that are broadcast ahead: LLVM's scheduler takes a sixth of the registers
+for them, and where too few are left moves sums from register to register.
 
 Pairs are for weights that keep the bound of `qdialect.lowering.cost.pair_sums`.  Those that do not need K groups of
 their own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no
@@ -54,7 +54,7 @@ _ANY = 1 << 62
 _SHORT = 192
 """Taps of a reduction after which the epilogue counts."""
 _FEW = 1
-"""Numbers of each channel, beside the start of its sum, that short tiles load as they need them."""
+"""Numbers of each channel, without the start of its sum, that short tiles load as they need them."""
 _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MAX_ROWS = 16
@@ -63,8 +63,8 @@ _FETCHED_BANDWIDTH = 16
 """Bytes of weights that arrive in a cycle from beyond the second level where they are fetched ahead."""
 _TWO_OPERANDS = 4
 """Lanes of vectors whose instructions overwrite an operand: those before AVX."""
-_BESIDE = 3
-"""Registers beside the operands of words, and beside those of pairs."""
+_TEMPORARIES = 3
+"""Registers for words or pairs in addition to the operands."""
 _WIDENING = 3
 """Instructions for a vector of weights that are widened in registers."""
 
@@ -86,8 +86,8 @@ class Layout(Enum):
 
 _AHEAD = 6
 """Of so many registers one holds a row that is broadcast ahead."""
-_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2}
-"""Registers beside accumulators and weights, of products whose weights stay in registers."""
+_OTHER_REGISTERS = {Layout.BYTES: 1, Layout.PAIRS: _TEMPORARIES, Layout.STORED_WORDS: 2}
+"""Registers that are neither accumulators nor weights, of products whose weights stay in registers."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class TileModel:
         return Candidate(vectors, rows, cycles)
 
     def _copies(self, rows: int, sums: int, data: int) -> int:
-        """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
+        """Copies and broadcasts, where instructions overwrite an operand and loads do not broadcast."""
         if self.lanes > _TWO_OPERANDS:
             return 0
         overwritten = {Layout.BYTES: sums, Layout.FLOATS: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
@@ -275,9 +275,9 @@ class TileModel:
         """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
         if self.layout is Layout.WORDS:
-            return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
-        beside = registers // _AHEAD if self.layout is Layout.FLOATS else _BESIDE_WEIGHTS[self.layout]
-        most = min((registers - vectors - beside) // vectors, _MAX_ROWS)
+            return min((registers - _TEMPORARIES) // (vectors + 2), _MAX_ROWS)
+        others = registers // _AHEAD if self.layout is Layout.FLOATS else _OTHER_REGISTERS[self.layout]
+        most = min((registers - vectors - others) // vectors, _MAX_ROWS)
         return -(-self.pixels // -(-self.pixels // most)) if most else 0
 
 

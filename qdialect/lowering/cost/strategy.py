@@ -18,8 +18,8 @@ from qdialect.targets.machine import Machine
 _LONG, _ROWS_FOR_WORDS = 8, 4
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
-# A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
-_MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
+# A row has four accumulators; the other registers hold the four vectors of an interleaved row, and their weights.
+_MAX_INTERLEAVED_ROWS, _OTHER_REGISTERS = 3, 8
 
 _STEP = 512
 """Terms of a step of f32 products at most: sums are written and read again after as many multiply-adds."""
@@ -74,7 +74,7 @@ class TiledOperand:
 
 @dataclass(frozen=True)
 class RequantizerForms:
-    """Forms of a requantization that a target is fast at, beside products, sums and shifts of 32 bits."""
+    """Forms of a requantization that a target is fast at, other than products, sums and shifts of 32 bits."""
 
     multiply_adds: bool = False
     """Fused multiply-adds of float32 numbers."""
@@ -122,7 +122,7 @@ class MapTiles:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How kernels are cut for one kind of target; what is not of a part is of contractions."""
+    """How kernels are cut for one kind of target; fields without another subject are of contractions."""
 
     tiles: Sequence[Tiles]
     """The first that holds for a reduction."""
@@ -136,7 +136,7 @@ class Strategy:
     multiplies_words: bool = False
     """Whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
-    """What stays in the second level while other data passes through."""
+    """Bytes that stay in the second level while other data passes through."""
     others: tuple[Layout, ...] = ()
     """F32 numbers, and layouts that take fewer cycles at times; stored words where products are of words, and pairs
     (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
@@ -188,7 +188,7 @@ class Strategy:
         return self._chosen(lanes_total, taps, Layout.STORED_WORDS).cost + copied < min(others)
 
     def model_of(self, layout: Layout, pixels: int | None = None) -> TileModel | None:
-        """What tiles of `layout` for so many rows are chosen by; None where the target is vector code alone."""
+        """The model that chooses tiles of `layout` for so many rows; None where the target is vector code alone."""
         if self.model is None or layout not in self.others:
             return self.model
         model = replace(self.model, layout=layout)
@@ -306,7 +306,7 @@ def strategy_of(target: Target) -> Strategy:
         DepthwiseTiles(
             # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
             _DEPTHWISE_PIXELS if is_wide else _DEPTHWISE_PIXELS - 2,
-            min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4),
+            min(_MAX_INTERLEAVED_ROWS, (registers - _OTHER_REGISTERS) // 4),
             not is_wide,
         ),
         MapTiles(
@@ -340,7 +340,7 @@ def _table_lanes(instructions: InstructionSet) -> int:
 
 
 def tile_model(target: Target) -> TileModel | None:
-    """What the register tiles of `target` are chosen by; None where it is vector code alone."""
+    """The model that chooses the register tiles of `target`; None where it is vector code alone."""
     instructions = instruction_set_of(target)
     if instructions is None:
         return None

@@ -41,7 +41,7 @@ _Plan = tuple[tuple[ChannelBlock, tuple[tuple[tuple[int, int, int], ...], ...]],
 
 @dataclass(frozen=True)
 class ContractionShape:
-    """What the choice of register tiles depends on."""
+    """The parameters of the choice of register tiles."""
 
     lanes: int
     """Channels, with those that fill up the last vector."""
@@ -50,7 +50,7 @@ class ContractionShape:
     pixels: tuple[int, ...]
     """The extents of the axes of pixels."""
     layout: Layout
-    """What the model chose."""
+    """The model's choice."""
     has_tiles: bool
     """Whether the model multiplies matrix tiles."""
     data_bytes: int
@@ -81,7 +81,7 @@ def _with_rows(strategy: Strategy, rows: int) -> Strategy:
 
 
 def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple[str, list[str]]:
-    """What the model chose for a contraction, and the variants of it, the best first."""
+    """The model's choice for a contraction, and the variants of it, the best first."""
     model, in_pairs = strategy.model_of(shape.layout), shape.layout is Layout.PAIRS
     if model is None:
         return "", []

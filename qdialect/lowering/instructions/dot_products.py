@@ -206,4 +206,4 @@ def _bf16_pairs(lanes: int) -> Instruction:
 
 VDPBF16PS: Mapping[int, Instruction] = {16: _bf16_pairs(16)}
 """By 32-bit lanes: (accumulators, pairs of bf16, pairs of bf16). The product of the upper numbers is added first, each
-sum is rounded once. It takes subnormal numbers, in sums too, for zeros: meant is what has none."""
+sum is rounded once. It takes subnormal numbers for zeros, in sums too; its meaning holds where there are none."""

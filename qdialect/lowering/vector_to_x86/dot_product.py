@@ -372,7 +372,7 @@ class PairDot(InstructionPattern[_Pairs]):
 
 
 def _word(value: ir.Value, name: str, constant: int) -> ir.Value | None:
-    """What f32 numbers' bits are taken from by an op with a constant; perhaps one for all lanes."""
+    """The words whose `name` with `constant` is the bits of the f32 numbers `value`; perhaps one for all lanes."""
     cast = b.defining(b.looked_through(value, "vector.broadcast"), "arith.bitcast")
     op = b.defining(cast.operands[0], name) if cast else None
     return op.operands[0] if op and b.splat_value(op.operands[1]) == constant else None

@@ -219,7 +219,7 @@ def _sum(op: ir.Operation, types: _Types) -> tuple[ir.Value, ir.Value, ir.Value]
 
 
 def _exact(op: ir.Operation, types: _Types) -> ir.Value:
-    """The result, whatever its sum is."""
+    """The result for every sum."""
     product, addend, total = _sum(op, types)
     return arith.truncf(types.result, _rounded_to_odd(total, _lost(product, addend, total), types))
 

@@ -129,7 +129,7 @@ def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowC
 
 
 def _behind_fields(value: ir.Value) -> tuple[ir.Value, tuple[tuple[str, int], ...]]:
-    """What shifts and masks by constants make `value` of, and these."""
+    """The source of `value` before shifts and masks by constants, and these."""
     op = b.defining(value, _SHIFT) or b.defining(value, _MASK)
     constant = b.splat_value(op.operands[1]) if op else None
     if op is None or constant is None:

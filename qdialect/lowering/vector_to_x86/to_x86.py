@@ -47,7 +47,7 @@ from qdialect.passes.registry import register
 from qdialect.targets import Target
 
 _MUST_BE_INSTRUCTIONS = ("vector.contract", "vector.gather")
-"""What is a dot product or a table read, where its elements and operands are those of one."""
+"""Ops that must not stay where their elements and operands are those of a dot product or a table read."""
 
 
 @register

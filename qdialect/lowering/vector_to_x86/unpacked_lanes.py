@@ -179,7 +179,7 @@ def flatten_lanes(module: ir.Module, tile: Tile) -> None:
 
 def _is_by_element(op: ir.Operation, tile: Tile) -> bool:
     """Whether `op` computes each element of a tile from the elements at its position, or from scalars."""
-    # Most ops are told by their name.
+    # The name decides for most ops.
     if not op.name.startswith(_ELEMENT_WISE) and op.name != "vector.gather":
         return False
     if len(op.results) != 1 or not tile.matches(op.results[0].type):

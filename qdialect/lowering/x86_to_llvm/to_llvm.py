@@ -163,7 +163,7 @@ def _expansion(module: ir.Value) -> None:
 
 def _passes(module: ir.Module) -> list[str]:
     has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
-    # It looks at every op once more, and kernels have none of these.
+    # The pass walks every op once more, and most kernels have no op for it.
     is_needed = ops_named(module, *_OF_VECTOR_PASS) or any(map(_is_nested, ops_named(module, *_OF_ONE_DIMENSION)))
     of_vectors = ["convert-vector-to-llvm"] if is_needed else []
     return [

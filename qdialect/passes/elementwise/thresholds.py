@@ -390,8 +390,8 @@ def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: i
         first = np.where(is_open & is_at_least, middle, first)
         below = np.where(is_open & ~is_at_least, middle, below)
     # Between two thresholds a graph that rises has the integer at both ends, or is no integer at one of them.
-    for beside in (first, first - 1):
-        found = _numbers_at(graph, np.clip(beside, whole.low, whole.high))
+    for neighbour in (first, first - 1):
+        found = _numbers_at(graph, np.clip(neighbour, whole.low, whole.high))
         if isinstance(found, MatchFailure):
             return found
     return GraphThresholds(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)

@@ -211,6 +211,6 @@ def _plan(conversion: Conversion, op: ir.Operation) -> Plan:
             conversion.plans[op.results[0]] = plan
             return plan
         except UnsupportedError:
-            # The rescale says so itself.
+            # The rescale reports this itself.
             pass
     return Plan(scale, (1 / scale,), 1.0)

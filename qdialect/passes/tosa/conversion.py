@@ -1,4 +1,4 @@
-"""What the converters share: values made so far, constants, shapes, scales, and the registry."""
+"""Shared by the converters: values made so far, constants, shapes, scales, and the registry."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _of_operands(name: str, operands: list[Lengths]) -> Lengths:
     return tuple(_BINARY[name](lhs, rhs) for lhs, rhs in zip(*operands, strict=True))
 
 
-# What the converters share: values made so far, constants, scales, and the registry.
+# Shared by the converters: values made so far, constants, scales, and the registry.
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ _CONSTANTS = ("tosa.const", "tosa.const_shape")
 
 
 class UnsupportedError(Exception):
-    """An op has no counterpart in `qnn`; the text says why."""
+    """An op has no counterpart in `qnn`; the text gives the reason."""
 
 
 def require(condition: bool, reason: str) -> None:

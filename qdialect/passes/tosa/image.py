@@ -73,8 +73,8 @@ def _sum(value: ir.Value, windows: Windows, op_class: type[qnn.QnnOp]) -> ir.Val
 
 def _folded(value: ir.Value, axis: int, taps: Array, op_class: type[qnn.QnnOp]) -> ir.Value:
     element, shape = element_of(value.type), shape_of(value.type)
-    beside = qnn.build(qnn.GatherOp, value, element=element, axis=axis, indices=tuple(taps.ravel().tolist())).output
-    split = reshaped(beside, (*shape[:axis], *taps.shape, *shape[axis + 1 :]))
+    gathered = qnn.build(qnn.GatherOp, value, element=element, axis=axis, indices=tuple(taps.ravel().tolist())).output
+    split = reshaped(gathered, (*shape[:axis], *taps.shape, *shape[axis + 1 :]))
     return qnn.build(op_class, split, element=element, axes=(axis + 1,), keep_dims=False).operation.results[0]
 
 

@@ -48,7 +48,7 @@ def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 
 def _pad_with(conversion: Conversion, op: ir.Operation, pairs: tuple[int, ...], fill: ir.Value) -> ir.Value:
-    """With the one element of `fill`, which no attribute holds: parts beside each other."""
+    """With the one element of `fill`, which no attribute holds: concatenated parts."""
     value = conversion.value(op.operands[0])
     for axis, counts in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         shape = list(shape_of(value.type))

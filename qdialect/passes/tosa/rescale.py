@@ -110,7 +110,7 @@ def _with_other_sign(value: ir.Value) -> ir.Value:
 
 
 def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
-    """What a ``tosa.rescale`` reads."""
+    """The operand of a ``tosa.rescale``."""
     is_unsigned = flag(op, "input_unsigned")
     zero_point = conversion.zero_point(op.operands[3], "input_zp", is_unsigned=is_unsigned)
     return signed_values(conversion, op.operands[0], zero_point, is_unsigned=is_unsigned)
@@ -118,7 +118,7 @@ def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
 
 @dataclass(frozen=True)
 class Target:
-    """What a ``tosa.rescale`` gives: element type and zero point in `qnn`, and whether the sign bit must be flipped."""
+    """The result of a ``tosa.rescale``: element type and zero point in `qnn`, and whether to flip the sign bit."""
 
     element: str
     zero_point: int
@@ -195,7 +195,7 @@ def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
     try:
         return _pair_of(conversion, op)
     except UnsupportedError:
-        # The op of which this is true says so itself.
+        # The unsupported op reports this itself.
         return None
 
 

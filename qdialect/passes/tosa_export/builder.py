@@ -160,7 +160,7 @@ def tile(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def concatenate(values: Sequence[ir.Value], axis: int) -> ir.Value:
-    """Values beside each other along `axis`; a single one is itself."""
+    """Values one after the other along `axis`; a single one is itself."""
     if len(values) == 1:
         return values[0]
     shape = list(shape_of(values[0].type))

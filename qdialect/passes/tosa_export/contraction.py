@@ -120,7 +120,7 @@ def _groups(data: ir.Value, weight: ir.Value, bias: ir.Value, groups: int) -> li
 
 @exports(qnn.ConvTranspose2DOp)
 def _conv_transpose2d(export: Export, op: qnn.ConvTranspose2DOp) -> ir.Value:
-    """What the padding cuts off is cut off the whole result."""
+    """The padding cuts rows and columns off the whole result."""
     note_bound(export, op)
     weight, zero_point = weight_of(export, op)
     weight = _dilated(weight, op.dilation, zero_point)

@@ -1,4 +1,4 @@
-"""What the exporters share: values made so far, constants, the interface, and the registry.
+"""Shared by the exporters: values made so far, constants, the interface, and the registry.
 
 TOSA's ops know signed bytes alone, so that a `ui8` tensor is held as `i8`, less 128, as are its zero points.  Arguments
 and results stay `ui8`: a RESCALE by one reads or writes them as unsigned.

@@ -135,7 +135,7 @@ _WIDEST = 16
 
 @exports(QuantizeOp)
 def _quantize(export: Export, op: QuantizeOp) -> ir.Value:
-    """NaN becomes what the op says, before which it is taken as 0."""
+    """NaN becomes the value that the op chooses for it; until then it counts as 0."""
     value, element = export.value(op.input), element_of(op.output.type)
     bits = int(element.removeprefix("u")[1:])
     require(bits <= _WIDEST, f"result must have at most {_WIDEST} bits, but got {element}")

@@ -146,7 +146,7 @@ def multiplier_of(m: float) -> FixedMultiplier:
 
 
 def rounded_floats(value: ir.Value, zero_point: int, bounds: tuple[int, int], rounding: Rounding) -> ir.Value:
-    """f32 values rounded as a float rounding mode says, with the zero point, within `bounds`, as i32."""
+    """f32 values rounded in a float rounding mode, with the zero point, within `bounds`, as i32."""
     limits = [*bounds, *(bound - zero_point for bound in bounds)]
     is_exact = max(map(abs, limits)) <= 1 << _FLOAT_INTEGER_BITS
     require(is_exact, f"rounding must be a fixed-point mode for results in {list(bounds)}, but got {rounding}")

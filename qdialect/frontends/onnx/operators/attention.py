@@ -147,7 +147,7 @@ def _added(call: Call, index: int, width: int) -> Callable[[Emitter, ir.Value], 
 
 
 def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
-    """What is added to scores [B, N, S, L]: for a mask of integers, and a bias of floats."""
+    """The addend of the scores [B, N, S, L]: for a mask of integers, and a bias of floats."""
     found: list[Emit] = []
     if call.optional(mask) is not None:
         found.append(_mask_bias(call, mask, scores))
@@ -157,7 +157,7 @@ def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
 
 
 def float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
-    """What is added to `scores`: input `index`, which is `tensor`; raises `UnsupportedError` for another shape."""
+    """The addend of `scores`: input `index`, which is `tensor`; raises `UnsupportedError` for another shape."""
     holds = broadcast_shape(tensor.shape, scores) == scores
     require(holds, f"input {index} must broadcast to {list(scores)}, but got {list(tensor.shape)}")
     value = tensor.f32(call.plan, call.name)
@@ -376,7 +376,7 @@ def _attended(
 
 # Caches of attention: keys and values of earlier tokens stand before those of a call, and both are given to the next.
 #
-# Caches are f32 of shape [B, N, P, K] for P earlier tokens; what a node gives has P and its own tokens.
+# Caches are f32 of shape [B, N, P, K] for P earlier tokens; the results of a node have P and its own tokens.
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 

@@ -269,7 +269,7 @@ def _center_crop_pad(call: Call) -> Tensor:
     return source
 
 
-# EyeLike, Compress and Range: what depends on a shape, or on something that is known when the model is read.
+# EyeLike, Compress and Range: operators that depend on a shape, or on something that is known when the model is read.
 
 
 @imports("EyeLike")

@@ -49,7 +49,7 @@ Multiply = Callable[[Emitter, ir.Value, int], ir.Value]
 
 @dataclass(frozen=True)
 class _Layer:
-    """What each expert multiplies by, perhaps in parts side by side, and its biases [experts, N] for each part."""
+    """The weights of each expert, perhaps in parts side by side, and its biases [experts, N] for each part."""
 
     parts: Sequence[Multiply]
     biases: Sequence[Array | None]

@@ -122,7 +122,7 @@ def _matmul(call: Call) -> Computed:
 
 
 _CHANNEL_BLOCK = 32
-"""Of data beside weights with one scale a channel, where ONNX Runtime makes a MatMulNBits of them."""
+"""Of data, where ONNX Runtime makes a MatMulNBits of weights with one scale a channel."""
 
 
 def _multiplied(

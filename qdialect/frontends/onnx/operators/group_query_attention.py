@@ -94,8 +94,8 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
         k, v = (repeated_heads(emitter, emitter.to_channels_first(one), heads // key_heads) for one in (keys, values))
         added = [one(emitter) for one in biases] + ([] if window is None else [emitter.constant(window)])
         counted = None if seen is None else emitter.to_channels_first(seen)
-        beside = None if sink is None else emitter.reshape(emitter.to_channels_first(sink), (1, heads, 1, 1))
-        return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted, beside)), False
+        sinks = None if sink is None else emitter.reshape(emitter.to_channels_first(sink), (1, heads, 1, 1))
+        return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted, sinks)), False
 
     result = Computed(query.shape, call.plan.compute(call.name, query.shape, "f32", emit))
     return result, *(Computed(one.shape, one) if one.element == "f32" else tensor_of(one) for one in whole)
@@ -150,7 +150,7 @@ def _dequantized(call: Call, source: Value, scales: Array) -> Value:
 
 
 def _sink(call: Call, heads: int) -> Value | None:
-    """A score of each head beside those of the keys: input 11, or 0 for a smooth softmax."""
+    """One more score of each head, of no key: input 11, or 0 for a smooth softmax."""
     if call.optional(11) is None:
         smooth: int = call.attribute("smooth_softmax", 0)
         return constant_of(call, np.zeros(heads, np.float32)) if smooth > 0 else None
@@ -219,7 +219,7 @@ def _total(call: Call, earlier: int, steps: int) -> int | None:
 
 
 def _checks(call: Call, length: int, total: int | None) -> list[Emit]:
-    """What is added to scores: NaN where a total of run time is none that caches of `length` are for, else 0.
+    """The addend of the scores: NaN where a total that is known at run time does not fit caches of `length`, else 0.
 
     ONNX Runtime refuses most of them, and gives longer caches for others.
     """
@@ -359,9 +359,9 @@ def _windowed(call: Call, batch: int, steps: int, length: int, size: int) -> _Wi
 
 @dataclass(frozen=True)
 class _Window(_Lengths):
-    """Caches hold the last tokens that count, as many as `_resident` says, which stand first.
+    """Caches begin with the last `_resident` tokens that count.
 
-    Queries read them before the call's own tokens, all of which follow; the latest of both are given to the next call.
+    Queries read them before the call's own tokens, all of which follow; the next call gets the latest of both.
     """
 
     def appended(self, call: Call, cached: Value | None, own: Value) -> Value:

@@ -173,7 +173,7 @@ class _Factors:
         return (*shape, 1) if len(shape) == 1 else _exchanged(shape, self.transpose_rhs)
 
     def product(self, bias: Array | None) -> Contraction:
-        """What stands for the result."""
+        """The tensor that stands for the result."""
         self._check_right()
         left, right = self.left_shape, self.right_shape
         require(left[-1] == right[-2], f"input must have a last extent of {right[-2]}, but got {left[-1]}")

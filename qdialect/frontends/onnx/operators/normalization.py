@@ -265,7 +265,7 @@ def _local_response(call: Call) -> Computed:
     pool, value = Pool.of(window, (channels,), call.plan.budget), source.f32(call.plan, call.name)
 
     def emit(emitter: Emitter) -> Emitted:
-        # Channels are the dimension that is pooled, whatever lies behind them the one that is not.
+        # The pool is over channels; the dimensions behind them are merged to one that is not pooled.
         data = emitter.reshape(emitter.to_channels_first(value), (batch, channels, inner))
         s = emitter.f32
         sums = pool.sums(emitter, s("mulf", data, data))

@@ -89,7 +89,7 @@ class Average(tensors.F32Tensor):
         return tensors.quantize(plan, name, self._shifted(plan, name, to.scale, to.zero_point + offset), whole)
 
     def _shifted(self, plan: tensors.Plan, name: str, scale: float, zero_point: int) -> Value:
-        """What is rounded to quantized values, the zero point added before."""
+        """The f32 values that are rounded to quantized ones, with the zero point added."""
 
         def build(emitter: Emitter, mean: ir.Value) -> ir.Value:
             s = Arithmetic(emitter)

@@ -32,7 +32,7 @@ from qdialect.ir._mlir import ir
 
 # QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
 
-# What a QuantizeLinear can give, and a DequantizeLinear read.
+# Types that a QuantizeLinear can give, and a DequantizeLinear read.
 _QUANTIZED = tuple(ELEMENT_RANGES)
 # The type of quantized values where a QuantizeLinear names none.
 _UNSIGNED = 2
@@ -86,7 +86,7 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 
 
 def f32_values_of(call: Call, values: int, scale: int, axis: int) -> tensors.F32Tensor:
-    """As `dequantized`, in plain float32 where the scale is none of the dialect's."""
+    """As `dequantized`, in plain float32 where the dialect refuses the scale."""
     wide = unbounded_scale_of(call.tensor(scale))
     return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
 

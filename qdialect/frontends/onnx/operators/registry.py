@@ -134,7 +134,7 @@ class Call:
 
 
 def value_of(call: Call, index: int) -> Value:
-    """Input `index` as a value of its own element type; what a DequantizeLinear gives is f32."""
+    """Input `index` as a value of its own element type; the result of a DequantizeLinear is f32."""
     return value_of_tensor(call, call.tensor(index))
 
 
@@ -223,7 +223,7 @@ def _unless_refused(error: UnsupportedError, alternative: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, eq=False)
 class Computable(F32Tensor):
-    """What a node gives: `qdq_group` where its quantized values are asked for, float32 where its f32 values are."""
+    """The result of a node: `qdq_group` where its quantized values are asked for, float32 where its f32 values are."""
 
     qdq_group: F32Tensor
     call: Call
@@ -272,14 +272,14 @@ def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum
     return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (minimum, maximum)))
 
 
-# Operators that are made of others: what one of these gives stands for a part of the node.
+# Operators that are made of others: the result of one of these stands for a part of the node.
 
 _VERSION = 13
 """The operator set whose form of the parts is meant."""
 
 
 def part_of(call: Call, kind: str, tensors: Sequence[Tensor], **attributes: Any) -> Tensor:
-    """What the operator `kind` of operator set 13, which has one output, gives for `tensors`."""
+    """The result of the operator `kind` of operator set 13, which has one output, for `tensors`."""
     node = replace(call.node, kind=kind, attributes=attributes, version=_VERSION)
     found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
     assert not isinstance(found, tuple)

@@ -287,7 +287,7 @@ class _Sampling:
     """Whether there are zeros around the image; otherwise its border goes on."""
 
     def part(self, kind: str, *operands: Tensor | float, **attributes: object) -> Tensor:
-        """What an operator gives; numbers are constants."""
+        """The result of an operator; numbers are constants."""
         tensors = [Constant(np.array(one, np.float32)) if isinstance(one, int | float) else one for one in operands]
         return part_of(self.call, kind, tensors, **attributes)
 

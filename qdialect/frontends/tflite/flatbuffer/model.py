@@ -1,4 +1,4 @@
-"""What the importer needs of a .tflite file, as plain checked values."""
+"""The content of a .tflite file that the importer needs, as plain checked values."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Operator:
     options_type: int
     options_table: Table | None
     budget: Budget
-    """What this node and all others may make beside what the file holds."""
+    """How much all nodes of the model together may make in addition to the file's content."""
     intermediates: tuple[Tensor, ...] = ()
-    """Tensors whose scales say how the node rounds between its inputs and outputs."""
+    """Tensors whose scales decide how the node rounds between its inputs and outputs."""
     decomposition: int | None = None
-    """The subgraph that says what a composite computes."""
+    """The subgraph that a composite stands for."""
 
     @property
     def title(self) -> str:
@@ -105,12 +105,12 @@ class Graph:
     budget: Budget
     """Of all its nodes."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What the signature that was asked for calls inputs and outputs, by the index of the tensor."""
+    """The names of inputs and outputs in the chosen signature, by the index of the tensor."""
     subgraph: int = 0
     """Its index in the file."""
     others: Mapping[int, Graph] = field(default_factory=dict[int, "Graph"])
     """The file's other subgraphs, where one of these nodes runs them."""
 
     def name_of(self, tensor: Tensor) -> str:
-        """What users call an input or an output."""
+        """The users' name of an input or an output."""
         return self.names.get(tensor.index, tensor.name)

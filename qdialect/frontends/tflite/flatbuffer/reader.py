@@ -340,7 +340,7 @@ class _Reader:
         if content is None or tensor.Sparsity() is not None:
             bits = 0
         block_scales = self._block_scales(subgraph, tensor, shape, buffers) if block and bits == _BLOCK_BITS else None
-        # What no operator of ours reads, LiteRT may.
+        # LiteRT may read types that no operator here reads.
         divided = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}"
         stored = element = divided + element
         if content is not None and (block_scales is not None if block else bits):
@@ -370,7 +370,7 @@ class _Reader:
         return max(1, self._of_blocks(tensor, _BLOCK_SIZE))
 
     def _of_blocks(self, tensor: tflite.Tensor, field: int) -> int:
-        """A field of what says how a tensor's rows are divided."""
+        """A field of the table that divides a tensor's rows into blocks."""
         table: Any = _present(_present(tensor.Quantization(), "quantization").Details(), "size of blocks")
         offset = int(table.Offset(field))
         return int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0
@@ -436,7 +436,7 @@ class _Reader:
 
 
 def _decomposition(operator: tflite.Operator) -> int | None:
-    """The subgraph that says what a composite computes; None where its options are of another kind."""
+    """The subgraph that a composite stands for; None where its options are of another kind."""
     table = operator.BuiltinOptions2()
     if table is None or operator.BuiltinOptions2Type() != tflite.BuiltinOptions2.StableHLOCompositeOptions:
         return None

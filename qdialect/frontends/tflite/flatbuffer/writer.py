@@ -128,7 +128,7 @@ class ModelWriter:
 
     @property
     def contents(self) -> list[bytes]:
-        """What its constants hold, in the order of tensors."""
+        """The contents of its constants, in the order of tensors."""
         return [tensor.data.tobytes() for tensor in self._tensors if tensor.data is not None]
 
     def write(

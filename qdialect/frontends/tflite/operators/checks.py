@@ -19,7 +19,7 @@ from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 
-# What several planners ask of a node's tensors.
+# Checks of a node's tensors that several planners share.
 
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
@@ -165,7 +165,7 @@ def quantized_range(tensor: Tensor) -> tuple[int, int]:
     return ELEMENT_RANGES[tensor.element]
 
 
-# What the planners of 16-bit operators ask of their tensors.
+# Checks of the tensors of 16-bit operators.
 
 # Of a logarithm to base 2 (TFLite CheckedLog2).
 _TOLERANCE = 1e-3
@@ -294,7 +294,7 @@ Padding = tuple[int, ...]
 
 @dataclass(frozen=True)
 class WindowOptions:
-    """What the options of a convolution or a pool say; convolutions have no `kernel` of their own."""
+    """The options of a convolution or a pool; convolutions have no `kernel` of their own."""
 
     padding: int
     activation: int
@@ -487,4 +487,4 @@ _DELEGATED: Mapping[str, Callable[[Operator, Tensor, Tensor], None]] = {
     "QUANTIZE": _check_quantized,
     "TRANSPOSE_CONV": _check_transposed,
 }
-"""What is asked of an operator, its first input and its output where the delegate computes."""
+"""The check of an operator, its first input and its output where the delegate computes."""

@@ -166,7 +166,7 @@ def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int, *,
 def _arithmetic(
     operator: Operator, weight: Tensor, element: str, *, is_i16: bool
 ) -> tuple[Rounding | I16Rounding, Multiplier]:
-    """What the reference kernels do, which is not the same everywhere.
+    """The arithmetic of the reference kernels, which is not the same everywhere.
 
     FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double; where words are multiplied by a
     single one, the product of two scales is one of float32.  Convolutions round twice; those of `ui8` take the product
@@ -190,7 +190,7 @@ def _bias(bias: Tensor, channels: int, element: str = "i32", *, is_i16: bool = F
 
 
 def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:
-    """The type of sums: that of the bias, which an option may name; i64 where neither says anything."""
+    """The type of sums: that of the bias, which an option may name; i64 without both."""
     table = _BIAS_OPTIONS.get(operator.kind)
     named = read_options(operator, table, lambda options: options.QuantizedBiasType()) if table else 0
     wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(named)

@@ -126,7 +126,7 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
 
 # Functions of two 16-bit tensors that broadcast, with fused activations where the operator has one.
 
-# What operands are shifted up by where they meet.
+# Bits that operands are shifted up by where they meet.
 _SHIFT = 15
 
 

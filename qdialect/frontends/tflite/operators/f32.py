@@ -314,7 +314,7 @@ def _prelu(operator: Operator) -> Building:
 
 # L2_NORMALIZATION and LOCAL_RESPONSE_NORMALIZATION of float32 numbers along the last dimension.
 
-# What a row is divided by at least.
+# The least divisor of a row.
 _SHORTEST = 1e-6
 _MAX_RADIUS = 64
 

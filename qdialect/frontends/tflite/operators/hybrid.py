@@ -224,7 +224,7 @@ _LARGEST_I8 = 127.0
 _LOWEST, _HIGHEST = -128.0, 127.0
 # arith.cmpf's numbers of "ordered and equal to", "ordered and greater than", "ordered and less than" and "ordered".
 _EQUAL, _GREATER, _LESS, _ORDERED = 1, 2, 4, 7
-# LiteRT rounds so many numbers at once, and one by one what is left of a group.
+# LiteRT rounds so many numbers at once, and the rest of a group one by one.
 _AT_ONCE = 8
 # What 32 bits do not hold, and above all that is quantized.
 _TOO_LARGE, _BOUND = 2.0**31, 512.0
@@ -338,7 +338,7 @@ def delegated(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: 
     exact = emitter.select(emitter.compare(_GREATER, exact, lowest), exact, lowest)
     zero_point = s("roundeven", s("minimumf", exact, _HIGHEST))
     scaled, bound = s("mulf", value, factor), emitter.number(_BOUND, shape_of(value.type))
-    # What is no number is the largest, and an end of the range for which there is none the lowest.
+    # A NaN is the largest number, and an end of the range that is NaN the lowest.
     rounded = s("roundeven", emitter.select(emitter.compare(_LESS, scaled, bound), scaled, bound))
     quantized = _to_integer(emitter, s("addf", rounded, zero_point))
     return RunTimeQuantized(quantized, s("divf", 1.0, factor), _to_integer(emitter, zero_point))

@@ -72,7 +72,7 @@ _CASTS = {
 
 @imports("BITWISE_XOR", "RIGHT_SHIFT")
 def _pair_of_bits(operator: Operator) -> Building:
-    """A shift by more bits than there are is one by all but one, and by fewer than 0 is none."""
+    """A count above the number of bits shifts by all bits but one, and one below 0 by no bits."""
     sides, output = operands(operator, 2), operator.outputs[0]
     check_type((*sides, output), tuple(_BITS))
     last = _BITS[output.element] - 1

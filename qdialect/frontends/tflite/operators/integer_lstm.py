@@ -37,7 +37,7 @@ _CELL_EXPONENTS = range(-15, -8)
 _HIDDEN = 4
 """Which intermediate tensor has the scale of the hidden state before its projection; those before are the gates'."""
 _GUARD = np.float32(10000)
-"""What a normalization's variance is at least, in steps of the scale of its coefficients."""
+"""The least variance of a normalization, in steps of the scale of its coefficients."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class IntegerLstm:
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
 
     def _peephole(self, tensor: Tensor) -> NDArray[Any]:
-        """What each cell [B, H] is multiplied by.
+        """The factor of each cell [B, H].
 
         The kernel counts P elements of a row: the others have no part, and the rows of a batch that it takes together,
         which are those of a time-major sequence, start P elements apart.

@@ -76,7 +76,7 @@ def _bidirectional(operator: Operator) -> Building:
 #
 # The operations and their order are those of TFLite's lstm_eval.cc, LstmStepFloat and LstmStepHybrid.
 
-# What keeps the deviation of a normalization from zero.
+# Keeps the deviation of a normalization from zero.
 _EPSILON = 1e-8
 
 

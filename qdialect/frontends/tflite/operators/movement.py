@@ -132,7 +132,7 @@ def _interleaved(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]
 
 @imports("DILATE")
 def _dilate(operator: Operator) -> Emission:
-    """Between two elements along a dimension there are as many cells as its dilation says, less one."""
+    """Between two elements along a dimension there is one cell less than its dilation."""
     data, dilations, padding = checks.operands(operator, 3)
     counts, output = checks.integers(dilations, "dilations"), operator.outputs[0]
     rank = len(data.shape)

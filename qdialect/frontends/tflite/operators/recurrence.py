@@ -69,7 +69,7 @@ class Steps:
         return emitter.concatenate([emitter.reshape(row, shape) for row in rows], axis)
 
     def run(self, start: State, step: Callable[[State, int], tuple[State, ir.Value]]) -> list[ir.Value]:
-        """What each step gives, in the order of time; `step` gets the state before and the number of the step."""
+        """The result of each step, in the order of time; `step` gets the state before and the number of the step."""
         order, state = range(self.count), start
         given: list[ir.Value] = []
         for index in reversed(order) if self.is_reverse else order:
@@ -170,7 +170,7 @@ _FUNCTIONS: dict[int, Expression] = {
 
 
 def cell_activation(activation: int) -> Expression:
-    """What a fused activation computes; raises `UnsupportedError`."""
+    """The function of a fused activation; raises `UnsupportedError`."""
     require(activation in _FUNCTIONS, f"fused activation {activation} is not supported")
     return _FUNCTIONS[activation]
 
@@ -195,7 +195,7 @@ class Gate:
     weight: Tensor
     recurrence: Tensor
     peephole: Tensor | None
-    """What the cell state is multiplied by."""
+    """The factor of the cell state."""
     bias: Tensor | None
     norm: Tensor | None
     """The coefficients of its normalization."""

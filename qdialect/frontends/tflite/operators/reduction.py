@@ -218,7 +218,7 @@ _KNOWN = (*checks.EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 @registry.imports("ARG_MAX", "ARG_MIN")
 def _arg(operator: Operator) -> registry.Emission:
-    """The first of equal elements wins; the output's type says how wide an index is."""
+    """The first of equal elements wins; the output's type is that of the index."""
     data, axes = checks.operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
@@ -231,7 +231,7 @@ def _arg(operator: Operator) -> registry.Emission:
 
 
 def _output_type(operator: Operator) -> str:
-    """The option decides, whatever the file says of the tensor."""
+    """The option decides, not the type of the tensor."""
     if operator.kind == "ARG_MAX":
         kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
     else:
@@ -264,7 +264,7 @@ def _indices(emitter: registry.Emitter, shape: Shape, axis: int, element: str) -
     return emitter.broadcast(emitter.constant(along), shape)
 
 
-# CUMSUM and TOPK_V2: what depends on where an element stands in its row.
+# CUMSUM and TOPK_V2, which depend on the place of an element in its row.
 
 _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
 

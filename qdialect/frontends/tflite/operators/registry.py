@@ -177,7 +177,7 @@ def _check_narrow(operator: Operator, narrow: Tensor, *, is_delegated: bool) -> 
     data, known = operator.inputs[0], _WIDENING.get(operator.kind)
     element = None if data is None else data.element
     holds = known is not None and (not known or element in known)
-    require(holds, f"'{narrow.name}' must be of 8 bits beside {element}, but got {narrow.bits}")
+    require(holds, f"'{narrow.name}' must be of 8 bits with {element} data, but got {narrow.bits}")
     holds = narrow.bits == 4 or "CONV" not in operator.kind
     require(holds, f"'{narrow.name}' must be of 4 or 8 bits in a convolution, but got {narrow.bits}")
     holds = not known or not is_delegated

@@ -52,7 +52,7 @@ def axis_of(entries: Sequence[int], rank: int) -> int:
 
 
 def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) -> Building:
-    """A slice along `axis` for each output, as long as `extents` says."""
+    """A slice along `axis` for each output, of the lengths `extents`."""
     for output in operator.outputs:
         same_content(data, output)
     starts = list(accumulate(extents[:-1], initial=0))
@@ -140,7 +140,7 @@ def masks_of(operator: Operator) -> Masks:
 
 
 class _Kind(Enum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     SLICE = 0
     NEW = 1

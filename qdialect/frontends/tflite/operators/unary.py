@@ -241,7 +241,7 @@ def _sqrt_i16(operator: Operator) -> Building:
 # QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
 
 _RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8": ("i16",)}
-"""By the element type of an input of or to 16 bits: what it is rescaled to."""
+"""The type that an input of or to 16 bits is rescaled to, by its element type."""
 
 
 def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
@@ -260,7 +260,7 @@ def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
 @imports("QUANTIZE")
 @imports_i16("QUANTIZE")
 def _quantize(operator: Operator) -> Building:
-    """From f32 as `_of_floats` says; between quantized values by a fixed-point rescale."""
+    """From f32 by `_of_floats`; between quantized values by a fixed-point rescale."""
     (data,), output = checks.operands(operator, 1), operator.outputs[0]
     is_i16 = "i16" in (data.element, output.element)
     (checks.per_tensor if is_i16 else checks.eight_bit)(output, "output")
@@ -322,7 +322,7 @@ def _cast(operator: Operator) -> Building:
 
 
 def _saturated(s: Arithmetic, x: ir.Value, target: str) -> ir.Value:
-    """The integer below the magnitude; what is larger than all integers, and NaN, is the largest one."""
+    """Rounded towards zero; NaN, and numbers above all integers, give the largest one, those below the smallest."""
     limit = 2.0 ** (int(target[1:]) - 1)
     is_inside = s.op("arith.andi", s.compare("ge", x, -limit), s.compare("lt", x, limit))
     whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), target)

@@ -36,7 +36,7 @@ def read_members(members: Members, extents: Extents) -> Graph:
     `extents` sets the extents that inputs leave open.
 
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
-    not as the schema says, one that changes its buffers, has inputs that are no tensors or unknown extents.
+    not as the schema requires, one that changes its buffers, has inputs that are no tensors or unknown extents.
     """
     _check_byte_order(members)
     root = _root(members)
@@ -324,7 +324,7 @@ def _where(node: Field) -> str:
 Known = Callable[[Field], str]
 """The name of a tensor; refuses one that is not defined before."""
 NumberOf = Callable[[Field], Number]
-"""What a number with a name stands for."""
+"""The value of a number with a name."""
 GraphOf = Callable[[Field], Graph]
 """A graph that an operator runs."""
 

@@ -22,7 +22,7 @@ from qdialect.frontends.torch.program.pytorch_operators import call_operator, to
 from qdialect.ir._mlir import ir
 
 _MIDDLE = 8
-"""What a packed weight of 4 bits is less than its number."""
+"""A packed weight of 4 bits is its number less this."""
 _ZERO = np.zeros(1, np.int64)
 _PLACES = 5
 """Numbers of 4 bits whose sum, each times a power of 16 of its own, float32 holds."""

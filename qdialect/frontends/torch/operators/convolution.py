@@ -182,7 +182,7 @@ def _averages(call: Call, data: F32Tensor, window: Window, counts: Array) -> F32
 
 
 def _counts(call: Call, size: Shape, window: Window) -> Array:
-    """What each window is divided by, [OD, OH, OW]."""
+    """The divisor of each window, [OD, OH, OW]."""
     divisor = call.argument("divisor_override")
     call.ignore("count_include_pad")
     require(divisor != 0, "divisor_override must not be 0")

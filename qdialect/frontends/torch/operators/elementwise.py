@@ -38,7 +38,7 @@ from qdialect.frontends.torch.program.model import Node
 from qdialect.frontends.torch.program.pytorch_operators import widened
 
 Leaf = tuple[Any, ...]
-"""What tells quantized tensors apart, `Quantized.key`."""
+"""`Quantized.key`, by which quantized tensors are told apart."""
 
 # Of the 65536 pairs of quantized values, how many an integer op may round otherwise than PyTorch: one in 10000.
 _FEW = 6
@@ -166,7 +166,7 @@ class _Joined:
         return BinaryQuantization(self.lhs.parameters.params, self.rhs.parameters.params, self.to.params, bounds)
 
     def results(self) -> Array:
-        """What the integer op gives for all pairs of quantized values."""
+        """The results of the integer op for all pairs of quantized values."""
         quantization = self._quantization
         operands = (self._all_values(0), self._all_values(1), quantization)
         if self.op_class is AddOp:

@@ -174,7 +174,7 @@ class Average(F32Tensor):
 
     @property
     def _count(self) -> int:
-        """What all windows are divided by."""
+        """The divisor of all windows."""
         return int(self.counts.flat[0])
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
@@ -226,7 +226,7 @@ def _average_pool(call: Call) -> Result:
 
 
 def _counts_of_windows(call: Call, size: Shape, window: Window) -> Array:
-    """What each window is divided by: the elements that it has of the image and, perhaps, of the padding."""
+    """The divisor of each window: the elements that it has of the image and, perhaps, of the padding."""
     divisor = call.argument("divisor_override")
     call.ignore("count_include_pad")
     if divisor is not None:

@@ -105,7 +105,7 @@ class Call:
         return value.name if isinstance(value, Ref) else None
 
     def result(self, name: str) -> Result | None:
-        """What an argument stands for; None where it is left out."""
+        """The value of an argument; None where it is left out."""
         value = self.given(name)
         if isinstance(value, Ref):
             return self.results[value.name]

@@ -54,7 +54,7 @@ def _choose(call: Call) -> Result:
     def point(emitter: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
         s = emitter.f32
         found = s("subf", low_value, s("roundeven", s("divf", low, scale(emitter, low, high))))
-        # PyTorch subtracts the least integer where the range has a NaN, which wraps around beside a value of 0.
+        # Where the range has a NaN, PyTorch subtracts the least integer, which wraps around where `low_value` is 0.
         is_number = emitter.compare(_EQUAL, found, found)
         found = Arithmetic(emitter).select(is_number, found, high_value if low_value < 0 else low_value)
         return s("minimumf", s("maximumf", found, low_value), high_value)

@@ -257,10 +257,10 @@ def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) ->
     except ImportModelError:
         raise
     except Exception as error:
-        # What the model had begun is begun no more.
+        # Undoes the layers of `torch.func` that the model had begun.
         layers.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         # Tracing runs the model's own functions, which raise whatever they do.
-        raise ImportModelError(f"model must be traced, but PyTorch says: {first_line(error)}") from error
+        raise ImportModelError(f"model must be traced, but PyTorch failed: {first_line(error)}") from error
     finally:
         # What the model writes to buffers that are no arguments, its trace has written already.
         with torch.no_grad():

@@ -23,7 +23,7 @@ from qdialect.frontends.torch.program.pytorch_operators import (
 )
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
-"""What puts a part back into a tensor, by what takes it."""
+"""The operator that puts a part back into a tensor, by the one that takes it."""
 
 
 def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
@@ -107,7 +107,7 @@ def _with_casts(graph: Graph) -> Graph:
     """A region of `torch.autocast` with its casts of operands as nodes.
 
     The types that were noted tell them: an operator that gives a float of 16 bits takes such ones, and one that gives
-    float32 numbers takes these, unless a type among its arguments says what it gives.
+    float32 numbers takes these, unless its arguments name the type of its result.
     """
     noted = {one.name: Output(one.shape, one.element) for one in graph.inputs}
     nodes: list[Node] = []

@@ -91,7 +91,7 @@ def is_view(schema: Any) -> bool:
 # Calls of PyTorch's own operators by their names, with the arguments of a node, whose types are checked first.
 
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
-# What an argument may be that is an attribute of the package, by the type that the schema gives it.
+# Values of arguments that are attributes of the package, by the type that the schema gives them.
 _ATTRIBUTES = {
     "ScalarType": frozenset(
         ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", *NARROW]
@@ -112,7 +112,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def call_operator(
     node: Node, tensor_of: Callable[[str], Any], device: str, instead: Callable[..., Any] | None = None
 ) -> Any:
-    """What the operator of a node, or `instead`, gives, with ``tensor_of(name)`` for each tensor, on a device.
+    """The result of the operator of a node, or of `instead`, with ``tensor_of(name)`` for each tensor, on a device.
 
     Raises `UnsupportedError` for arguments of other types than its schema names, and where the operator fails.
     """

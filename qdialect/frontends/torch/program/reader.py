@@ -117,7 +117,7 @@ def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str
 
 
 def captured_results(module: Any) -> tuple[Any, ...]:
-    """What a captured graph gives, in order.
+    """The results of a captured graph, in order.
 
     An ellipsis for each tensor, a getter for what is one of the arguments, and else numbers, of this call, and None.
     """
@@ -153,7 +153,7 @@ class _Reader:
     leaves_numbers: bool = False
     """Whether results may be numbers, which are not values of the graph."""
     extent_of: Callable[[Any, str], int] | None = None
-    """As `number_of`, but -1 of an extent that depends on data; without it there is none."""
+    """As `number_of`, but -1 for an extent that depends on data; None where no extent does."""
 
     def graph(
         self,

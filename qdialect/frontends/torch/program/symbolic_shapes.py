@@ -209,7 +209,7 @@ def open_shape(declared: Declared) -> tuple[int | str, ...]:
 
 
 def number(text: str, sizes: Mapping[str, int], name: str) -> Number:
-    """What an expression is; raises `ImportModelError` where `name` is not known before the network runs."""
+    """The value of an expression; raises `ImportModelError` where `name` is not known before the network runs."""
     try:
         return evaluate(text, sizes)
     except UnsupportedError as error:

@@ -409,7 +409,7 @@ def multiply_add_sum(
 def _rests(
     quantized: IntArray, products: NDArray[np.float64], rest: np.float32, bounds: tuple[int, int]
 ) -> Iterator[np.float32]:
-    """What to try; the middle is computed where `rest` was not found to be right."""
+    """The numbers to try; the middle is computed where `rest` was not found to be right."""
     yield rest
     yield _middle(quantized, products, bounds)
 

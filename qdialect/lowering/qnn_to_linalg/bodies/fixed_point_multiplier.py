@@ -159,7 +159,7 @@ class _Multipliers:
 
 def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
     """A multiplier for each channel that has one, with one shift for all if possible."""
-    # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
+    # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; multipliers of one and more have none.
     _, exponent = np.frexp(f32)
     own = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
     for common in sorted({0, min(int(own.min()), _COMMON_SHIFT)}):

@@ -31,12 +31,12 @@ class Requantizer(Protocol):
 
     @property
     def offset(self) -> NDArray[np.int32]:
-        """What is added to the start of each channel's accumulator, or to all."""
+        """The addend of each channel's initial accumulator, or of all."""
         ...
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What is read by channel."""
+        """The parameters by channel."""
         ...
 
     def declare(self, kernel: Kernel) -> EmitRequantize:

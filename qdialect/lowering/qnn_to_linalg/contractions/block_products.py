@@ -28,7 +28,7 @@ _WIDE = 16
 _ROWS, _NARROW_ROWS = 4, 2
 """Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
 _MANY_ROWS, _NARROW_MANY_ROWS, _APART_ROWS = 12, 5, 6
-"""Of a tile of two vectors; the last where sums of blocks take registers beside the totals."""
+"""Of a tile of two vectors; the last where sums of blocks take registers in addition to the totals."""
 _FRACTION, _BIAS, _FIELDS = 23, 127, 3
 """Of f32 numbers; and fields of the fraction that words are shifted to, each with numbers of its own."""
 _AHEAD = 8 << 10
@@ -77,7 +77,7 @@ class BlockProducts:
 
     @property
     def moving(self) -> tuple[MapOperand, ...]:
-        """What has an element, or a row of them, for each row."""
+        """The operands with an element, or a row of elements, for each row."""
         return (*self.operands, *(one for one in (self.active, self.picks) if one))
 
 
@@ -264,7 +264,7 @@ class BlockKernel(ABC):
             return total
         return self.added(panel, total, self.extras(panel), lambda body: self.op.finish(body, body.output, body.inputs))
 
-    # What the kinds of sums share.
+    # Shared by the kinds of sums.
 
     def fetch(self, panel: Panel, start: Value) -> None:
         """Prefetch words far behind those from `start` on, in a stream that comes from beyond the second level."""
@@ -419,7 +419,7 @@ class F32Products(BlockKernel):
         return not self._is_scaled or self.weights.is_exact(_base(lowest))
 
     def numbers(self, panel: Panel, index: Value) -> list[Operand]:
-        """What weights are computed from beside their words: scales, then what is taken off in each kind of field."""
+        """Operands of the weights other than their words: scales, then the number to subtract in each kind of field."""
         if self.weights.form:
             return []
         points = self.points(panel, index)
@@ -518,5 +518,5 @@ class F32Products(BlockKernel):
 
 
 def _base(lowest: int | None) -> int:
-    """What a number of the fraction's bits from the `lowest` on is more than these."""
+    """The difference between a number with a field in its fraction, from the bit `lowest` on, and the field."""
     return 0 if lowest is None else 1 << (_FRACTION - lowest)

@@ -130,7 +130,7 @@ class StoredWeights:
     slot: BufferSlot
     start: NDArray[Any] | BufferSlot
     zero_points: NDArray[np.int32]
-    """What is left of them, by channel."""
+    """The rest of them after clipping, by channel."""
     window: tuple[int, ...] = ()
     """Rows and columns of taps."""
     first: int = 0
@@ -170,7 +170,7 @@ class Contraction:
     """``output[pixel, c] = epilogue(start[c] + sum data[pixel, tap] * weights[c, tap])``."""
 
     accesses: tuple[Access, ...]
-    """What moves from pixel to pixel: data, output and, where there is one, residual."""
+    """The tensors that move from pixel to pixel: data, output and, where there is one, residual."""
     extents: tuple[int, ...]
     """Of the axes of pixels."""
     weights: ConstantWeights | StoredWeights | StoredTaps
@@ -183,7 +183,7 @@ class Contraction:
 
     @property
     def data(self) -> BufferSlot:
-        """What windows are looked at of."""
+        """The tensor of the windows."""
         return self.accesses[0].slot
 
     @property
@@ -221,7 +221,7 @@ class Contraction:
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
-        """What is left of the zero points of the weights, by channel."""
+        """The rest of the weights' zero points, by channel."""
         return self.product_weights.zero_points
 
     @property
@@ -263,7 +263,7 @@ class Contraction:
         return ReductionAxes(extents, strides, lanes - group.channels_in, ones, weights.k_group)
 
     def factor_of_ones(self, strategy: Strategy) -> int:
-        """What the ones are multiplied by whose products with a window are its sum, see `correction_of`.
+        """The factor of the ones whose products with a window are its sum, see `correction_of`.
 
         Sums in pairs may have no factors but ones.
         """

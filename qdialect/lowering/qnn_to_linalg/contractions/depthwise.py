@@ -429,7 +429,7 @@ class KGroups:
 
 
 def k_groups_of(weights: NDArray[np.int32], *, in_pairs: bool) -> list[KGroups]:
-    """K groups that add up to `weights`, [channels, height, width]; `in_pairs` says how their products are summed."""
+    """K groups that add up to `weights`, [channels, height, width]; `in_pairs` states how their products are summed."""
     if in_pairs:
         return list(_pairs(weights))
     whole, *remainder = signed_parts(weights)
@@ -488,8 +488,8 @@ def _middle_twice(taps: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
     return np.stack([first, own, other, last], axis=-1), middle - own - other
 
 
-def _within_bound(tap: NDArray[np.int32], beside: NDArray[np.int32]) -> NDArray[np.int32]:
-    """As much of `tap` as keeps the bound with the other tap of its pair."""
-    high = (LARGEST - beside.clip(min=0)).clip(0, _LARGEST_BYTE)
-    low = (-LARGEST - beside.clip(max=0)).clip(max=0)
+def _within_bound(tap: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """As much of `tap` as keeps the bound with `other`, the other tap of its pair."""
+    high = (LARGEST - other.clip(min=0)).clip(0, _LARGEST_BYTE)
+    low = (-LARGEST - other.clip(max=0)).clip(max=0)
     return tap.clip(low, high)

@@ -67,8 +67,8 @@ def _emit_products(program: Program, op: Contraction, label: str) -> None:
 #
 # Where dot products are of words, a register tile widens each K group of its rows by two instructions, and every tile
 # of channels does so again.  A copy of the data as words is made once, and tiles then read words alone.  Weights become
-# words less their zero points, so that neither are windows summed up nor weights clipped.  The strategy says by the
-# cycles of both which takes fewer.
+# words less their zero points, so that neither are windows summed up nor weights clipped.  The strategy chooses by the
+# cycles of both.
 
 _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
 

@@ -1,4 +1,4 @@
-"""What happens to an accumulator before it is stored: the stages of a fused op, each by its own part of the kernel."""
+"""From an accumulator to the stored value: the stages of a fused op, each by its own part of the kernel."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Epilogue:
     residual: BufferSlot | None = None
 
     def start(self, bias: NDArray[np.int32]) -> NDArray[np.int32]:
-        """What accumulators start at, modulo 2^32, where they would start at `bias`."""
+        """The initial accumulators, modulo 2^32, that the stages need in place of `bias`."""
         for stage in self.stages:
             bias = bias + stage.offset
         return bias
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Per-channel arrays beside the bias: name and values."""
+        """Per-channel arrays other than the bias: name and values."""
         return [parameter for stage in self.stages for parameter in stage.channel_parameters()]
 
     def row_parameters(self) -> list[RowParameter]:
-        """What is read by row beside the residual."""
+        """Parameters of each row, other than the residual."""
         return [parameter for stage in self.stages for parameter in stage.row_parameters()]
 
 
@@ -148,7 +148,7 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
 def stage_kernels(
     op: AnyFused, accumulator_range: tuple[IntArray, IntArray], forms: RequantizerForms
 ) -> tuple[StageKernel, ...]:
-    """What computes the stages of `op`, for accumulators in `accumulator_range`, by channel.
+    """The kernels of the stages of `op`, for accumulators in `accumulator_range`, by channel.
 
     `forms` are those of requantizations that the target is fast at.
 

@@ -103,7 +103,7 @@ class _Columns:
     weights: Tensor
     """[group, tile, reduction loops but the last, vector, lane, taps], as `pack_k_groups` packs them."""
     bias: Operand
-    """What accumulators start from, by channel."""
+    """The initial accumulators, by channel."""
     correction: packed_weights.ZeroPointCorrection | None
     remainder: Sequence[tuple[Value, Tensor]] = ()
     """K groups that are multiplied once more: an index, where each lies in the window, and its weights."""
@@ -138,7 +138,7 @@ class ContractionMicroKernel:
         correction = self.columns.correction
         points = correction.zero_points if correction else None
         self.zero_points = self._constant("zero_points", points) if points is not None else None
-        """What sums of windows are multiplied by; None where this is in the sums."""
+        """The factors of the windows' sums; None where the sums have them."""
 
     def _declare(self) -> _Columns:
         """Declare the weights of the micro-kernel's channels."""
@@ -273,7 +273,7 @@ class ContractionMicroKernel:
         return View(self._spread(segment), steps, segment.offsets[-1] * self._width)
 
     def _root_loops(self, segment: Segment) -> Loops:
-        """The loops over tiles in the order in which the least comes from afar."""
+        """The loops over tiles in the order in which the fewest bytes come from beyond the first level."""
         outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
         return Loops((*self.groups, *outer, *_TILE[1:]))
 

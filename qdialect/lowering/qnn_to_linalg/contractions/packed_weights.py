@@ -108,7 +108,7 @@ class ConstantWeights:
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
-        """What is left of the zero points of clipped weights."""
+        """The rest of the zero points of clipped weights."""
         return self.clipped[0].zero_points
 
     @cached_property
@@ -316,7 +316,7 @@ MAX_K_GROUPS = 16
 
 @dataclass(frozen=True)
 class ZeroPointCorrection:
-    """What is left of the zero points of weights, and the ones whose products with a window are its sum.
+    """The rest of the zero points of weights, and the ones whose products with a window are its sum.
 
     `zero_points` are int32[group, tile, vector, lane].  `ones` are packed as weights are where groups share a block,
     so that each channel sees other data; elsewhere they are int8[outer axes, K group, lane, 4], for all channels.

@@ -193,7 +193,7 @@ def _emit_matrix_start(
     bias: NDArray[np.int32],
     points: tuple[int, NDArray[np.int32]],
 ) -> NDArray[np.int32] | BufferSlot:
-    """What accumulators start from, ``bias + K z_x z_w - z_x sum w``; appends the kernel call that sums the columns.
+    """The initial accumulators, ``bias + K z_x z_w - z_x sum w``; appends the kernel call that sums the columns.
 
     `points` are those of stored quantized values, of the data and of the matrices, with one or `channels` entries. The
     columns are summed up where they are packed, by dot products with ones: ``sum w = sum w' + 128 K``.
@@ -355,7 +355,7 @@ def _emit_words(program: Program, transposed: BufferSlot, zero_points: NDArray[n
 def _emit_start(
     program: Program, words: BufferSlot, bias: NDArray[np.int32], data_zero_point: int
 ) -> NDArray[np.int32] | BufferSlot:
-    """What the accumulators of each lane start at; appends the kernel call that sums up the weights."""
+    """The initial accumulator of each lane; appends the kernel call that sums up the weights."""
     lanes = words.storage.pitch
     known = pad_channels(bias, lanes)
     if data_zero_point == 0:

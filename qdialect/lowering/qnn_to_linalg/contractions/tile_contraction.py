@@ -32,7 +32,7 @@ _VECTORS = 8
 
 
 def tiled_axes(op: Contraction, group: ChannelGroup, axes: ReductionAxes, *, has_sums: bool) -> ReductionAxes | None:
-    """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
+    """The axes that tiles sum up for each channel of `group`; None where the contraction cannot be in tiles.
 
     Weights must be constant bytes of one block of channels.  Zero points of weights need the sums of the windows,
     computed before; tiles that reach behind a window, memory.

@@ -47,7 +47,7 @@ _VECTOR_ROWS, _NARROW_VECTOR_ROWS, _WIDE = 12, 6, 16
 
 @dataclass(frozen=True)
 class Factors:
-    """What is multiplied in a step: `count` elements of an operand, from `first` times `size` on, and columns."""
+    """The factors of a step: `count` elements of an operand, from `first` times `size` on, and columns."""
 
     panel: Panel
     operand: int

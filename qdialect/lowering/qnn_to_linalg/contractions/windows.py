@@ -20,10 +20,10 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 #
 # Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
 # added up at the end.  Where all weights have one zero point, it stands in place of the ones.  That is an instruction
-# for 64 bytes, where a column of ones beside the weights costs one for every K group and every tile of channels.
+# for 64 bytes, where a column of ones among the weights costs one for every K group and every tile of channels.
 
 _K_GROUP = 4
-# Cycles beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
+# Cycles in addition to those for the bytes: to add up the lanes of a vector, and to store and load the sum.
 _OVERHEAD = 8
 
 
@@ -39,7 +39,7 @@ def emit_window_sums(program: Program, op: Contraction) -> BufferSlot | None:
     step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_extra_bytes)
     blocks = program.strategy.channel_blocks(group.lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
-    # Matrix tiles have no column of ones beside the weights.
+    # Weights of matrix tiles have no column of ones.
     is_cheap = is_cheap and program.strategy.matrix_machine is None
     if is_cheap or not step:
         return None

@@ -190,7 +190,7 @@ def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapO
 
 
 def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
-    """What the kernel of a product does to its values, and the numbers by channel that it reads."""
+    """The numbers by channel that the kernel of a product reads, and its last step for each value."""
     return (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
 
 
@@ -328,7 +328,7 @@ _LARGEST_OF_ALL = Fold("f32", 0.0, _larger, lambda body, a, b: body.binary("arit
 
 
 def _any_bit(body: Body, bits: Value, values: Sequence[Value]) -> Value:
-    """Those of numbers, but for signs: a zero has none."""
+    """The bits of numbers without their signs: those of a zero are all 0."""
     own = body.binary("arith.andi", body.cast("arith.bitcast", values[0], "i32"), body.constant(2**31 - 1, "i32"))
     return body.binary("arith.ori", bits, own)
 

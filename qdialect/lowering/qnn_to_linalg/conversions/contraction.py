@@ -345,7 +345,7 @@ class _RunTimeDequantize(EpiloguePart):
         return [one for one in (self.scale, self.zero_point) if isinstance(one, RowParameter)]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """What emits the stage into a body."""
+        """The function that emits the stage into a body."""
 
         def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
             names = [*(name for name, _ in self.channel_parameters()), *(one.name for one in self.row_parameters())]
@@ -380,7 +380,7 @@ class ElementWise(EpiloguePart):
         return [(f"channels{i}", array) for i, array in enumerate(self.epilogue.arrays())]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """What emits the ops into a body."""
+        """The function that emits the ops into a body."""
         return lambda body, value, parameters, _: self.epilogue.emit(body, value, parameters)
 
 

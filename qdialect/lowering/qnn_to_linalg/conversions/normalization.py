@@ -182,7 +182,7 @@ def _normalized(scale: float) -> Emit:
 # Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
 #
 # Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers
-# beside its values: no tensor of exponentials is stored.
+# in addition to its values: no tensor of exponentials is stored.
 #
 # Float32 sums take the elements of a row in order.  Where 64 entries are looked up at once, the rows are transposed for
 # that, into the memory of the result, which is written afterwards.

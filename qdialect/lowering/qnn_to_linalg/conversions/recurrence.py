@@ -274,7 +274,7 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 # Every step reads all weights.  If they do not fit in L1, it holds the tiles that were read last, and a step that began
 # with the first ones would find none of them: every other step reads the tiles from the last to the first.
 
-_BESIDE_WEIGHTS = 16
+_BYTES_OF_COLUMN = 16
 """Bytes of each column in addition to the weights: accumulators, sums of weights, scales, and the sequence's part."""
 
 
@@ -364,7 +364,7 @@ class _Products:
         product = convolution(state.slot, slot, Epilogue(), window, ConstantWeights(weights, nothing))
         self._tiles = Site.of(steps.kernel, product, self._buffers).single_tiles()
         model = steps.kernel.program.strategy.model
-        self.are_far = model is not None and weights.values.nbytes > model.machine.l1_bytes - _BESIDE_WEIGHTS * columns
+        self.are_far = model is not None and weights.values.nbytes > model.machine.l1_bytes - _BYTES_OF_COLUMN * columns
         """Whether a step evicts weights from L1."""
 
     def emit(self, *, backwards: bool) -> None:

@@ -68,10 +68,10 @@ class OverAxes:
         finish: Finish,
         width: int,
         label: str,
-        beside: Sequence[MapOperand] = (),
+        along_axes: Sequence[MapOperand] = (),
         rows: int = ROWS,
     ) -> None:
-        """Append the call of `kernel`; the operands of `beside` move only along the reduced axes."""
+        """Append the call of `kernel`; the operands `along_axes` move only along the reduced axes."""
         shape = shape_of(self.input.type)
         data, output = lowering.slot(self.input), lowering.result(self.output)
         kept = [i for i in range(len(shape)) if i not in self.axes]
@@ -84,7 +84,7 @@ class OverAxes:
         kept_steps = tuple(steps[i] for i in kept) if self.keep_dims else steps[: len(kept)]
         source = MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin)
         inputs = [Reduced(source, tuple(strides[i] for i in self.axes))]
-        inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in beside]
+        inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in along_axes]
         fold, finish = _on_stored_values(fold, finish, data, output)
         reduction = Reduction(
             tuple(extents[i] for i in kept),
@@ -413,7 +413,7 @@ for _op_class in _FOLDS:
 # Running sums, one element after another, and the largest elements of rows.
 #
 # Sums of numbers that lie side by side are those of vectors, and pass through memory.  Along rows a sum stays in a
-# register, beside those of some other rows: each addition waits for the one before it.
+# register.  Each addition waits for the one before it, so a loop adds up some rows at once.
 
 _ROWS_AT_ONCE = 8
 

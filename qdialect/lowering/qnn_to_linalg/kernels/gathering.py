@@ -54,7 +54,7 @@ def emit_gather(
 
 
 def _parts(indices: Sequence[int]) -> list[list[_Progression]]:
-    """What is long is copied by itself; a loop takes what is left."""
+    """Long runs are copied one by one; a loop copies the others."""
     progressions = sorted(_progressions(indices), key=lambda one: one.count, reverse=True)
     long = [[one] for one in progressions[:_MAX_PROGRESSIONS] if one.count >= _LONG or len(progressions) == 1]
     apart = sorted(progressions[len(long) :], key=lambda one: one.at)

@@ -23,7 +23,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, Stora
 _FEW = 32
 """From so many elements on a heap takes longer than a sort by digits, whose passes walk 256 counts each."""
 _BLOCKS, _LONG = (64, 16), 4096
-"""Elements of a block, whose largest one says whether any of them is looked at; so many make a row of long blocks."""
+"""Elements of a block, which is passed over by its largest one; rows of at least `_LONG` elements have long blocks."""
 _LANES = 16
 _DIGITS = 256
 _LOW = 2**32 - 1
@@ -194,9 +194,9 @@ class _Heap:
         one, last = kernel.constant(1, "index"), kernel.constant(self.size - 1, "index")
         with kernel.walk(self.size.bit_length() - 1, kernel.constant(0, "index")) as walk:
             below = kernel.sum(kernel.multiple(walk.values[0], 2), one)
-            beside = kernel.sum(below, one)
+            after = kernel.sum(below, one)
             left = kernel.binary("arith.minui", below, last)
-            right = kernel.select(kernel.compare("ult", beside, size), beside, left)
+            right = kernel.select(kernel.compare("ult", after, size), after, left)
             entries = [self._entry(position) for position in (left, right)]
             is_right = self._is_worse(entries[1], entries[0])
             other = self._select(is_right, entries[1], entries[0])

@@ -111,7 +111,7 @@ WHOLE = Tag(None)
 """Of an op that is a tile by itself."""
 
 Carried = TypeVar("Carried", Value, Tensor)
-"""What a loop carries from round to round."""
+"""The values that a loop carries from round to round."""
 
 
 @dataclass
@@ -378,7 +378,7 @@ class KernelText:
         return tensor, f"{memref_name} : {type_}"
 
     def store(self, result: Tensor, destination: str) -> None:
-        """Write `result` where `write` said."""
+        """Write `result` at the place that `write` returned."""
         name, type_ = destination.split(" : ", 1)
         self._lines.append(
             f"bufferization.materialize_in_destination {result.name} in restrict writable {name} : "
