@@ -1,4 +1,4 @@
-"""Greedy and sampled generation by two kinds of decoders, beside the frameworks that run them.
+"""Greedy and sampled generation by two kinds of decoders, compared with the frameworks that run them.
 
     python examples/generate/generate.py                     # tiny decoders with random weights
     python examples/generate/generate.py --model model.onnx  # a decoder that onnxruntime-genai's builder wrote

@@ -140,7 +140,7 @@ def fold(
     number: Callable[[float], T],
     apply: Callable[[str, Sequence[T]], T],
 ) -> T:
-    """What `apply` makes of the nodes of a tree, from its leaves upwards; once for a part that stands in it twice.
+    """The results of `apply` for the nodes of a tree, from its leaves upwards; once for a part that stands in it twice.
 
     `number` makes a constant; `alpha` may be None where the tree is without a parameter.
     """

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 def scale_factors(scales: ArrayLike, scaling: Scaling, like: type[np.float32 | np.float64] = np.float32) -> FloatArray:
-    """What ``divide`` divides by and the other values of `scaling` multiply with, in the floating type `like`.
+    """The divisor of ``divide`` and the factors of the other values of `scaling`, in the floating type `like`.
 
     * ``divide``: like(s) (ONNX QuantizeLinear, TFLite QUANTIZE).
     * ``reciprocal``: like(1 / s) with the division in float64 (PyTorch's ``quantized_decomposed`` ops).

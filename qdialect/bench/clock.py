@@ -40,7 +40,7 @@ class Clock:
     """Samples that were taken again."""
 
     def sample(self, take: Callable[[], T]) -> Sample[T]:
-        """What `take` measures, once more where the clock changed meanwhile or is in another state.
+        """The result of `take`, measured once more where the clock changed meanwhile or is in another state.
 
         After a few attempts the last one counts; if the clock kept still during it, the state is now that one.
         """

@@ -202,7 +202,7 @@ class RemoveRounding(Pattern[ir.Value]):
 
 
 class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
-    """What is moved as f32 and truncated then, but read nowhere else, is moved as it was before it was extended."""
+    """A tensor that is extended, moved as f32 and truncated, but read nowhere else, is moved as it was before."""
 
     name: ClassVar[str] = "move-small-floats"
     roots = (_TRUNCATE,)

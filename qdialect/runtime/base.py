@@ -196,7 +196,7 @@ class Executable(ABC):
     is_float32: bool = False
     """Whether nothing in the network is quantized."""
     time_calls: Callable[[], tuple[CallTime, ...]] | None = None
-    """What `profile` does, where its model is known."""
+    """The work of `profile`, where its model is known."""
     _linked: bytes | None = None
     _submitted: tuple[int, ThreadPoolExecutor] | None = None
     """The threads of `submit`, and the process that has them."""
@@ -392,7 +392,7 @@ def rounded(arrays: Sequence[Any], ports: Sequence[Port]) -> list[Any]:
 
 
 _IN_FILES = np.dtype("V2")
-"""What NumPy reads of a file of bfloat16 numbers: their bits."""
+"""The type that NumPy reads from a file of bfloat16 numbers: their bits."""
 
 
 def _rounded(array: object, dtype: np.dtype[Any] | None) -> object:

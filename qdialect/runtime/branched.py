@@ -132,7 +132,7 @@ class _BranchedCall:
 
 
 def from_archive(content: bytes, load: Callable[[bytes], Executable]) -> BranchedExecutable:
-    """What `BranchedExecutable.library` wrote; `load` loads its parts.  Raises `LoadError` for anything else."""
+    """A network of `BranchedExecutable.library`; `load` loads its parts.  Raises `LoadError` for anything else."""
     try:
         with ZipFile(BytesIO(content)) as archive:
             form: dict[str, str] = json.loads(archive.read(_FORM))

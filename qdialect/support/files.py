@@ -17,7 +17,7 @@ from qdialect.support.diagnostics import InputError, ParseError, QDialectError
 from qdialect.support.limits import memory_limit
 
 _LEAST_FILE = 1 << 26
-"""What LLVM may write of code that has no large constants, in bytes; where it cannot, it ends the process."""
+"""Bytes that LLVM may write of code without large constants; where it cannot, it ends the process."""
 _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -203,7 +203,7 @@ def is_device(path: Path) -> bool:
 
 
 def written_in_memory(write: Callable[[str], object]) -> bytes:
-    """What `write` writes to the path that it gets, of a file in memory: LLVM ends the process where a disk is full."""
+    """The bytes that `write` writes to a path, a file in memory: LLVM ends the process where a disk is full."""
     allowed = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if 0 <= allowed < _LEAST_FILE:
         raise QDialectError(f"files must have at least {_LEAST_FILE} bytes, but the limit of this process is {allowed}")

@@ -25,11 +25,12 @@ from qdialect.support.diagnostics import InputError
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> Generator[None]:
-    """Everything is logged, and nothing has been said before."""
+    """Everything is logged, and nothing has been said before; later commands configure the logger anew."""
     log.once.cache_clear()
     with caplog.at_level(logging.DEBUG, "qdialect"):
         yield
     log.once.cache_clear()
+    log.configure.cache_clear()
 
 
 def model(folder: Path, operator: str, shape: tuple[Any, ...]) -> Path:

@@ -105,7 +105,7 @@ class KernelCycles:
     """Bytes of other buffers that it loads in tiles."""
     network: NetworkMemory = NetworkMemory()
     limit: str = field(default="", compare=False)
-    """What takes most of the time with all data in L1: the busiest port, or latency where iterations wait."""
+    """The bottleneck with all data in L1: the busiest port, or latency where iterations wait."""
 
     def with_memory(self, size: int, machine: Machine) -> float:
         """Cycles predicted for a call that reads and writes `size` bytes."""

@@ -60,7 +60,7 @@ class CallProfile:
     predicted: float | None = None
     """Seconds that the cost model predicts; None where the core's speed is not known."""
     limit: str = ""
-    """What limits it by that model: a port of the core, latency or memory; empty where that is not known."""
+    """The limit of its speed by that model: a port of the core, latency or memory; empty where that is not known."""
 
     @property
     def rate(self) -> float:

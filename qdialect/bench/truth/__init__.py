@@ -1,4 +1,4 @@
-"""What a quantized graph computes in exact arithmetic: the same graph in float64, with exact functions.
+"""Quantized graphs in exact arithmetic: the same graph in float64, with exact functions.
 
 Its integers are those of the file: the truth is that of the quantized network and not of the float network that it was
 made from.

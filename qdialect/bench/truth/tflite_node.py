@@ -48,7 +48,7 @@ class Node:
         return tuple(int(entry) for entry in self[index].ravel())
 
     def options(self, table: type[Options], read: Callable[[Options], T]) -> T:
-        """What `read` takes from the node's options."""
+        """The result of `read` for the node's options."""
         return read_options(self.operator, table, read)
 
     @property

@@ -142,7 +142,7 @@ def _runs(path: Path, samples: Sequence[Sample], target: str = "host") -> _Runs 
 
 
 def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> Ties | None:
-    """What distinguishes `outputs`, our results for `samples`, from the truth and from the framework.
+    """The elements that distinguish `outputs`, our results for `samples`, from the truth and from the framework.
 
     The truth is computed once more, and where it quantizes it goes on with our elements.  If it then has our results,
     to the rounding of floats, then the elements that it would have quantized otherwise are all that distinguishes us.

@@ -1,1 +1,1 @@
-"""What `qdialect-explore` shows of a network: data from every phase, and the page that holds them."""
+"""The content of `qdialect-explore` for a network: data from every phase, and the page that holds them."""

@@ -221,7 +221,7 @@ class PaddedLengths:
             from qdialect.driver.padding.rules import Side
 
         least = min(largest[name] for name in varying)
-        # What depends on an extent differs at a half or at an end: exporters compare extents with limits.
+        # Exporters compare extents with limits: what depends on an extent then differs at a half or at an end.
         half = least // 2
         if not half:
             raise CompileError("there is no smaller network")

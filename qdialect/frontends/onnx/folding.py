@@ -233,7 +233,7 @@ def _sliced(node: Node, operands: Operands) -> Array:
 
 
 _IN_FLOAT64 = ("Mod", "Pow", "ReduceProd", "ReduceSum")
-"""What ONNX Runtime computes in float64 where integers are given; the package computes in the integers."""
+"""Operators that ONNX Runtime computes in float64 where integers are given; the package computes in the integers."""
 _LARGEST_WHOLE = 2.0**53
 
 

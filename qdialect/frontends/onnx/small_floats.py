@@ -32,7 +32,7 @@ _IS_ROUNDED = (
 )
 """The operators that read a small float as it is."""
 _OF_FLOATS = "Softmax"
-"""What ONNX Runtime's kernel of quantized values, which has other results for rows of one element, is not used for."""
+"""ONNX Runtime does not use its kernel of quantized values for it, which has other results for rows of one element."""
 
 
 def in_f32(model: onnx.ModelProto) -> None:

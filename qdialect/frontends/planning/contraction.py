@@ -309,7 +309,7 @@ def _other_sign(emitter: Emitter, words: ir.Value) -> ir.Value:
     return emitter.upstream("arith.xori", "i16", words, highest)
 
 
-# What contractions share.
+# Shared by contractions.
 
 
 def accumulator_scales(data: tensors.Quantized, scales: tensors.Floats) -> Array:

@@ -220,7 +220,7 @@ def kernel_shape(weight: Shape) -> Shape:
 def f32_convolution(
     budget: Budget, before: Shape, weight: Array, window: Window, groups: int
 ) -> Callable[[Emitter, Value], ir.Value]:
-    """What builds the sums over f32 data of shape `before`, as images NHWC; weights are [O, ..., C / groups].
+    """Builds the sums over f32 data of shape `before`, as images NHWC; weights are [O, ..., C / groups].
 
     Raises `UnsupportedError` where there are too many taps to be listed.
     """
@@ -391,7 +391,7 @@ def f32_transposed_convolution(
     before: Shape,
     output: Shape,
 ) -> Callable[[Emitter, Value], ir.Value]:
-    """What builds the sums over f32 data NCL to NCDHW of `shape` as [N, ..., O]; weights are [C, O / groups, ...].
+    """Builds the sums over f32 data NCL to NCDHW of `shape` as [N, ..., O]; weights are [C, O / groups, ...].
 
     Of the full extent the elements `before` are cropped, and `output` ones are left.  Raises `UnsupportedError` where
     there are too many taps to be listed.

@@ -191,7 +191,7 @@ class PlannedDivision(Division):
     """The values that are known when the model is read, by name."""
 
     def array_of(self, name: str) -> Array | None:
-        """What `name` is known to hold."""
+        """The known content of `name`."""
         result = self.judged.results[name]
         if isinstance(result, Constant):
             return result.array

@@ -75,13 +75,13 @@ class Plan:
         return self.add(Value(name, shape, element, emission=emission))
 
     def ordered(self, name: str, shape: Shape, element: str, values: Sequence[Value], build: BuildOrdered) -> Value:
-        """What `build` makes of values that have the model's order of dimensions."""
+        """The result of `build` for values that have the model's order of dimensions."""
         return self.compute(
             name, shape, element, lambda emitter: (build(emitter, [*map(emitter.to_channels_first, values)]), False)
         )
 
     def pointwise(self, name: str, value: Value, element: str, build: Callable[[Emitter, ir.Value], ir.Value]) -> Value:
-        """What `build` makes of a value element by element, with its dimensions in the order in which it is held."""
+        """The result of an element-wise `build` for a value, with its dimensions in the order in which it is held."""
 
         def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.either(value)

@@ -45,7 +45,7 @@ def _reads_small(node: Node, tensors: Mapping[str, Output]) -> bool:
 
 _LINEAR = "aten.linear.default"
 _OF_KERNELS = tuple(f"aten.{name}" for name in ("gru", "instance_norm", "lstm", "rnn_"))
-"""What PyTorch makes of several kernels, and the front end of one op."""
+"""Operators that PyTorch computes by several kernels, and the front end by one op."""
 _ROUNDING: dict[str, Callable[..., Any]] = {}
 """By the kinds of operators: what their kernels for small floats compute, as operators of which each rounds."""
 

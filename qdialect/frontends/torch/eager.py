@@ -178,7 +178,7 @@ def _while(torch: Any, condition: Any, body: Any, carried: Sequence[Any], others
 
 
 _CONTROL: dict[str, Callable[..., Any]] = {"higher_order.cond": _cond, "higher_order.while_loop": _while}
-"""What operators that run graphs do with them."""
+"""The functions of operators that run graphs."""
 
 
 def _check(node: Node, *, may_write: bool) -> None:

@@ -266,7 +266,7 @@ class TorchPlanner(Planner[Node]):
             return self._instead(original, error)
 
     def _instead(self, node: Node, error: checks.UnsupportedError) -> Result:
-        """What PyTorch makes of the operator that its planner refused; raises `error` where that is refused too."""
+        """The decomposition of an operator that its planner refused; raises `error` where that is refused too."""
         try:
             return self._inlined(self._decomposed(node))
         except checks.UnsupportedError:
@@ -331,7 +331,7 @@ _COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 _IN_COMMON_TYPE = tuple(
     f"aten.{name}." for name in ("add", "fmod", "hardshrink", "pow", "remainder", "rsub", "sub", *_COMPARISONS)
 )
-"""What PyTorch computes in the type that it gives; the kernels of others take numbers as float32."""
+"""Operators that PyTorch computes in the type of the result; the kernels of others take numbers as float32."""
 
 
 _OF_TIES = "PyTorch leaves the order of equal numbers open, and small floats have many"

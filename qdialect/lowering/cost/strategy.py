@@ -153,7 +153,7 @@ class Strategy:
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
     model: TileModel | None = field(default=None, compare=False)
-    """What `tiles` are chosen by; None where the target is vector code alone."""
+    """The model that chooses `tiles`; None where the target is vector code alone."""
     fixed_tile: tuple[int, int] | None = None
     """Rows and vectors of the widest tile, in place of those that are chosen."""
     fixed_pairs: bool = False

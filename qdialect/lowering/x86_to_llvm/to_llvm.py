@@ -46,7 +46,7 @@ _CONTROL_FLOW = ("convert-scf-to-cf", "lower-affine")
 _OF_FUNCTIONS = (
     # In one pass: each looks at every op there is.
     _TO_LLVM,
-    # What is dead goes before the next function is converted: half of all ops, which would lie in memory together.
+    # Erases dead ops, half of all, before the next function is converted: they would lie in memory together.
     "canonicalize{max-iterations=1 region-simplify=disabled}",
     "cse",
 )
@@ -57,7 +57,7 @@ _OF_LLVM_FUNCTIONS = (
     "cse",
 )
 _GLOBAL = "memref.global"
-# What is left of them only `convert-vector-to-llvm` knows; `convert-to-llvm` converts the other vector ops.
+# Only `convert-vector-to-llvm` converts these; `convert-to-llvm` converts the other vector ops.
 _OF_VECTOR_PASS = (
     *("vector.insert_strided_slice", "vector.extract_strided_slice", "vector.fma", "vector.outerproduct"),
     *("vector.contract", "vector.mask", "vector.transpose", "vector.interleave", "vector.deinterleave", "vector.scan"),

@@ -125,7 +125,7 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
         return f32_transposed_convolution(conversion, op)
     top, bottom, left, right = window(op, "out_pad")
     weight, strides = conversion.value(op.operands[1]), window(op, "stride")
-    # What is added before is the bias too: that of rows of zeros before the data, as many as reach so far.
+    # Rows added before hold the bias, too: they are those of zeros before the data, as many as reach so far.
     rows = [-(-max(count, 0) // stride) for count, stride in zip((top, left), strides, strict=True)]
     cut = [count * stride - low for count, stride, low in zip(rows, strides, (top, left), strict=True)]
     convolution = qnn.build(

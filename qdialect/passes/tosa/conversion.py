@@ -125,7 +125,7 @@ class Conversion:
         return _is_constant(old)
 
     def value(self, old: ir.Value) -> ir.Value:
-        """What `old` became; a constant is built where it is first asked for."""
+        """The new value of `old`; a constant is built where it is first asked for."""
         if old not in self._values:
             self._values[old] = constant(self.array(old, "operand"))
         return self._values[old]

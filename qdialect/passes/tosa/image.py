@@ -56,7 +56,7 @@ def maximum(value: ir.Value, windows: Windows, *, ignores_nan: bool) -> ir.Value
 def _maximum(value: ir.Value, windows: Windows, op_class: type[qnn.QnnOp]) -> ir.Value:
     for dimension in (0, 1):
         taps, extent = windows.taps(dimension), shape_of(value.type)[1 + dimension]
-        # What lies outside becomes the nearest element, which is one of the window: it counts twice, unnoticed.
+        # A tap outside becomes the nearest element, which the window has too: counting it twice changes no maximum.
         value = _folded(value, 1 + dimension, taps.clip(0, extent - 1), op_class)
     return value
 

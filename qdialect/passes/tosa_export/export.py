@@ -44,7 +44,7 @@ class Export:
         return old in self._values or self.array(old) is not None
 
     def value(self, old: ir.Value) -> ir.Value:
-        """What `old` became; a constant is built where it is asked for."""
+        """The new value of `old`; a constant is built where it is asked for."""
         array = self.array(old)
         return self._values[old] if array is None else builder.const(signed(array))
 

@@ -116,7 +116,7 @@ def _conv_transpose(call: Call) -> contraction.Contraction:
     strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.values.shape[1:-1])
     full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, kernel_extent, strict=True))
     before, output = cropping(call, size, strides, full)
-    # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
+    # Pixels of the full extent behind the output are cropped; pixels of the output behind that extent hold the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
     cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
     channels = weight.values.shape[0]

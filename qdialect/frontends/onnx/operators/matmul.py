@@ -366,7 +366,7 @@ def _einsum(call: Call) -> Tensor:
     operands = [_summed(call, operand, _kept(operands, index, result)) for index, operand in enumerate(operands)]
     product, *others = operands
     for index, operand in enumerate(others):
-        # What a later operand has must be left for it.
+        # Labels of later operands must be left for them.
         needed = result + "".join(other.labels for other in others[index + 1 :])
         product = _product(call, product, operand, needed)
     return _transposed(call, product, result).tensor

@@ -297,7 +297,7 @@ def _f32_pooled(call: Call, counts: Array | None) -> tensors.Computed:
 
 
 def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Value]) -> tensors.Computed:
-    """What `pooled` makes of the data along the axes of the image, with one element of each channel."""
+    """The result of `pooled` for the data along the axes of the image, with one element of each channel."""
     call.count(1)
     source = call.f32(0)
     rank = len(source.shape)

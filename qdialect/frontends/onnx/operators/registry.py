@@ -214,7 +214,7 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
 
 
 def _unless_refused(error: UnsupportedError, alternative: Callable[[], T]) -> T:
-    """What `alternative` gives; where it is refused too, the first reason stands."""
+    """The result of `alternative`; where it is refused too, the first reason stands."""
     try:
         return alternative()
     except UnsupportedError:

@@ -87,7 +87,7 @@ def reading(what: str) -> Generator[None]:
 
 
 def read_options(operator: Operator, table_class: type[Options], read: Callable[[Options], T]) -> T:
-    """What `read` takes from the options of `operator`; all have their default where it has no options.
+    """The result of `read` for the options of `operator`; all have their default where it has no options.
 
     Raises `ImportModelError` where the operator's options are of another kind or damaged, and `UnsupportedError` where
     they say more than `table_class` knows.

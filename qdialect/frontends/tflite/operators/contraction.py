@@ -233,7 +233,7 @@ def _transpose_conv(operator: Operator) -> Building:
     strides, window = options.strides, weight.shape[1:3]
     top, left, *_ = options.explicit(output[1:3], window)
     full = [(data.shape[1 + i] - 1) * strides[i] + window[i] for i in range(2)]
-    # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
+    # Pixels of the full extent behind the output are cropped; pixels of the output behind that extent hold the bias.
     rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
     cropped, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
     attributes = {"strides": strides, "padding": (top, left, *cropped), "output_padding": tuple(extra)}

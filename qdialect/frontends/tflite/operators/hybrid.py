@@ -226,7 +226,7 @@ _LOWEST, _HIGHEST = -128.0, 127.0
 _EQUAL, _GREATER, _LESS, _ORDERED = 1, 2, 4, 7
 # LiteRT rounds so many numbers at once, and the rest of a group one by one.
 _AT_ONCE = 8
-# What 32 bits do not hold, and above all that is quantized.
+# More than 32 bits hold, and more than all that is quantized.
 _TOO_LARGE, _BOUND = 2.0**31, 512.0
 _HALF, _BELOW_HALF = np.float32(0.5), np.float32(0.5 - 2.0**-25)
 

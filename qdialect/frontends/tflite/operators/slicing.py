@@ -103,7 +103,7 @@ def _unpack(operator: Operator) -> Building:
     return _parts(operator, data, dimension, [1] * number)
 
 
-# What STRIDED_SLICE takes: begins, ends and strides under five masks, as one index for each dimension.
+# The part that STRIDED_SLICE takes: begins, ends and strides under five masks, as one index for each dimension.
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ class _Layer:
 
 @imports("convolution.default")
 def _either(call: Call) -> Result:
-    """What PyTorch makes of all convolutions."""
+    """The operator that all convolutions of PyTorch become."""
     if call.argument("transposed"):
         return _transposed_convolution(call)
     call.ignore("output_padding")

@@ -46,7 +46,7 @@ _FEW = 6
 
 @dataclass(frozen=True, eq=False)
 class Evaluated(Pointwise):
-    """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
+    """The result of `node`, element by element; `parts` are the tensors that it reads, by name.
 
     `operands` are the same tensors in order with numbers among them.  Tables are filled in by PyTorch itself.
     """
@@ -89,7 +89,7 @@ class Evaluated(Pointwise):
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def values(self, plan: Plan, numbers: Mapping[Leaf, Array]) -> Array:
-        """What PyTorch computes for f32 `numbers` in place of `leaves`."""
+        """PyTorch's result for f32 `numbers` in place of `leaves`."""
         return _Evaluation(plan, numbers).of(self)
 
 

@@ -87,7 +87,7 @@ def image_of(call: Call) -> F32Tensor:
 
 
 def like_input(call: Call, pooled: F32Tensor) -> F32Tensor:
-    """What is made of images; of one image without its batch."""
+    """`pooled` for images, or for one image without its batch."""
     if len(call.tensor("self").shape) == 4:
         return pooled
     return as_f32("self", moved(call, pooled, Reshaping(pooled.shape[1:])))

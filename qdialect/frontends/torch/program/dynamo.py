@@ -262,7 +262,7 @@ def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) ->
         # Tracing runs the model's own functions, which raise whatever they do.
         raise ImportModelError(f"model must be traced, but PyTorch failed: {first_line(error)}") from error
     finally:
-        # What the model writes to buffers that are no arguments, its trace has written already.
+        # The trace has already written to buffers that are no arguments: their values are restored.
         with torch.no_grad():
             written = [one.copy_(before) for one, before, version in held if _is_changed(one, before, version)]
     if written:
@@ -323,7 +323,7 @@ def _recorded() -> Any:
                 arguments[index] = saved.detach().requires_grad_() if wanted[index] else saved
             with torch.enable_grad(), casts:
                 results = eager(*arguments)
-            # What has no gradient is not differentiated.
+            # An argument without a gradient is not differentiated.
             ends = [one for one, has in zip(results, differentiable, strict=True) if has]
             weights = [one for one, has in zip(gradients, differentiable, strict=True) if has]
             starts = [one for one, is_wanted in zip(arguments, wanted, strict=True) if is_wanted]

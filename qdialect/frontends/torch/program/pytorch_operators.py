@@ -264,5 +264,5 @@ def _held(torch: Any, argument: Any, tensor_of: Callable[[str], Any]) -> Any:
 
 
 def torch_name(element: Element) -> str:
-    """What PyTorch calls a dtype, a layout or a memory format."""
+    """PyTorch's name of a dtype, a layout or a memory format."""
     return _TORCH_NAMES.get(element.name, element.name)

@@ -59,7 +59,7 @@ class BlockProducts:
     operands: tuple[MapOperand, ...]
     """Data and output, then what else a row has; each with a stride for each of `rows`."""
     channels: Sequence[NDArray[np.float32]]
-    """What `finish` reads, by channel."""
+    """The numbers that `finish` reads, by channel."""
     finish: Finish
     is_rounded: bool = False
     """Whether a product of f32 numbers is rounded before it is added."""
@@ -273,7 +273,7 @@ class BlockKernel(ABC):
             self.kernel.prefetch(self._words, self.further(start, further))
 
     def extras(self, panel: Panel) -> list[Operand]:
-        """What `finish` reads."""
+        """The operands of `finish`."""
         return [self.columns(panel, buffer, panel.channel) for buffer in self._channels]
 
     def map(self, panel: Panel, element: str, inputs: Sequence[Operand], emit: Callable[[Body], Value]) -> Tensor:

@@ -42,7 +42,7 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
             emit_pixel_blocks(pixel_blocks, kernel, op, stages, buffers)
         else:
             _emit_taps(kernel, op, stages, buffers)
-        # What is computed again counts once.
+        # Products that are computed again count once.
         program.call(kernel, label, 0 if index else op.macs)
 
 
@@ -215,7 +215,7 @@ class PixelBlock:
 
 
 def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
-    """What each call computes; nothing for too few lanes, a single tap, a large kernel, or if taps alone are faster.
+    """The pixel blocks of each call; none for too few lanes, a single tap, a large kernel, or if taps alone are faster.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.

@@ -117,7 +117,7 @@ class IntegerProducts(BlockKernel):
         return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
 
     def _start(self, body: Body) -> Value:
-        """What is added to the products for the weights' zero points, then for the data's."""
+        """The addend of the products for the weights' zero points, then for the data's."""
         (total, *others), points = body.inputs, self.weights.points
         if isinstance(points, float):
             taken = body.constant(-int(points), "i32")

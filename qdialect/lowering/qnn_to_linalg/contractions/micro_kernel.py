@@ -329,7 +329,7 @@ class ContractionMicroKernel:
             yield f"remainder{index}", Operand(kernel.read(self.site.buffers[0], k_group, start), loops), weights
 
     def _correction(self, micro_kernel: int, segment: Segment, data: Operand) -> list[Operand]:
-        """What `Stages.store` takes off the accumulators: zero points, unless in the sums, and sums of windows."""
+        """Taken off the accumulators by `Stages.store`: zero points, unless in the sums, and sums of windows."""
         if self.columns.correction is None:
             return []
         points = [Operand(self.zero_points, self.channel_loops)] if self.zero_points else []

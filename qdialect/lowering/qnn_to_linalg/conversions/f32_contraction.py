@@ -143,7 +143,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         return
     matrix = constant_value(op.matrix)
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
-    # What does not stay near is read from further away at half the cost.
+    # Numbers that do not stay near are read from further away at half the cost.
     is_far = weight is not None and weight.nbytes > lowering.program.strategy.near_bytes
     is_kept = op.bias is None and (is_far or multiplies_pairs(lowering.program.strategy, op))
     form = small_form(weight) if weight is not None and is_kept else ""

@@ -183,7 +183,7 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
         def emit(body: Body, values: Sequence[Value]) -> Value:
             acc = values[0] if sums is None else sums.total(body, values[: len(stored)])
             scaled = scaling.emit(body, acc, values[len(stored) :])
-            # What is clamped first cannot leave i32 when the zero point is added.
+            # A value that is clamped first cannot leave i32 when the zero point is added.
             inside = body.clamp(scaled, low, high)
             return body.cast("arith.trunci", inside if point is None else body.add(inside, point), "i16")
 

@@ -191,7 +191,7 @@ class GraphLowering:
         return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
 
     def once(self, key: Hashable, emit: Callable[[], Derived]) -> Derived:
-        """What `emit` returns, which appends kernel calls, at its first call with `key`; the same at others."""
+        """The result of `emit`, which appends kernel calls, at the first call with `key`; the same at later ones."""
         if key not in self._derived:
             self._derived[key] = emit()
         return self._derived[key]

@@ -1,4 +1,4 @@
-"""A compiled network behind Triton's Python backend: `model.so` lies beside this file."""
+"""A compiled network behind Triton's Python backend: `model.so` lies next to this file."""
 
 from pathlib import Path
 
