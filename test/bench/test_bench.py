@@ -84,11 +84,15 @@ def test_a_dead_engine_does_not_stop_the_others(case: Case) -> None:
             assert [row.error for row in alive] == [""]
 
 
-def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
-    chosen = Selection([Source("tiny", "network", lambda _: exact(case))], ["nonsense", "qdialect"], {})
-    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
+def test_a_run_leaves_out_what_does_not_start_or_cannot_be_read(case: Case) -> None:
+    def broken(_: Path) -> Case:
+        raise InputError("it is damaged")
+
+    named = [Source("bad", "layer", broken), Source("tiny", "network", lambda _: exact(case))]
+    results = Run(Selection(named, ["nonsense", "qdialect"], {}), Settings((1,), 1, 0.01), ignore, ignore).results()
     assert list(results.versions) == ["qdialect"]
     assert "nonsense" in results.absent
+    assert results.absent["bad"] == "it is damaged"
     assert [m.name for m in results.measurements] == ["tiny"]
     (one,) = results.footprints
     assert one.weights == case.weight_bytes
@@ -96,18 +100,6 @@ def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
     (share,) = results.core_shares
     assert (share.name, share.seconds > 0) == ("tiny", True)
     assert 0 <= share.of_peak <= share.of_bound < 2 or not share.of_bound
-
-
-def test_a_network_that_cannot_be_read_is_left_out(case: Case) -> None:
-    def broken(_: Path) -> Case:
-        raise InputError("it is damaged")
-
-    chosen = Selection(
-        [Source("bad", "layer", broken), Source("tiny", "layer", lambda _: exact(case))], ["qdialect"], {}
-    )
-    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
-    assert results.absent == {"bad": "it is damaged"}
-    assert [m.name for m in results.measurements] == ["tiny"]
 
 
 def test_a_model_that_does_not_compile_is_named(case: Case) -> None:

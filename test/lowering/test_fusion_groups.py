@@ -29,7 +29,7 @@ TRANSCENDENTAL = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh
 BINARY = ["addf", "subf", "mulf", "divf", "maximumf", "minimumf", "copysign", "powf"]
 PREDICATES = [
     *("true", "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une"),
-    *("uno"),
+    "uno",
 ]
 
 

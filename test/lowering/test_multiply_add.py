@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_vector import HOST_TARGETS, run
+from drawn_vector import HOST_TARGETS, run, x86_text
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     factor_product,
     multiply_add_rounding,
 )
-from qdialect.targets import GENERIC, Target
+from qdialect.targets import GENERIC, TARGETS, Target
 
 INT32 = np.iinfo(np.int32)
 FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
@@ -273,3 +273,9 @@ def test_the_instruction_itself_has_them(chosen: Target) -> None:
     for numbers in drawn():
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(run(KERNEL, list(numbers), chosen)[2], multiply_add(*numbers))
+
+
+def test_only_targets_without_the_instruction_are_given_other_ones() -> None:
+    for name in ("generic", "x86-64", "sse4.1"):
+        assert "math.fma" not in x86_text(KERNEL, TARGETS[name])
+    assert "math.fma" in x86_text(KERNEL, TARGETS["avx2"])

@@ -191,7 +191,7 @@ assert in_turns({kind!r}, 2) == 0, "missing barriers are not noticed"
 
 # Loop nests that use the same scratch memory: divided where none reads what another one wrote, together elsewhere.
 
-COUNTS = (2, 3, 4, 7)
+COUNTS = (3, 7)
 BLOCKS = 9
 
 WHOLE = "vector.transfer_write %v, %scratch[%c0] {in_bounds = [true]} : vector<8xi32>, memref<8xi32>"

@@ -13,7 +13,7 @@ from subprocesses import IN_THREADS, output_of
 from qdialect.runtime.memory import MAX, WorkspacePool, checked
 from qdialect.support.diagnostics import CompileError
 
-THREADS, ROUNDS = 8, 20
+THREADS, ROUNDS = 8, 6
 
 PROLOGUE = """
 import gc, os, signal, sys, threading, time

@@ -122,6 +122,12 @@ def test_a_trace_has_each_call_with_its_name(threads: int, *, is_saved: bool, tm
     assert events[0]["args"] == {"name": "a"}
 
 
+def test_a_library_without_a_clock_has_no_trace(tmp_path: Path) -> None:
+    compile_module(NETWORK).save(tmp_path / "network.so")
+    with pytest.raises(InputError, match="library must be written by 'qdialect-compile --clock' to be traced"):
+        trace_library(qdialect.load(tmp_path / "network.so"), random_inputs(NETWORK))
+
+
 def test_the_clock_changes_no_result() -> None:
     inputs = random_inputs(NETWORK)
     clocked = compile_module(NETWORK, clocked=True)

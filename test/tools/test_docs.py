@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -368,9 +369,10 @@ def test_requests_wait_as_in_theory(load: float) -> None:
     assert waited == pytest.approx(0.01 * load / (2 * (1 - load)), rel=0.05)
 
 
-def test_batches_carry_what_single_calls_cannot() -> None:
+def test_batches_carry_what_single_calls_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "latencies", partial(capacity.latencies, requests=2000))
     service = capacity.Service({1: np.array([0.01]), 8: np.array([0.02])})
-    assert np.quantile(capacity.latencies(service, 150, 1, 1), 0.99) > 10
+    assert np.quantile(capacity.latencies(service, 150, 1, 1), 0.99) > 5
     assert np.quantile(capacity.latencies(service, 150, 1, 8), 0.99) < 0.2
     assert capacity.highest_rate(service, 1, 8, 1.0) > 1.5 * capacity.highest_rate(service, 1, 1, 1.0) > 120
     assert capacity.highest_rate(service, 1, 1, 0.005) == 0
