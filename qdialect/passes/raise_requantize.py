@@ -17,6 +17,7 @@ from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, R
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import elementwise
+from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.matching import producer, rebuilt
@@ -39,7 +40,7 @@ class _Match:
     source: ir.Value
     contraction: AnyContraction | None
     fit: Fit
-    stored: elementwise.sources.Stored
+    stored: sources.Stored
     clamp: Bounds | None
 
 
@@ -53,13 +54,13 @@ class RaiseRequantize(Pattern[_Match]):
     roots = (*elementwise.UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
-        self._sources = elementwise.sources.Sources()
+        self._sources = sources.Sources()
         self._found: dict[ir.Value, _Match | MatchFailure] = {}
         """Of values whose graph ends there, for several ops ask; until something changes."""
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         result = op.operation.results[0]
-        if not is_known_tensor(result) or not _may_be_bounded(op) or elementwise.sources.is_reinterpreted(result):
+        if not is_known_tensor(result) or not _may_be_bounded(op) or sources.is_reinterpreted(result):
             return None
         if not self._may_be_graph(result):
             return None
@@ -91,7 +92,7 @@ class RaiseRequantize(Pattern[_Match]):
             ).output
             if match.clamp is not None:
                 value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
-            value = elementwise.sources.widened(value, result.type, match.stored.shift)
+            value = sources.widened(value, result.type, match.stored.shift)
         rewriter.replace(op, value)
         self._found.clear()
         self._sources.forget()
@@ -137,7 +138,7 @@ class RaiseRequantize(Pattern[_Match]):
 
     def _matches_at_end(self, value: ir.Value) -> bool:
         """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
-        result = elementwise.sources.following_result(value)
+        result = sources.following_result(value)
         graph = None if result is None else elementwise.graph_of(result)
         return isinstance(graph, elementwise.ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
 
@@ -158,14 +159,14 @@ def _is_quantized_once(graph: elementwise.ElementwiseGraph) -> bool:
 
 
 def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
-    result = elementwise.sources.following_result(value)
+    result = sources.following_result(value)
     return result is not None and result == wanted
 
 
 def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
     owner = producer(graph.source)
     contraction = owner if isinstance(owner, AnyContraction) else None
-    numbers = elementwise.sources.numbers_of(graph.source, contraction)
+    numbers = sources.numbers_of(graph.source, contraction)
     if isinstance(numbers, MatchFailure):
         return numbers
     found = elementwise.thresholds_of_graph(graph, *numbers)
@@ -173,7 +174,7 @@ def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
         return found
     # Other tensors than accumulators are stored whoever reads them.
     shared = None if contraction is None else elementwise.used_outside(graph)
-    stored = elementwise.sources.stored_as(graph, found)
+    stored = sources.stored_as(graph, found)
     if shared or stored is None:
         return NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
     own = None
@@ -185,7 +186,7 @@ def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
 
-def _clamp(fit: Fit, found: elementwise.GraphThresholds, stored: elementwise.sources.Stored) -> Bounds | None:
+def _clamp(fit: Fit, found: elementwise.GraphThresholds, stored: sources.Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)

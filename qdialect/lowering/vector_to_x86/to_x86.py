@@ -23,7 +23,7 @@ from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, Wid
 from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, VectorRounding
 from qdialect.lowering.vector_to_x86.float_scaling import ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
-from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction, factors_of
+from qdialect.lowering.vector_to_x86.integer_products import UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import RegisterTable
 from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
@@ -141,9 +141,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
-    words = [HighWord(), *rounding, *scaling]
     bytes_ = [StridedRead(), PixelWrite()] if instructions.has_byte_permutes else []
-    return [*words, ByteStore(instructions), *tables, *numbers, *bytes_]
+    return [*rounding, *scaling, ByteStore(instructions), *tables, *numbers, *bytes_]
 
 
 _FEWEST_LANES = 4
