@@ -9,19 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import multipliers
 from qdialect.arithmetic.machine import NUMPY, Machine, V, doubling_high, rounded_right, saturated_left
-from qdialect.arithmetic.multipliers import (
-    EXPONENTIAL_OF_EIGHTH,
-    EXPONENTIALS,
-    NEWTON_CONSTANT,
-    NEWTON_SLOPE,
-    ONE_THIRD,
-    IntArray,
-    doubling_high_multiply,
-    quantize_multiplier,
-    rounding_shift_right,
-    saturating_shift_left,
-)
 
 # The fixed-point inverse square root of TFLite's RSQRT, L2_NORMALIZATION and layer normalization.
 
@@ -63,7 +52,7 @@ def root_shift(m: Machine[V], total: V) -> V:
     return _unless_small(m, total, m.binary("arith.maxsi", shift, m.constant(0, "i32")), 0)
 
 
-def inverse_roots(totals: IntArray) -> tuple[IntArray, IntArray]:
+def inverse_roots(totals: multipliers.IntArray) -> tuple[multipliers.IntArray, multipliers.IntArray]:
     """Mantissas and shifts of an array."""
     words = totals.astype(np.int32)
     return inverse_root(NUMPY, words).astype(np.int64), root_shift(NUMPY, words).astype(np.int64)
@@ -131,7 +120,7 @@ def row_variance(m: Machine[V], squares: V, mean: V, count: int, guard: int) -> 
 
 def layer_normalized(m: Machine[V], x: V, mean: V, root: V, shift: V, weight: V, bias: V, scale: float) -> V:
     """The i16 result of an element; its product with the weight wraps around in 32 bits."""
-    factor, exponent = quantize_multiplier(scale)
+    factor, exponent = multipliers.quantize_multiplier(scale)
     distance = m.subtract(m.multiply(x, m.constant(1 << _FRACTION_BITS, "i64")), mean)
     rescaled = rounded_right(m, doubling_high(m, distance, root), shift)
     product = m.cast("arith.trunci", m.add(m.multiply(rescaled, weight), bias), "i32")
@@ -164,7 +153,7 @@ def _scaled(m: Machine[V], value: V, factor: int, exponent: int) -> V:
 _BITS_OF_LIMIT, _LIMIT = 5, -32
 
 
-def exponential(values: IntArray, integer_bits: int, bits: int) -> IntArray:
+def exponential(values: multipliers.IntArray, integer_bits: int, bits: int) -> multipliers.IntArray:
     """gemmlowp ``exp_on_negative_values``: e^x in Q0.`bits` - 1 for x <= 0 with `integer_bits`; e^0 is the largest one.
 
     x = r - m with r in [-1/4, 0) and m a multiple of a quarter: a polynomial gives e^r, and each bit of m multiplies by
@@ -173,39 +162,41 @@ def exponential(values: IntArray, integer_bits: int, bits: int) -> IntArray:
     fraction_bits = bits - 1 - integer_bits
     quarter = 1 << (fraction_bits - 2)
     remainder = (values & (quarter - 1)) - quarter
-    result = _exponential_of_fraction(saturating_shift_left(remainder, integer_bits, bits), bits)
+    result = _exponential_of_fraction(multipliers.saturating_shift_left(remainder, integer_bits, bits), bits)
     whole = _wrapped(remainder - values, bits)
-    for power, factor in EXPONENTIALS.items():
+    for power, factor in multipliers.EXPONENTIALS.items():
         if integer_bits > power:
             is_set = whole & (1 << (fraction_bits + power)) != 0
-            result = np.where(is_set, doubling_high_multiply(result, _narrowed(factor, bits), bits), result)
+            result = np.where(is_set, multipliers.doubling_high_multiply(result, _narrowed(factor, bits), bits), result)
     if integer_bits > _BITS_OF_LIMIT:
         result = np.where(values < _LIMIT << fraction_bits, 0, result)
     return np.where(values == 0, (1 << (bits - 1)) - 1, result)
 
 
-def _exponential_of_fraction(values: IntArray, bits: int) -> IntArray:
+def _exponential_of_fraction(values: multipliers.IntArray, bits: int) -> multipliers.IntArray:
     """e^a for a in [-1/4, 0): with x = a + 1/8, e^-1/8 * (1 + x + x^2/2 + x^3/6 + x^4/24)."""
 
-    def product(a: IntArray | int, b: IntArray | int) -> IntArray:
-        return doubling_high_multiply(a, b, bits)
+    def product(a: multipliers.IntArray | int, b: multipliers.IntArray | int) -> multipliers.IntArray:
+        return multipliers.doubling_high_multiply(a, b, bits)
 
     x = _wrapped(values + (1 << (bits - 4)), bits)
     x2 = product(x, x)
     x3, x4 = product(x2, x), product(x2, x2)
     # (x^4/4 + x^3) / 3 + x^2, halved, is the sum of the three higher terms.
-    cubic = product(_wrapped(rounding_shift_right(x4, 2) + x3, bits), _narrowed(ONE_THIRD, bits))
-    higher = rounding_shift_right(_wrapped(cubic + x2, bits), 1)
-    constant = _narrowed(EXPONENTIAL_OF_EIGHTH, bits)
+    cubic = product(
+        _wrapped(multipliers.rounding_shift_right(x4, 2) + x3, bits), _narrowed(multipliers.ONE_THIRD, bits)
+    )
+    higher = multipliers.rounding_shift_right(_wrapped(cubic + x2, bits), 1)
+    constant = _narrowed(multipliers.EXPONENTIAL_OF_EIGHTH, bits)
     return np.minimum(constant + product(constant, _wrapped(x + higher, bits)), (1 << (bits - 1)) - 1)
 
 
 def _narrowed(number: int, bits: int) -> int:
     """The upper `bits` of a 32-bit constant, rounded."""
-    return int(rounding_shift_right(number, 32 - bits))
+    return int(multipliers.rounding_shift_right(number, 32 - bits))
 
 
-def _wrapped(values: IntArray, bits: int = 16) -> IntArray:
+def _wrapped(values: multipliers.IntArray, bits: int = 16) -> multipliers.IntArray:
     """As registers of so many bits hold it."""
     return ((values + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
@@ -239,36 +230,36 @@ def fixed_point_table(function: FixedPointFunction, integer_bits: int) -> NDArra
     return table
 
 
-def _sigmoid(values: IntArray, integer_bits: int) -> IntArray:
+def _sigmoid(values: multipliers.IntArray, integer_bits: int) -> multipliers.IntArray:
     """gemmlowp ``logistic``; `values` are Q`integer_bits`, results Q0.15."""
     magnitude = np.where(values > 0, values, _wrapped(-values))
-    positive = saturating_shift_left(_inverse(exponential(_wrapped(-magnitude), integer_bits, 16)), 1, 16)
+    positive = multipliers.saturating_shift_left(_inverse(exponential(_wrapped(-magnitude), integer_bits, 16)), 1, 16)
     return np.where(values == 0, _HALF, np.where(values > 0, positive, _ONE - positive))
 
 
-def _tanh(values: IntArray, integer_bits: int) -> IntArray:
+def _tanh(values: multipliers.IntArray, integer_bits: int) -> multipliers.IntArray:
     """gemmlowp ``tanh``: (1 - e) / (1 + e) of e = e^(2x) for x <= 0; 2x is x with its point moved."""
     negative = np.where(values < 0, values, _wrapped(-values))
     inverse = _inverse(exponential(negative, integer_bits + 1, 16))
-    result = saturating_shift_left(_wrapped(inverse - _ONE_Q2), 2, 16)
+    result = multipliers.saturating_shift_left(_wrapped(inverse - _ONE_Q2), 2, 16)
     return np.where(values == 0, 0, np.where(values < 0, _wrapped(-result), result))
 
 
-def _inverse(values: IntArray) -> IntArray:
+def _inverse(values: multipliers.IntArray) -> multipliers.IntArray:
     """1 / d of d = (1 + x) / 2 for Q0.15 x in [0, 1], in Q2.13, by three Newton steps."""
     half = (values + _ONE + 1) // 2
-    x = _wrapped(_narrowed(NEWTON_CONSTANT, 16) + _product(half, _narrowed(NEWTON_SLOPE, 16)))
+    x = _wrapped(_narrowed(multipliers.NEWTON_CONSTANT, 16) + _product(half, _narrowed(multipliers.NEWTON_SLOPE, 16)))
     for _ in range(_NEWTON_STEPS):
         rest = _wrapped(_ONE_Q2 - _product(half, x))
-        x = _wrapped(x + saturating_shift_left(_product(x, rest), 2, 16))
+        x = _wrapped(x + multipliers.saturating_shift_left(_product(x, rest), 2, 16))
     return x
 
 
-def _product(a: IntArray | int, b: IntArray | int) -> IntArray:
-    return doubling_high_multiply(a, b, 16)
+def _product(a: multipliers.IntArray | int, b: multipliers.IntArray | int) -> multipliers.IntArray:
+    return multipliers.doubling_high_multiply(a, b, 16)
 
 
-_FUNCTIONS: Mapping[FixedPointFunction, Callable[[IntArray, int], IntArray]] = {
+_FUNCTIONS: Mapping[FixedPointFunction, Callable[[multipliers.IntArray, int], multipliers.IntArray]] = {
     FixedPointFunction.SIGMOID: _sigmoid,
     FixedPointFunction.TANH: _tanh,
 }

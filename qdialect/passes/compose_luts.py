@@ -23,11 +23,13 @@ Node = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
 
 # An activation that an exporter wrote out has fewer ops.
 _MAX_OPS = 16
-_DIAMOND = 3
 
 
 class ComposeDag(LutPattern):
-    """A function of two tensors that depend on one alone, through branches that share ops, is a table of that one."""
+    """``x * f(x)`` and the like: a function of two tensors that depend on one alone is a table of that one.
+
+    Branches between them may share ops.
+    """
 
     name: ClassVar[str] = "compose-dag"
     roots = BINARY_NAMES
@@ -37,14 +39,11 @@ class ComposeDag(LutPattern):
         if subgraph is None:
             return None
         source, nodes = subgraph
-        # One function on each side, or on one, is the diamond's.
-        if len(nodes) < _DIAMOND or shape_of(source.type) != shape_of(op.output.type):
+        # A constant operand makes a function of one tensor, which is a table already.
+        if (len(nodes) == 1 and op.lhs != op.rhs) or shape_of(source.type) != shape_of(op.output.type):
             return None
-        reason = _used_outside(nodes) or _disagreement(source, nodes)
-        if reason:
-            return MatchFailure(reason)
-        before = next((own for node in nodes for value, own in _inputs(node) if value == source and own), None)
-        return None if before is None else tabulated(op, source, before, op.output_params)
+        meant = _used_outside(nodes) or _meanings(source, nodes)
+        return MatchFailure(meant) if isinstance(meant, str) else tabulated(op, source, meant[source], op.output_params)
 
 
 def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
@@ -109,21 +108,22 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
         yield node.input, None if isinstance(node, ClipOp) else node.input_params
 
 
-def _disagreement(source: ir.Value, nodes: list[Node]) -> str | None:
-    """Why producers and consumers of the values between the nodes assume different quantizations."""
-    meant: dict[ir.Value, QuantParams] = {}
-    for node in nodes:
-        if not isinstance(node, ClipOp):
-            meant[node.operation.results[0]] = node.output_params
-    for node in nodes:
-        for value, own in _inputs(node):
-            known = meant.get(value)
-            if value == source and own is not None:
-                known = meant.setdefault(value, own)
-            reason = None if own is None or known is None else quantization_difference("input", known, own)
-            if reason:
-                return reason
-    return None
+def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams] | str:
+    """The quantization of `source` and of the values between the nodes; a reason where ops assume different ones."""
+    clips = {node.output: node.input for node in nodes if isinstance(node, ClipOp)}
+    meant: dict[ir.Value, QuantParams] = {
+        node.operation.results[0]: node.output_params for node in nodes if not isinstance(node, ClipOp)
+    }
+    for value, own in (pair for node in nodes for pair in _inputs(node)):
+        if own is None:
+            continue
+        while value in clips:
+            value = clips[value]
+        known = meant.setdefault(value, own) if value == source else meant.get(value, own)
+        reason = quantization_difference("input", known, own)
+        if reason:
+            return reason
+    return meant
 
 
 # `qnn-compose-luts`: a chain of 8-bit functions becomes one table, or the clamp or nothing that it is.
@@ -151,28 +151,6 @@ class ComposeChain(LutPattern):
         assert before is not None
         assert after is not None
         return tabulated(op, inner.input, before, after)
-
-
-class ComposeDiamond(LutPattern):
-    """``x * f(x)`` and the like: a function of two tensors that are functions of one tensor is a table of that."""
-
-    name: ClassVar[str] = "compose-diamond"
-    roots = BINARY_NAMES
-
-    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
-        source = _common_source(op)
-        if source is None:
-            return None
-        lhs = _parameters_at_source(op, op.lhs, source, op.lhs_params)
-        rhs = _parameters_at_source(op, op.rhs, source, op.rhs_params)
-        if isinstance(lhs, MatchFailure):
-            return lhs
-        if isinstance(rhs, MatchFailure):
-            return rhs
-        reason = _mismatch(lhs, rhs)
-        if reason:
-            return MatchFailure(reason)
-        return tabulated(op, source, lhs, op.output_params)
 
 
 class LutToClip(Pattern[Bounds]):
@@ -211,35 +189,6 @@ def _mismatch(first: QuantParams | None, second: QuantParams | None) -> str | No
     return quantization_difference("input", first, second)
 
 
-def _common_source(op: BinaryOp) -> ir.Value | None:
-    """The tensor of which both operands are functions, or the one operand twice."""
-    before = [_function(producer(value)) for value in (op.lhs, op.rhs)]
-    lefts, rights = (
-        [value, *([] if function is None else [function.input])]
-        for value, function in zip((op.lhs, op.rhs), before, strict=True)
-    )
-    # Nearest first: where one operand is used twice, the function before it stays.
-    return next((left for left in lefts for right in rights if left == right), None)
-
-
-def _parameters_at_source(
-    op: BinaryOp, value: ir.Value, source: ir.Value, wanted: QuantParams
-) -> QuantParams | MatchFailure:
-    """The parameters of `source` for which `value`, an operand of `op`, has the parameters `wanted` of `op`."""
-    if value == source:
-        return wanted
-    function = _function(producer(value))
-    assert function is not None
-    before, after = _parameters(function)
-    outside = [user for user in users(value) if user != op]
-    if outside:
-        return MatchFailure(
-            f"needs the result of '{function.operation.name}' alone, but '{outside[0].name}' uses it too"
-        )
-    reason = _mismatch(after, wanted)
-    return MatchFailure(reason) if reason else before or wanted
-
-
 @register
 class ComposeLutsPass(PatternPass):
     """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
@@ -249,4 +198,4 @@ class ComposeLutsPass(PatternPass):
 
     name: ClassVar[str] = "qnn-compose-luts"
     dependent_dialects = ()
-    rewrites = (RemoveIdentity, ComposeChain, ComposeDiamond, ComposeDag, LutToClip)
+    rewrites = (RemoveIdentity, ComposeChain, ComposeDag, LutToClip)

@@ -16,15 +16,8 @@ from qdialect.arithmetic import Multiplier, real_multiplier, requantize, requant
 from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.elementwise import (
-    UPSTREAM_OPS,
-    ElementwiseGraph,
-    GraphThresholds,
-    graph_of,
-    sources,
-    thresholds_of_graph,
-    used_outside,
-)
+from qdialect.passes import elementwise
+from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.matching import producer, rebuilt
@@ -58,7 +51,7 @@ class RaiseRequantize(Pattern[_Match]):
     """
 
     name: ClassVar[str] = "raise-requantize"
-    roots = (*UPSTREAM_OPS, "qnn.clip")
+    roots = (*elementwise.UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
         self._sources = sources.Sources()
@@ -71,8 +64,8 @@ class RaiseRequantize(Pattern[_Match]):
             return None
         if not self._may_be_graph(result):
             return None
-        graph = graph_of(result)
-        if not isinstance(graph, ElementwiseGraph):
+        graph = elementwise.graph_of(result)
+        if not isinstance(graph, elementwise.ElementwiseGraph):
             return graph if is_eight_bit(result) else None
         if _is_quantized_once(graph):
             return None
@@ -110,31 +103,31 @@ class RaiseRequantize(Pattern[_Match]):
         is_candidate = is_eight_bit(value) or (len(found.sources) == 1 and found.depth <= MAX_OPS)
         return is_candidate and any(map(_is_wide, found.sources))
 
-    def _match(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
+    def _match(self, graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
         if graph.result not in self._found:
             self._found[graph.result] = _match(graph)
         return self._found[graph.result]
 
-    def _match_at_end(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
+    def _match_at_end(self, graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
         """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
         match = self._match(graph)
         for op in reversed(graph.ops[:-1]):
             if isinstance(match, _Match):
                 break
             value = op.operation.results[0]
-            above = graph_of(value) if _is_followed_by(value, graph.result) else None
-            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
+            above = elementwise.graph_of(value) if _is_followed_by(value, graph.result) else None
+            found = self._match(above) if isinstance(above, elementwise.ElementwiseGraph) else None
             if isinstance(found, _Match) and found.stored.result == graph.result:
                 match = found
         return match if isinstance(match, _Match) else self._nearest_reason(graph) or match
 
-    def _nearest_reason(self, graph: ElementwiseGraph) -> MatchFailure | None:
+    def _nearest_reason(self, graph: elementwise.ElementwiseGraph) -> MatchFailure | None:
         """The reason at the first value that has the thresholds of an 8-bit number, or else at the last value."""
         refused: list[tuple[str, MatchFailure]] = []
         for op in graph.ops[:-1]:
             value = op.operation.results[0]
-            above = graph_of(value) if _may_be_bounded(op) and not is_eight_bit(value) else None
-            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
+            above = elementwise.graph_of(value) if _may_be_bounded(op) and not is_eight_bit(value) else None
+            found = self._match(above) if isinstance(above, elementwise.ElementwiseGraph) else None
             if isinstance(found, MatchFailure):
                 refused.append((op.operation.name, found))
         without_fit = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
@@ -146,8 +139,8 @@ class RaiseRequantize(Pattern[_Match]):
     def _matches_at_end(self, value: ir.Value) -> bool:
         """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
         result = sources.following_result(value)
-        graph = None if result is None else graph_of(result)
-        return isinstance(graph, ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
+        graph = None if result is None else elementwise.graph_of(result)
+        return isinstance(graph, elementwise.ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
 
 
 def _may_be_bounded(op: ir.OpView) -> bool:
@@ -160,7 +153,7 @@ def _is_wide(source: ir.Value) -> bool:
     return isinstance(source.type, ir.RankedTensorType) and element_of(source.type) in _SOURCES
 
 
-def _is_quantized_once(graph: ElementwiseGraph) -> bool:
+def _is_quantized_once(graph: elementwise.ElementwiseGraph) -> bool:
     """Whether accumulators become f32 values by an op of their own: another pass rounds these once, at the end."""
     return any(isinstance(op, DequantizeOp | QuantizeOp) for op in graph.ops)
 
@@ -170,17 +163,17 @@ def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
     return result is not None and result == wanted
 
 
-def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
+def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
     owner = producer(graph.source)
     contraction = owner if isinstance(owner, AnyContraction) else None
     numbers = sources.numbers_of(graph.source, contraction)
     if isinstance(numbers, MatchFailure):
         return numbers
-    found = thresholds_of_graph(graph, *numbers)
+    found = elementwise.thresholds_of_graph(graph, *numbers)
     if isinstance(found, MatchFailure):
         return found
     # Other tensors than accumulators are stored whoever reads them.
-    shared = None if contraction is None else used_outside(graph)
+    shared = None if contraction is None else elementwise.used_outside(graph)
     stored = sources.stored_as(graph, found)
     if shared or stored is None:
         return NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
@@ -193,7 +186,7 @@ def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
 
-def _clamp(fit: Fit, found: GraphThresholds, stored: sources.Stored) -> Bounds | None:
+def _clamp(fit: Fit, found: elementwise.GraphThresholds, stored: sources.Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)

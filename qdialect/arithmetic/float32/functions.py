@@ -9,16 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import (
-    ENTRIES,
-    EXPONENT_BIAS,
-    ROUNDER,
-    Machine,
-    V,
-    at_least,
-    at_most,
-    polynomial,
-)
+from qdialect.arithmetic.float32 import machine
 
 # Functions by polynomials of pieces, which are told apart by some bits of a float32 number.
 #
@@ -47,7 +38,7 @@ class Pieces:
         return tables(self.rows, self.offset, self.shift)
 
 
-def piecewise(m: Machine[V], x: V, pieces: Pieces) -> V:
+def piecewise(m: machine.Machine[machine.V], x: machine.V, pieces: Pieces) -> machine.V:
     """The function of x >= 0; NaN stays."""
     told = m.multiply_add(x, m.constant(pieces.scale), m.constant(pieces.offset))
     center, anchor, value, *coefficients = m.entries(told, pieces.shift, pieces.tables)
@@ -55,7 +46,7 @@ def piecewise(m: Machine[V], x: V, pieces: Pieces) -> V:
     for coefficient in coefficients:
         value = m.multiply_add(value, t, coefficient)
     # x itself in the first piece, whose anchor is 0; elsewhere the anchor, which is no less than the second one.
-    near = at_most(m, x, pieces.rows[1][1])
+    near = machine.at_most(m, x, pieces.rows[1][1])
     return m.multiply_add(value, t, m.where_less(anchor, near, near, anchor))
 
 
@@ -65,8 +56,8 @@ def tables(rows: Sequence[Sequence[float]], offset: float, shift: int) -> list[t
     The first row is that of `offset`, the next that of the numbers whose bits come next.
     """
     start = int(np.float32(offset).view(np.int32)) >> shift
-    filled = [*rows, *[rows[-1]] * (ENTRIES - len(rows))]
-    return list(zip(*(filled[(entry - start) % ENTRIES] for entry in range(ENTRIES)), strict=True))
+    filled = [*rows, *[rows[-1]] * (machine.ENTRIES - len(rows))]
+    return list(zip(*(filled[(entry - start) % machine.ENTRIES] for entry in range(machine.ENTRIES)), strict=True))
 
 
 # e^x in float32.
@@ -80,29 +71,31 @@ _EXP_LOWEST, _EXP_HIGHEST = -105.0, 89.0
 """Beyond them e^x rounds to 0 and infinity; from the lower one down the exponent k is -151 or less."""
 
 
-def exp(m: Machine[V], x: V) -> V:
+def exp(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``2^k (1 + r (1 + r P(r)))`` for x = k ln 2 + r; 0 below, infinity above, NaN stays.
 
     The last product is the only one that may be subnormal, so that such numbers are rounded once as well.
     """
-    x = at_most(m, m.at_least_scaled(x, _EXP_LOWEST), _EXP_HIGHEST)
-    biased, r = reduced(m, x, 2 * EXPONENT_BIAS)
+    x = machine.at_most(m, m.at_least_scaled(x, _EXP_LOWEST), _EXP_HIGHEST)
+    biased, r = reduced(m, x, 2 * machine.EXPONENT_BIAS)
     return m.scale(exponential(m, r), biased)
 
 
-def reduced(m: Machine[V], x: V, bias: int, near: V | None = None) -> tuple[V, V]:
+def reduced(
+    m: machine.Machine[machine.V], x: machine.V, bias: int, near: machine.V | None = None
+) -> tuple[machine.V, machine.V]:
     """(k + `bias` + `ROUNDER`, r) with x = k ln 2 + r; k is the whole number nearest to `near` / ln 2, or x / ln 2."""
-    rounder = m.constant(ROUNDER + bias)
+    rounder = m.constant(machine.ROUNDER + bias)
     biased = m.multiply_add(x if near is None else near, m.constant(1 / math.log(2)), rounder)
     k = m.subtract(biased, rounder)
     r = m.multiply_add(k, m.constant(-LN2_HIGH), x)
     return biased, m.multiply_add(k, m.constant(-LN2_LOW), r)
 
 
-def exponential(m: Machine[V], r: V) -> V:
+def exponential(m: machine.Machine[machine.V], r: machine.V) -> machine.V:
     """e^r for |r| <= ln(2) / 2."""
     one = m.constant(1.0)
-    return m.multiply_add(m.multiply_add(polynomial(m, r, EXPONENTIAL), r, one), r, one)
+    return m.multiply_add(m.multiply_add(machine.polynomial(m, r, EXPONENTIAL), r, one), r, one)
 
 
 # 2^x in float32.
@@ -113,13 +106,13 @@ _EXP2_LOWEST, _EXP2_HIGHEST = -151.0, 129.0
 """Beyond them 2^x rounds to 0 and infinity; from the lower one down the exponent k is -151 or less."""
 
 
-def exp2(m: Machine[V], x: V) -> V:
+def exp2(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``2^k (1 + r P(r))`` for x = k + r; 0 below, infinity above, NaN stays."""
-    x = at_most(m, m.at_least_scaled(x, _EXP2_LOWEST), _EXP2_HIGHEST)
-    rounder = m.constant(ROUNDER + 2 * EXPONENT_BIAS)
+    x = machine.at_most(m, m.at_least_scaled(x, _EXP2_LOWEST), _EXP2_HIGHEST)
+    rounder = m.constant(machine.ROUNDER + 2 * machine.EXPONENT_BIAS)
     biased = m.add(x, rounder)
     r = m.subtract(x, m.subtract(biased, rounder))
-    value = m.multiply_add(polynomial(m, r, POWER_OF_TWO), r, m.constant(1.0))
+    value = m.multiply_add(machine.polynomial(m, r, POWER_OF_TWO), r, m.constant(1.0))
     return m.scale(value, biased)
 
 
@@ -137,16 +130,18 @@ _LINEAR = 2.0**-25
 """Below it e^x - 1 rounds to x."""
 
 
-def expm1(m: Machine[V], x: V) -> V:
+def expm1(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``2 (2^(k-1) g + (2^(k-1) - 1/2))`` with g = e^r - 1 for x = k ln 2 + r; accurate near zero too.
 
     2^(k-1) is a number of float32 where 2^k is not.  Where x is large, the result is e^x.
     """
-    limited = at_most(m, at_least(m, x, _EXPM1_LOWEST), _EXPM1_HIGHEST)
+    limited = machine.at_most(m, machine.at_least(m, x, _EXPM1_LOWEST), _EXPM1_HIGHEST)
     size = m.absolute(x)
-    biased, r = reduced(m, limited, EXPONENT_BIAS - 1, m.where_less(size, m.constant(_NEAR), m.constant(0.0), limited))
+    biased, r = reduced(
+        m, limited, machine.EXPONENT_BIAS - 1, m.where_less(size, m.constant(_NEAR), m.constant(0.0), limited)
+    )
     half = m.power_of_two(biased)
-    grown = m.multiply_add(polynomial(m, r, EXPM1), m.multiply(r, r), r)
+    grown = m.multiply_add(machine.polynomial(m, r, EXPM1), m.multiply(r, r), r)
     value = m.multiply_add(half, grown, m.subtract(half, m.constant(0.5)))
     odd = m.add(m.multiply_add(half, grown, m.constant(-0.5)), half)
     value = m.where_less(m.constant(_ODD), x, odd, value)
@@ -154,15 +149,17 @@ def expm1(m: Machine[V], x: V) -> V:
     return m.where_less(size, m.constant(_LINEAR), x, m.add(value, value))
 
 
-def expm1_below_zero(m: Machine[V], x: V) -> V:
+def expm1_below_zero(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """`expm1` of x <= 0 and of NaN, with the same bits; of greater numbers it is any number.
 
     Here |x| < c is -c < x, and neither e^x - 1 of a large x nor the highest bound is needed.
     """
-    limited = at_least(m, x, _EXPM1_LOWEST)
-    biased, r = reduced(m, limited, EXPONENT_BIAS - 1, m.where_less(m.constant(-_NEAR), x, m.constant(0.0), limited))
+    limited = machine.at_least(m, x, _EXPM1_LOWEST)
+    biased, r = reduced(
+        m, limited, machine.EXPONENT_BIAS - 1, m.where_less(m.constant(-_NEAR), x, m.constant(0.0), limited)
+    )
     half = m.power_of_two(biased)
-    grown = m.multiply_add(polynomial(m, r, EXPM1), m.multiply(r, r), r)
+    grown = m.multiply_add(machine.polynomial(m, r, EXPM1), m.multiply(r, r), r)
     value = m.multiply_add(half, grown, m.subtract(half, m.constant(0.5)))
     return m.where_less(m.constant(-_LINEAR), x, x, m.add(value, value))
 
@@ -177,7 +174,7 @@ _SMALLEST = 2.0**-125
 _UPWARDS, _LOG_STEPS = 2.0**24, 24.0
 
 
-def log(m: Machine[V], x: V) -> V:
+def log(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``k ln 2 + log(1 + m)`` for x = 2^k (1 + m); minus infinity at zero, NaN below."""
     zero, smallest = m.constant(0.0), m.constant(_SMALLEST)
     # Subnormal numbers are made larger by a power of two.
@@ -189,10 +186,10 @@ def log(m: Machine[V], x: V) -> V:
     return m.where_less(x, m.constant(math.inf), m.where_less(zero, x, value, ended), x)
 
 
-def joined(m: Machine[V], k: V, fraction: V) -> V:
+def joined(m: machine.Machine[machine.V], k: machine.V, fraction: machine.V) -> machine.V:
     """``k ln 2 + log(1 + fraction)`` for a fraction in [-1/4, 1/2]."""
     square = m.multiply(fraction, fraction)
-    value = m.multiply_add(polynomial(m, fraction, LOGARITHM), fraction, m.constant(-0.5))
+    value = m.multiply_add(machine.polynomial(m, fraction, LOGARITHM), fraction, m.constant(-0.5))
     value = m.multiply_add(value, square, fraction)
     return m.multiply_add(k, m.constant(math.log(2)), value)
 
@@ -205,14 +202,14 @@ _DOWNWARDS, _LOG1P_STEPS = 2.0**-32, 32.0
 _BELOW_THREE_HALVES = 1.5 - 2.0**-23
 
 
-def log1p(m: Machine[V], x: V) -> V:
+def log1p(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``k ln 2 + log(1 + f)`` with f = x 2^-k + (2^-k - 1), which loses nothing of a small x."""
     one, minus_one = m.constant(1.0), m.constant(-1.0)
     large = m.constant(_LOG1P_LARGE)
     smaller = m.where_less(large, x, m.multiply(x, m.constant(_DOWNWARDS)), x)
     total = m.add(smaller, one)
     # The number below 1/2 would lose its last bit were it halved: its sum, a tie, is kept below where k becomes 1.
-    total = m.where_less(x, m.constant(0.5), at_most(m, total, _BELOW_THREE_HALVES), total)
+    total = m.where_less(x, m.constant(0.5), machine.at_most(m, total, _BELOW_THREE_HALVES), total)
     k, _, power = m.split(total, MIN_FRACTION)
     fraction = m.multiply_add(smaller, power, m.subtract(power, one))
     value = joined(m, m.where_less(large, x, m.add(k, m.constant(_LOG1P_STEPS)), k), fraction)
@@ -252,9 +249,9 @@ _ERF_ONE = 3.95
 """From here on erf rounds to 1."""
 
 
-def erf(m: Machine[V], x: V) -> V:
+def erf(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """Polynomials of pieces of |x|, with the sign of x."""
-    return m.with_sign(piecewise(m, at_most(m, m.absolute(x), _ERF_ONE), ERF), x)
+    return m.with_sign(piecewise(m, machine.at_most(m, m.absolute(x), _ERF_ONE), ERF), x)
 
 
 # The hyperbolic tangent in float32.
@@ -286,15 +283,15 @@ _TANH_ONE = 9.25
 _TABLES = tables(ROWS, OFFSET, SHIFT)
 
 
-def tanh(m: Machine[V], x: V) -> V:
+def tanh(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """``tanh(c) + (1 - tanh(c)^2) tanh(t) / (1 + tanh(c) tanh(t))`` for |x| = c + t, with the sign of x.
 
     The sum has nearly all of the error: its second part is less than a quarter of the number, or all of it.
     """
-    size = at_most(m, m.absolute(x), _TANH_ONE)
+    size = machine.at_most(m, m.absolute(x), _TANH_ONE)
     center, anchor, rest = m.entries(m.add(size, m.constant(OFFSET)), SHIFT, _TABLES)
     t = m.subtract(size, center)
     square = m.multiply(t, t)
-    near = m.multiply_add(m.multiply(square, polynomial(m, square, NEAR)), t, t)
+    near = m.multiply_add(m.multiply(square, machine.polynomial(m, square, NEAR)), t, t)
     moved = m.divide(m.multiply(rest, near), m.multiply_add(anchor, near, m.constant(1.0)))
     return m.with_sign(m.add(anchor, moved), x)

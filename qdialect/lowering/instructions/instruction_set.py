@@ -6,17 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from qdialect.lowering.instructions.dot_products import (
-    VDPBF16PS,
-    VPDPBSSD,
-    VPDPBUSD,
-    VPDPWSSD,
-    VPMADDUBSW,
-    EmitDot,
-    byte_dot,
-    pair_dot,
-    word_dot,
-)
+from qdialect.lowering.instructions import dot_products
 from qdialect.lowering.instructions.instruction import Instruction
 from qdialect.lowering.instructions.lanes import CVTPS2DQ, VCVTPS2DQ, VPERMD
 from qdialect.lowering.instructions.tiles import TDPBUSD
@@ -30,11 +20,11 @@ class InstructionSet:
 
     lanes: int
     """32-bit lanes of the widest vector."""
-    byte_dots: Mapping[int, EmitDot]
+    byte_dots: Mapping[int, dot_products.EmitDot]
     """By lanes: four products of an unsigned by a signed byte, added to each."""
-    word_dots: Mapping[int, EmitDot]
+    word_dots: Mapping[int, dot_products.EmitDot]
     """By lanes: two products of signed words, added to each."""
-    pair_dots: Mapping[int, EmitDot]
+    pair_dots: Mapping[int, dot_products.EmitDot]
     """By lanes: the same as `byte_dots` in fewer instructions, where `pair_sums` allows; empty where none has fewer."""
     multiplies_words: bool
     """Whether dot products are of words, so that bytes are widened."""
@@ -42,9 +32,9 @@ class InstructionSet:
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
     """Whether `vpshufb` does."""
-    signed_dots: Mapping[int, EmitDot]
+    signed_dots: Mapping[int, dot_products.EmitDot]
     """By lanes: four products of signed bytes, added to each; empty where no instruction does that."""
-    bf16_dots: Mapping[int, EmitDot]
+    bf16_dots: Mapping[int, dot_products.EmitDot]
     """By lanes: two products of bf16 numbers, added to each; empty where no instruction does that."""
     machine: Machine
     """The core that code is made for."""
@@ -67,11 +57,6 @@ class InstructionSet:
     def permuted_lanes(self) -> int:
         """32-bit lanes of the widest vector that has a permute; 0 where none has."""
         return self.lanes if self.lanes in VPERMD else 0
-
-    @property
-    def permutes_pairs(self) -> bool:
-        """Whether a permute takes its 32-bit lanes from two registers."""
-        return self.lanes == _ZMM
 
     @property
     def permuted(self) -> tuple[str, ...]:
@@ -113,17 +98,21 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         return None
     widest = kind.machine.vector_bits // 32
     sizes = [lanes for lanes in (_ZMM, _YMM, _XMM) if lanes <= widest]
-    has_vnni = all(VPDPBUSD[lanes].runs_on(kind.code_features) for lanes in sizes)
+    has_vnni = all(dot_products.VPDPBUSD[lanes].runs_on(kind.code_features) for lanes in sizes)
     return InstructionSet(
         widest,
-        {lanes: VPDPBUSD[lanes].emit if has_vnni else byte_dot(lanes) for lanes in sizes},
-        {lanes: VPDPWSSD[lanes].emit if has_vnni else word_dot(lanes) for lanes in sizes},
-        {lanes: pair_dot(lanes) for lanes in sizes if not has_vnni and VPMADDUBSW[lanes].runs_on(kind.code_features)},
+        {lanes: dot_products.VPDPBUSD[lanes].emit if has_vnni else dot_products.byte_dot(lanes) for lanes in sizes},
+        {lanes: dot_products.VPDPWSSD[lanes].emit if has_vnni else dot_products.word_dot(lanes) for lanes in sizes},
+        {
+            lanes: dot_products.pair_dot(lanes)
+            for lanes in sizes
+            if not has_vnni and dot_products.VPMADDUBSW[lanes].runs_on(kind.code_features)
+        },
         not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
-        {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
-        {lanes: one.emit for lanes, one in VDPBF16PS.items() if one.runs_on(kind.code_features)},
+        {lanes: one.emit for lanes, one in dot_products.VPDPBSSD.items() if one.runs_on(kind.code_features)},
+        {lanes: one.emit for lanes, one in dot_products.VDPBF16PS.items() if one.runs_on(kind.code_features)},
         target.machine,
         TDPBUSD.runs_on(kind.code_features),
         kind.name != "x86-64",

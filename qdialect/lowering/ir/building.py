@@ -155,13 +155,6 @@ def _constant(type_: ir.Type, value: ir.Attribute) -> ir.Value:
     return emit("arith.constant", type_, attributes={"value": value})
 
 
-def mask(lanes: Sequence[bool]) -> ir.Value:
-    """A constant vector of bits."""
-    type_ = ir.VectorType.get([len(lanes)], ir.IntegerType.get_signless(1))
-    bits = [ir.BoolAttr.get(lane) for lane in lanes]
-    return arith.constant(type_, ir.DenseElementsAttr.get(bits, type_))
-
-
 def splat_value(value: ir.Value) -> int | None:
     """The number that a constant integer vector repeats, if it is one."""
     owner = defining(value, "arith.constant")

@@ -133,19 +133,6 @@ def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | N
     return None if is_read else f"must be in a loop that has an iteration, or have a {what} at a place that there is"
 
 
-def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
-    """Whether `loop` neither writes nor defines `memory`."""
-    owner = memory.owner
-    for op in inside(loop):
-        effects = effects_of(op)
-        is_made_here = not isinstance(owner, ir.Block) and owner.operation == op
-        if is_made_here or not effects.is_known:
-            return False
-        if any(may_alias(op.operands[number], memory) for number in effects.writes):
-            return False
-    return True
-
-
 def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
     """Whether `value` is defined in the body of `loop`, constants apart."""
     owner = value.owner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -79,8 +78,11 @@ _INTEGERS = 2.0**23
 _Float = arith.CmpFPredicate
 
 
-class _VectorRounding(InstructionPattern[ir.VectorType]):
-    """One way of rounding vectors of f32 numbers."""
+class VectorRounding(InstructionPattern[ir.VectorType]):
+    """The rounding of vectors of f32 numbers."""
+
+    name: ClassVar[str] = "vector-rounding"
+    roots = ("math.roundeven", "math.floor", "math.ceil", "math.trunc")
 
     def check(self, op: ir.Operation) -> ir.VectorType | MatchFailure | None:
         type_ = op.results[0].type
@@ -95,54 +97,18 @@ class _VectorRounding(InstructionPattern[ir.VectorType]):
         has_fraction = arith.cmpf(_Float.OLT, math.absf(source), _splat(match, _INTEGERS))
         # Numbers out of range of i32 must not be converted.
         small = arith.select(has_fraction, source, _splat(match, 0.0))
-        return arith.select(has_fraction, math.copysign(self.rounded(small, match), source), source)
-
-    @abstractmethod
-    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
-        """Numbers less than 2^23, rounded; the sign of a zero does not matter."""
+        return arith.select(has_fraction, math.copysign(_rounded(op.name, small, match), source), source)
 
 
-class RoundEven(_VectorRounding):
-    """To even."""
-
-    name: ClassVar[str] = "vector-round-even"
-    roots = ("math.roundeven",)
-
-    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+def _rounded(name: str, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+    """Numbers less than 2^23, rounded by the op `name`; the sign of a zero does not matter."""
+    if name == "math.roundeven":
         integers = _splat(type_, _INTEGERS)
         return arith.subf(arith.addf(math.absf(small), integers), integers)
-
-
-class RoundDown(_VectorRounding):
-    """Down."""
-
-    name: ClassVar[str] = "vector-round-down"
-    roots = ("math.floor",)
-
-    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
-        whole = _without_fraction(small, type_)
+    whole = _without_fraction(small, type_)
+    if name == "math.floor":
         return arith.subf(whole, _one_where(_Float.OGT, whole, small, type_))
-
-
-class RoundUp(_VectorRounding):
-    """Up."""
-
-    name: ClassVar[str] = "vector-round-up"
-    roots = ("math.ceil",)
-
-    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
-        whole = _without_fraction(small, type_)
-        return arith.addf(whole, _one_where(_Float.OLT, whole, small, type_))
-
-
-class RoundToZero(_VectorRounding):
-    """To zero."""
-
-    name: ClassVar[str] = "vector-round-to-zero"
-    roots = ("math.trunc",)
-
-    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
-        return _without_fraction(small, type_)
+    return arith.addf(whole, _one_where(_Float.OLT, whole, small, type_)) if name == "math.ceil" else whole
 
 
 def _without_fraction(small: ir.Value, type_: ir.VectorType) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Products of integers: contractions of narrow ones, with one term, and words out of 32 x 32 products."""
+"""Products of integers: contractions of narrow ones, and those with one term."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from qdialect.ir._mlir import arith, ir, vector
+from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.instructions.dot_products import EmitDot
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
@@ -178,139 +176,3 @@ class UnitContraction(InstructionPattern[Contraction]):
         tile = b.shape_of(acc)
         left, right = spread(lhs, match.lhs, match, tile), spread(rhs, match.rhs, match, tile)
         return arith.addi(acc, arith.muli(left, right))
-
-
-# 32 bits out of a 32 x 32 product -> `vpmuldq` or `vpmuludq` on even and odd lanes.
-#
-# A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.  Widening whole vectors
-# would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes after a shift by 32, and
-# the two halves of the result are blended: the even products' bits shifted down, the odd products' bits shifted up, or,
-# where it is the upper word that is kept, left where they are.
-
-_WORD = 32
-
-
-@dataclass(frozen=True)
-class _Product:
-    """``(left * right + addend) >> shift`` of 32-bit vectors, extended by `extension`."""
-
-    left: ir.Value
-    right: ir.Value
-    addend: int
-    shift: int
-    extension: str
-
-
-class HighWord(InstructionPattern[_Product]):
-    """The truncation of a product of extended 32-bit vectors, shifted right."""
-
-    name: ClassVar[str] = "high-word"
-    roots = ("arith.trunci",)
-
-    def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
-        if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):
-            return None
-        lanes = b.lanes_of(op.results[0])
-        product = _product_behind(op)
-        if isinstance(product, _Product) and lanes % 2:
-            return MatchFailure(f"vectors must have an even number of lanes, but got {lanes}")
-        return product
-
-    def emit(self, op: ir.Operation, match: _Product) -> ir.Value:
-        left, right = _narrow(match.left, match.extension), _narrow(match.right, match.extension)
-        type_ = ir.VectorType(op.results[0].type)
-        result = b.splat(type_, 0)
-        for position in np.ndindex(*list(type_.shape)[:-1]):
-            high = _one_word(match, *(b.extract(value, position) if position else value for value in (left, right)))
-            result = b.insert(high, result, position) if position else high
-        return result
-
-
-def _product_behind(op: ir.Operation) -> _Product | MatchFailure | None:
-    shifted = b.defining(op.operands[0], "arith.shrui")
-    if shifted is not None and b.splat_value(shifted.operands[1]) == _WORD:
-        # The upper word of a signed product, too: its sign does not matter behind a truncation.
-        found = _product(shifted.operands[0], 0, _WORD, "arith.extui")
-        signed = _product(shifted.operands[0], 0, _WORD, "arith.extsi")
-        return signed if isinstance(signed, _Product) else found
-    shifted = b.defining(op.operands[0], "arith.shrsi")
-    places = b.splat_value(shifted.operands[1]) if shifted is not None else None
-    if shifted is not None and places == _WORD:
-        return _product(shifted.operands[0], 0, _WORD, "arith.extsi")
-    if shifted is None or places != _WORD - 1:
-        return None
-    total, addend = shifted.operands[0], 0
-    sum_ = b.defining(total, "arith.addi")
-    if sum_ is not None:
-        known = b.splat_value(sum_.operands[1])
-        if known is None:
-            return MatchFailure("what is added to the product must be one constant")
-        total, addend = sum_.operands[0], known
-    return _product(total, addend, _WORD - 1, "arith.extsi")
-
-
-def _product(value: ir.Value, addend: int, shift: int, extension: str) -> _Product | MatchFailure | None:
-    product = b.defining(value, "arith.muli")
-    if product is None:
-        return None
-    if not all(_is_widened(operand, extension) for operand in product.operands):
-        return MatchFailure(f"factors must be vectors of i32, widened by {extension}")
-    return _Product(product.operands[0], product.operands[1], addend, shift, extension)
-
-
-def _is_widened(value: ir.Value, extension: str) -> bool:
-    widened = b.defining(b.looked_through(value, "vector.broadcast"), extension)
-    return widened is not None and b.is_vector_of(widened.operands[0], _WORD)
-
-
-def _narrow(value: ir.Value, extension: str) -> ir.Value:
-    """The 32-bit vector that was widened, spread as the wide one was."""
-    widened = b.defining(b.looked_through(value, "vector.broadcast"), extension)
-    assert widened is not None, "checked by _is_widened"
-    source = widened.operands[0]
-    shape = b.shape_of(value)
-    if b.shape_of(source) == shape:
-        return source
-    return vector.broadcast(ir.VectorType.get(shape, ir.IntegerType.get_signless(32)), source)
-
-
-def _one_word(product: _Product, left: ir.Value, right: ir.Value) -> ir.Value:
-    if product.shift == _WORD:
-        return _upper_word(left, right, is_signed=product.extension == "arith.extsi")
-    return _high_word(left, right, product.addend, product.shift)
-
-
-def _upper_word(left: ir.Value, right: ir.Value, *, is_signed: bool) -> ir.Value:
-    """``left * right >> 32``: the odd words of the products, the odd lanes' where they are."""
-    lanes = b.shape_of(left)[0]
-    pairs = b.vector_type(lanes // 2, 64)
-    a, c = b.bitcast(pairs, left), b.bitcast(pairs, right)
-    word = b.splat(pairs, _WORD)
-    down = "arith.shrsi" if is_signed else "arith.shrui"
-
-    def low(value: ir.Value) -> ir.Value:
-        if is_signed:
-            return b.binary(down, b.binary("arith.shli", value, word), word)
-        return b.binary("arith.andi", value, b.splat(pairs, 2**_WORD - 1))
-
-    even = b.binary("arith.muli", low(a), low(c))
-    odd = b.binary("arith.muli", b.binary(down, a, word), b.binary(down, c, word))
-    order = [lane + 1 if lane % 2 == 0 else lanes + lane for lane in range(lanes)]
-    return b.shuffle(b.bitcast(left.type, even), b.bitcast(left.type, odd), order)
-
-
-def _high_word(left: ir.Value, right: ir.Value, addend: int, shift: int) -> ir.Value:
-    lanes = b.shape_of(left)[0]
-    pairs = b.vector_type(lanes // 2, 64)
-    a, c = b.bitcast(pairs, left), b.bitcast(pairs, right)
-    word, nudge = b.splat(pairs, _WORD), b.splat(pairs, addend)
-
-    def low(value: ir.Value) -> ir.Value:
-        return arith.shrsi(arith.shli(value, word), word)
-
-    even = arith.addi(arith.muli(low(a), low(c)), nudge)
-    odd = arith.addi(arith.muli(arith.shrsi(a, word), arith.shrsi(c, word)), nudge)
-    down = b.bitcast(left.type, arith.shrui(even, b.splat(pairs, shift)))
-    up = b.bitcast(left.type, arith.shli(odd, b.splat(pairs, _WORD - shift)))
-    is_even = b.mask([lane % 2 == 0 for lane in range(lanes)])
-    return arith.select(is_even, down, up)

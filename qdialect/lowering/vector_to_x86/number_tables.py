@@ -57,14 +57,22 @@ def lookup_of(
 
 
 # `vector.gather` from as many elements as one or two registers hold -> a permute of them.
+#
+# A gather loads lane by lane.  Of 256 numbers of 32 bits one `vpermi2d` looks up 32 in two registers by the low five
+# bits of each index; eight of them look up all, and seven selects on the three bits above choose among them.  Where
+# registers are scarce the sixteen parts of the table are reloaded, which is still at most one load per lane.
 
+BYTE_ENTRIES = 256
 _BITS, _BYTE = 32, 8
 _LANES, _REGISTER = 16, 64
 """Of the widest register: numbers, and bytes."""
 
 
 class RegisterTable(InstructionPattern[Lookup]):
-    """A gather in every lane from at most two registers of 32-bit numbers, or of bytes where `vpermi2b` picks them."""
+    """A gather in every lane from at most two registers of 32-bit numbers, or of bytes where `vpermi2b` picks them.
+
+    Registers of 16 numbers may be 16, too.
+    """
 
     name: ClassVar[str] = "register-table"
     roots = ("vector.gather",)
@@ -77,14 +85,18 @@ class RegisterTable(InstructionPattern[Lookup]):
         type_ = op.operands[0].type
         if not isinstance(type_, ir.MemRefType) or type_.rank != 1:
             return None
-        lanes = self._lanes_of(type_)
-        if not 0 < type_.shape[0] <= 2 * lanes:
+        lanes, entries = self._lanes_of(type_), type_.shape[0]
+        is_long = entries == BYTE_ENTRIES and lanes == _LANES
+        if not (0 < entries <= 2 * lanes or is_long):
             return None
-        is_wrapping = has_numbers(type_) and type_.shape[0] <= ENTRIES
+        is_wrapping = has_numbers(type_) and entries <= ENTRIES
         found = lookup_of(op, _unwrapped if is_wrapping else whole_indices, "a vector of 8 or 32-bit integers")
-        if isinstance(found, Lookup) and b.lanes_of(found.indices) % lanes and not _is_short(found.indices, lanes):
-            wanted = f"vectors must have at most {lanes} lanes or rows of a multiple of them"
-            return MatchFailure(f"{wanted}, but got {b.shape_of(found.indices)}")
+        if isinstance(found, MatchFailure) or not b.lanes_of(found.indices) % lanes:
+            return found
+        if is_long or not _is_short(found.indices, lanes):
+            wanted = f"rows of a multiple of {lanes} lanes"
+            wanted = wanted if is_long else f"at most {lanes} lanes or rows of a multiple of them"
+            return MatchFailure(f"vectors must have {wanted}, but got {b.shape_of(found.indices)}")
         return found
 
     def _lanes_of(self, table: ir.MemRefType) -> int:
@@ -129,18 +141,23 @@ def _part(table: ir.Value, start: int, count: int, lanes: int) -> ir.Value:
 
 
 def _picked(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
-    """Entries of one or two registers by their indices."""
-    low, high, lanes = parts[0], parts[-1], b.lanes_of(indices)
+    """Entries of registers by their indices."""
+    lanes, type_ = b.lanes_of(indices), ir.VectorType(indices.type)
     if lanes == _REGISTER:
-        return VPERMI2B.emit(low, indices, high)
-    if len(parts) == 1:
-        return VPERMD[lanes].emit(low, indices)
-    if lanes == _LANES:
-        return VPERMI2D.emit(low, indices, high)
-    # The bit above those that a permute reads selects the register.
-    type_ = ir.VectorType(indices.type)
-    is_high = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(indices, b.splat(type_, lanes)), b.splat(type_, 0))
-    return arith.select(is_high, *(VPERMD[lanes].emit(part, indices) for part in (high, low)))
+        return VPERMI2B.emit(parts[0], indices, parts[-1])
+    if len(parts) == 1 or lanes != _LANES:
+        found, bit = [VPERMD[lanes].emit(part, indices) for part in parts], lanes
+    else:
+        found, bit = (
+            [VPERMI2D.emit(low, indices, high) for low, high in zip(parts[::2], parts[1::2], strict=True)],
+            2 * lanes,
+        )
+    # The bits above those that a permute reads select the register.
+    while len(found) > 1:
+        is_high = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(indices, b.splat(type_, bit)), b.splat(type_, 0))
+        found = [arith.select(is_high, high, low) for low, high in zip(found[::2], found[1::2], strict=True)]
+        bit *= 2
+    return found[0]
 
 
 def _unwrapped(indices: ir.Value) -> ir.Value | None:
@@ -148,61 +165,6 @@ def _unwrapped(indices: ir.Value) -> ir.Value | None:
     wrapped = b.defining(indices, "arith.andi")
     is_wrapped = wrapped is not None and b.splat_value(wrapped.operands[1]) == ENTRIES - 1
     return whole_indices(wrapped.operands[0] if wrapped is not None and is_wrapped else indices)
-
-
-# `vector.gather` from a table of 256 numbers of 32 bits -> `vpermi2d`.
-#
-# A gather loads lane by lane.  One permute looks up 32 entries in two registers by the low five bits of each index;
-# eight of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are
-# scarce the sixteen parts of the table are reloaded, which is still at most one load per lane.
-
-BYTE_ENTRIES = 256
-
-
-class NumberTable(InstructionPattern[Lookup]):
-    """A gather from 256 numbers of 32 bits, from the first one on and in every lane.
-
-    An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
-    """
-
-    name: ClassVar[str] = "number-table"
-    roots = ("vector.gather",)
-
-    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
-        type_ = table_type(op, BYTE_ENTRIES)
-        if type_ is None or not has_numbers(type_):
-            return None
-        found = lookup_of(op, whole_indices, "a vector of 8 or 32-bit integers")
-        if isinstance(found, MatchFailure):
-            return found
-        lanes = b.lanes_of(found.indices)
-        if lanes % _LANES:
-            return MatchFailure(f"vectors must have a multiple of {_LANES} lanes, but got {lanes}")
-        return found
-
-    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
-        type_ = ir.VectorType(op.results[0].type)
-        *outer, lanes = list(type_.shape)
-        blocks = [*outer, lanes // _LANES, _LANES]
-        indices = vector.shape_cast(_integers(blocks), _as_words(match.indices))
-        parts = [_part(match.table, start, _LANES, _LANES) for start in range(0, BYTE_ENTRIES, _LANES)]
-        # Any register will do to insert into: every position is written.
-        result = b.splat(_integers(blocks), 0)
-        for position in np.ndindex(*blocks[:-1]):
-            result = b.insert(_look_up(parts, b.extract(indices, position)), result, position)
-        found = vector.shape_cast(_integers([*outer, lanes]), result)
-        return found if found.type == type_ else b.bitcast(type_, found)
-
-
-def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
-    """16 entries by 16 integers."""
-    found = [VPERMI2D.emit(low, indices, high) for low, high in zip(parts[0::2], parts[1::2], strict=True)]
-    type_, bit = ir.VectorType(indices.type), 2 * _LANES
-    while len(found) > 1:
-        is_set = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(indices, b.splat(type_, bit)), b.splat(type_, 0))
-        found = [arith.select(is_set, high, low) for low, high in zip(found[0::2], found[1::2], strict=True)]
-        bit *= 2
-    return found[0]
 
 
 def whole_indices(indices: ir.Value) -> ir.Value | None:

@@ -18,21 +18,14 @@ from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
-from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
+from qdialect.lowering.vector_to_x86.byte_tables import ByteTable, is_table_read
 from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
-from qdialect.lowering.vector_to_x86.float_rounding import (
-    ExactMultiplyAdd,
-    RoundConvert,
-    RoundDown,
-    RoundEven,
-    RoundToZero,
-    RoundUp,
-)
+from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, VectorRounding
 from qdialect.lowering.vector_to_x86.float_scaling import ScaleExponent
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
-from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction, factors_of
+from qdialect.lowering.vector_to_x86.integer_products import UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
-from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
+from qdialect.lowering.vector_to_x86.number_tables import RegisterTable
 from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
 from qdialect.lowering.vector_to_x86.transpositions import (
     PixelWrite,
@@ -148,10 +141,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
-    long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    words = [HighWord(), *rounding, *scaling]
-    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
-    return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
+    bytes_ = [StridedRead(), PixelWrite()] if instructions.has_byte_permutes else []
+    return [*rounding, *scaling, ByteStore(instructions), *tables, *numbers, *bytes_]
 
 
 _FEWEST_LANES = 4
@@ -162,7 +153,7 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     """The patterns that emulate instructions that the target lacks."""
     instructions = instruction_set_of(target)
     has_roundings = instructions is None or instructions.has_roundings
-    roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    roundings = [] if has_roundings else [VectorRounding()]
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
     squares = [TransposedSquare(instructions.lanes if instructions else _FEWEST_LANES)]
     return [*multiply_add, *roundings, *squares]

@@ -43,7 +43,7 @@ func.func @second_use_in_a_diamond(%arg0: tensor<4xui8>) -> (tensor<4xui8>, tens
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
     output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
   } : (tensor<4xui8>) -> tensor<4xui8>
-  // expected-remark @+1 {{[compose-diamond] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'func.return' uses it too}}
+  // expected-remark @+1 {{[compose-dag] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'func.return' uses it too}}
   %1 = "qnn.mul"(%arg0, %0) {
     lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
     output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,
@@ -60,7 +60,7 @@ func.func @mismatched_diamond(%arg0: tensor<4xui8>) -> tensor<4xui8> {
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
     output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
   } : (tensor<4xui8>) -> tensor<4xui8>
-  // expected-remark @+1 {{[compose-diamond] 'qnn.mul' input_scale must be 0.25, but got 0.5}}
+  // expected-remark @+1 {{[compose-dag] 'qnn.mul' input_scale must be 0.25, but got 0.5}}
   %1 = "qnn.mul"(%arg0, %0) {
     lhs_scale = 0.25 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
     output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,
@@ -93,7 +93,7 @@ func.func @product_looked_into(%arg0: tensor<4xui8>) -> (tensor<4xui8>, tensor<4
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
     output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
   } : (tensor<4xui8>) -> tensor<4xui8>
-  // expected-remark @+1 {{[compose-diamond] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'qnn.mul' uses it too}}
+  // expected-remark @+1 {{[compose-dag] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'qnn.mul' uses it too}}
   %1 = "qnn.mul"(%arg0, %0) {
     lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
     output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,
@@ -116,7 +116,7 @@ func.func @product_of_other_meaning(%arg0: tensor<4xui8>) -> tensor<4xui8> {
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
     output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
   } : (tensor<4xui8>) -> tensor<4xui8>
-  // expected-remark @+1 {{[compose-diamond] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'qnn.mul' uses it too}}
+  // expected-remark @+1 {{[compose-dag] 'qnn.mul' needs the result of 'qnn.sigmoid' alone, but 'qnn.mul' uses it too}}
   %1 = "qnn.mul"(%arg0, %0) {
     lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
     output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,

@@ -35,7 +35,7 @@ func.func @few_lanes(%table: memref<256xf32>, %x: vector<4xi32>) -> vector<4xf32
   %mask = arith.constant dense<true> : vector<4xi1>
   %none = arith.constant dense<0.0> : vector<4xf32>
   %at = arith.index_cast %x : vector<4xi32> to vector<4xindex>
-  // expected-remark @+1 {{[number-table] 'vector.gather' vectors must have a multiple of 16 lanes, but got 4}}
+  // expected-remark @+1 {{[register-table] 'vector.gather' vectors must have rows of a multiple of 16 lanes, but got [4]}}
   %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<4xindex>, vector<4xi1>, vector<4xf32> into vector<4xf32>
   return %0 : vector<4xf32>
 }
@@ -47,7 +47,7 @@ func.func @later_entries(%table: memref<256xf32>, %x: vector<16xi32>) -> vector<
   %mask = arith.constant dense<true> : vector<16xi1>
   %none = arith.constant dense<0.0> : vector<16xf32>
   %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
-  // expected-remark @+1 {{[number-table] 'vector.gather' base index must be 0}}
+  // expected-remark @+1 {{[register-table] 'vector.gather' base index must be 0}}
   %0 = vector.gather %table[%c1] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
   return %0 : vector<16xf32>
 }
@@ -58,7 +58,7 @@ func.func @some_lanes(%table: memref<256xf32>, %x: vector<16xi32>, %mask: vector
   %c0 = arith.constant 0 : index
   %none = arith.constant dense<0.0> : vector<16xf32>
   %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
-  // expected-remark @+1 {{[number-table] 'vector.gather' mask must be true in every lane}}
+  // expected-remark @+1 {{[register-table] 'vector.gather' mask must be true in every lane}}
   %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
   return %0 : vector<16xf32>
 }
@@ -70,7 +70,7 @@ func.func @spread_entries(%table: memref<256xf32, strided<[2]>>, %x: vector<16xi
   %mask = arith.constant dense<true> : vector<16xi1>
   %none = arith.constant dense<0.0> : vector<16xf32>
   %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
-  // expected-remark @+1 {{[number-table] 'vector.gather' table must lie side by side in the default memory space, but got memref<256xf32, strided<[2]>>}}
+  // expected-remark @+1 {{[register-table] 'vector.gather' table must lie side by side in the default memory space, but got memref<256xf32, strided<[2]>>}}
   %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32, strided<[2]>>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
   return %0 : vector<16xf32>
 }
@@ -81,7 +81,7 @@ func.func @plain_indices(%table: memref<256xf32>, %at: vector<16xindex>) -> vect
   %c0 = arith.constant 0 : index
   %mask = arith.constant dense<true> : vector<16xi1>
   %none = arith.constant dense<0.0> : vector<16xf32>
-  // expected-remark @+1 {{[number-table] 'vector.gather' indices must be cast from a vector of 8 or 32-bit integers}}
+  // expected-remark @+1 {{[register-table] 'vector.gather' indices must be cast from a vector of 8 or 32-bit integers}}
   %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
   return %0 : vector<16xf32>
 }

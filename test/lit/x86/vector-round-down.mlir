@@ -14,7 +14,7 @@ func.func @down(%x: vector<4xf32>) -> vector<4xf32> {
 // CHECK-LABEL: func.func @doubles(
 // CHECK: math.floor
 func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
-  // expected-remark @below {{[vector-round-down] 'math.floor' numbers must be f32, but got f64}}
+  // expected-remark @below {{[vector-rounding] 'math.floor' numbers must be f32, but got f64}}
   %0 = math.floor %x : vector<4xf64>
   return %0 : vector<4xf64>
 }

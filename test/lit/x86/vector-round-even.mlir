@@ -16,7 +16,7 @@ func.func @even(%x: vector<2x4xf32>) -> vector<2x4xf32> {
 // CHECK-LABEL: func.func @doubles(
 // CHECK: math.roundeven
 func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
-  // expected-remark @below {{[vector-round-even] 'math.roundeven' numbers must be f32, but got f64}}
+  // expected-remark @below {{[vector-rounding] 'math.roundeven' numbers must be f32, but got f64}}
   %0 = math.roundeven %x : vector<4xf64>
   return %0 : vector<4xf64>
 }

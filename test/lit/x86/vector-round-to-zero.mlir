@@ -13,7 +13,7 @@ func.func @to_zero(%x: vector<4xf32>) -> vector<4xf32> {
 // CHECK-LABEL: func.func @doubles(
 // CHECK: math.trunc
 func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
-  // expected-remark @below {{[vector-round-to-zero] 'math.trunc' numbers must be f32, but got f64}}
+  // expected-remark @below {{[vector-rounding] 'math.trunc' numbers must be f32, but got f64}}
   %0 = math.trunc %x : vector<4xf64>
   return %0 : vector<4xf64>
 }

@@ -14,7 +14,7 @@ func.func @up(%x: vector<4xf32>) -> vector<4xf32> {
 // CHECK-LABEL: func.func @doubles(
 // CHECK: math.ceil
 func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
-  // expected-remark @below {{[vector-round-up] 'math.ceil' numbers must be f32, but got f64}}
+  // expected-remark @below {{[vector-rounding] 'math.ceil' numbers must be f32, but got f64}}
   %0 = math.ceil %x : vector<4xf64>
   return %0 : vector<4xf64>
 }

@@ -39,15 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import (
-    IntArray,
-    RequantizeParameters,
-    Rounding,
-    Thresholds,
-    multiplier_values,
-    select_channels,
-    thresholds_of,
-)
+from qdialect import arithmetic
 from qdialect.lowering.qnn_to_linalg.program.operands import Parameter
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, EmitRequantize, Value
@@ -98,13 +90,13 @@ def _emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
 
 
 def shifted_thresholds(
-    params: RequantizeParameters,
+    params: arithmetic.RequantizeParameters,
     zero_point: int,
     bounds: tuple[int, int],
     shift: int,
-    rounding: Rounding,
-    accumulator_range: tuple[IntArray, IntArray],
-) -> Thresholds | None:
+    rounding: arithmetic.Rounding,
+    accumulator_range: tuple[arithmetic.IntArray, arithmetic.IntArray],
+) -> arithmetic.Thresholds | None:
     """The thresholds of `requantize` plus `shift`, for accumulators in `accumulator_range`, by channel.
 
     They are those of values clamped to `bounds`, before `shift` is added.  None where accumulators exceed 32 bits.
@@ -112,16 +104,16 @@ def shifted_thresholds(
     low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
-    steps = thresholds_of(params, zero_point, bounds, rounding, accumulator_range)
-    return Thresholds(steps.first, steps.values + shift, low, high)
+    steps = arithmetic.thresholds_of(params, zero_point, bounds, rounding, accumulator_range)
+    return arithmetic.Thresholds(steps.first, steps.values + shift, low, high)
 
 
-def channel_multipliers(params: RequantizeParameters, channels: int) -> NDArray[np.float64]:
+def channel_multipliers(params: arithmetic.RequantizeParameters, channels: int) -> NDArray[np.float64]:
     """The multiplier of each channel as a number."""
-    return multiplier_values(select_channels(params, np.arange(channels)))
+    return arithmetic.multiplier_values(arithmetic.select_channels(params, np.arange(channels)))
 
 
-def fixed_point_multiplier(steps: Thresholds, near: NDArray[np.float64]) -> FixedPointMultiplier | None:
+def fixed_point_multiplier(steps: arithmetic.Thresholds, near: NDArray[np.float64]) -> FixedPointMultiplier | None:
     """The multipliers with the thresholds `steps`, near to the float64[C] `near`, if every channel has one."""
     multipliers = _fit(steps, near)
     if not multipliers.found.all():
@@ -135,7 +127,7 @@ def fixed_point_multiplier(steps: Thresholds, near: NDArray[np.float64]) -> Fixe
     return FixedPointMultiplier(_as_words(multipliers.offset), parameters, int(own[0]) if is_common else None)
 
 
-def _as_words(values: IntArray) -> NDArray[np.int32]:
+def _as_words(values: arithmetic.IntArray) -> NDArray[np.int32]:
     return values.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
@@ -143,11 +135,11 @@ def _as_words(values: IntArray) -> NDArray[np.int32]:
 class _Multipliers:
     """Multipliers of C channels; `jump` is what is added to the rest of negative accumulators."""
 
-    slope: IntArray
-    shift: IntArray
-    offset: IntArray
-    rest: IntArray
-    jump: IntArray
+    slope: arithmetic.IntArray
+    shift: arithmetic.IntArray
+    offset: arithmetic.IntArray
+    rest: arithmetic.IntArray
+    jump: arithmetic.IntArray
     found: NDArray[np.bool_]
 
     def put(self, where: NDArray[np.intp], other: _Multipliers) -> None:
@@ -157,7 +149,7 @@ class _Multipliers:
             mine[own] = its[other.found]
 
 
-def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
+def _fit(steps: arithmetic.Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
     """A multiplier for each channel that has one, with one shift for all if possible."""
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; multipliers of one and more have none.
     _, exponent = np.frexp(f32)
@@ -170,7 +162,7 @@ def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
 
 
 def _with_shift(
-    steps: Thresholds, f32: NDArray[np.float64], shift: IntArray, *, is_jump_allowed: bool = True
+    steps: arithmetic.Thresholds, f32: NDArray[np.float64], shift: arithmetic.IntArray, *, is_jump_allowed: bool = True
 ) -> _Multipliers:
     """A multiplier for each channel that has one with this shift: first without, then with a jump at zero.
 
@@ -203,24 +195,24 @@ class Windows:
     negative are no bound.
     """
 
-    slope: IntArray
-    shift: IntArray
-    low: IntArray
-    high: IntArray
-    minimum: IntArray
-    end: IntArray
+    slope: arithmetic.IntArray
+    shift: arithmetic.IntArray
+    low: arithmetic.IntArray
+    high: arithmetic.IntArray
+    minimum: arithmetic.IntArray
+    end: arithmetic.IntArray
 
     def of(self, channels: NDArray[np.intp]) -> Windows:
         """The windows of these channels."""
         slope, shift, low, high = self.slope[channels], self.shift[channels], self.low[channels], self.high[channels]
         return Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
 
-    def closed(self) -> tuple[IntArray, IntArray]:
+    def closed(self) -> tuple[arithmetic.IntArray, arithmetic.IntArray]:
         """Where one b serves all accumulators: at least the first, less than the second."""
         return _closed(self.minimum.max(axis=0), self.end.min(axis=0))
 
 
-def windows_of(steps: Thresholds, slope: IntArray, shift: IntArray) -> Windows:
+def windows_of(steps: arithmetic.Thresholds, slope: arithmetic.IntArray, shift: arithmetic.IntArray) -> Windows:
     """The bounds that all thresholds together set."""
     first = steps.first
     at_first = (steps.values[:, None] << (32 + shift)) - first * slope
@@ -255,14 +247,16 @@ def _is_near(windows: Windows) -> NDArray[np.bool_]:
     return gap < max(_CHANGES) * (windows.high - windows.low + 2)
 
 
-def _closed(minimum: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+def _closed(minimum: arithmetic.IntArray, end: arithmetic.IntArray) -> tuple[arithmetic.IntArray, arithmetic.IntArray]:
     """A window with two bounds: any will do on a side that nothing bounds."""
     is_open, count = end == _NONE, _TRIES
     minimum = np.where(minimum > -_NONE, minimum, np.where(is_open, 0, end - count))
     return minimum, np.where(is_open, minimum + count, end)
 
 
-def _with_offset(windows: Windows, minimum: IntArray, end: IntArray, jump: IntArray) -> _Multipliers:
+def _with_offset(
+    windows: Windows, minimum: arithmetic.IntArray, end: arithmetic.IntArray, jump: arithmetic.IntArray
+) -> _Multipliers:
     """Offset and rest for the first b of each window that has them; nearly all are among the first few."""
     channels = len(minimum)
     offset, rest = np.zeros((2, channels), np.int64)
@@ -274,7 +268,9 @@ def _with_offset(windows: Windows, minimum: IntArray, end: IntArray, jump: IntAr
     return found
 
 
-def _among(windows: Windows, minimum: IntArray, end: IntArray, jump: IntArray, tries: range) -> _Multipliers:
+def _among(
+    windows: Windows, minimum: arithmetic.IntArray, end: arithmetic.IntArray, jump: arithmetic.IntArray, tries: range
+) -> _Multipliers:
     """Offset and rest for the first b of each window, counted from its minimum, that has them."""
     slope = windows.slope
     b = minimum + np.array(tries)[:, None]
@@ -287,7 +283,7 @@ def _among(windows: Windows, minimum: IntArray, end: IntArray, jump: IntArray, t
     return _Multipliers(slope, windows.shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
 
 
-def _inverse(odd: IntArray) -> IntArray:
+def _inverse(odd: arithmetic.IntArray) -> arithmetic.IntArray:
     """``1 / odd`` modulo 2^32; each iteration doubles the number of correct bits, which is 3 at first."""
     found = odd
     for _ in range(4):

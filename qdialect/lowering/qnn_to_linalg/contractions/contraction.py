@@ -26,14 +26,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     factor_of_ones,
     remainder_k_groups,
 )
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import (
-    EVERY_PIXEL,
-    ChannelGroup,
-    Grid,
-    ReductionAxes,
-    Window,
-    group_blocks,
-)
+from qdialect.lowering.qnn_to_linalg.kernels import geometry
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -231,22 +224,24 @@ class Contraction:
         return self.weights
 
     @cached_property
-    def parts(self) -> list[tuple[ChannelGroup, ReductionAxes]]:
+    def parts(self) -> list[tuple[geometry.ChannelGroup, geometry.ReductionAxes]]:
         """The blocks of channels that are dense in themselves, and what is summed up for each of their channels."""
         weights = self.product_weights
         if isinstance(weights, StoredWeights):
             depth = weights.matrices.depth
-            group = ChannelGroup(self.batch.size, 0, 0, depth, self.channels, 1, self.batch.strides[:-1])
+            group = geometry.ChannelGroup(self.batch.size, 0, 0, depth, self.channels, 1, self.batch.strides[:-1])
             present = np.ones((1, *(weights.window or (1, 1)), depth), np.int8)
-            axes = ReductionAxes((*weights.window, depth), self.accesses[0].taps, 0, present, weights.matrices.k_group)
+            axes = geometry.ReductionAxes(
+                (*weights.window, depth), self.accesses[0].taps, 0, present, weights.matrices.k_group
+            )
             return [(group, axes)]
         if self.groups > 1:
-            found = group_blocks(self.groups, self.data.storage.shape[3], self.channels)
+            found = geometry.group_blocks(self.groups, self.data.storage.shape[3], self.channels)
         else:
-            found = [ChannelGroup(1, 0, weights.first, weights.values.shape[3], self.channels, 1)]
+            found = [geometry.ChannelGroup(1, 0, weights.first, weights.values.shape[3], self.channels, 1)]
         return [(group, self._reduction(group, weights)) for group in found]
 
-    def _reduction(self, group: ChannelGroup, weights: ConstantWeights) -> ReductionAxes:
+    def _reduction(self, group: geometry.ChannelGroup, weights: ConstantWeights) -> geometry.ReductionAxes:
         """The taps of a window, merged; the last axis is contiguous.
 
         Lanes beyond the channels join where they let taps merge: their weights are zero, and times zero any integer is.
@@ -260,7 +255,7 @@ class Contraction:
         strides = tuple(axis.strides[0] for axis in axes[:-1])
         ones = group.taps(np.broadcast_to(np.int8(1), weights.values.shape))
         extents = tuple(axis.size for axis in axes)
-        return ReductionAxes(extents, strides, lanes - group.channels_in, ones, weights.k_group)
+        return geometry.ReductionAxes(extents, strides, lanes - group.channels_in, ones, weights.k_group)
 
     def factor_of_ones(self, strategy: Strategy) -> int:
         """The factor of the ones whose products with a window are its sum, see `correction_of`.
@@ -269,7 +264,7 @@ class Contraction:
         """
         return 1 if strategy.multiplies_words else factor_of_ones(self.zero_points)
 
-    def layout(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> Layout:
+    def layout(self, strategy: Strategy, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> Layout:
         """How the K groups of `group` lie: weights that are not known are bytes."""
         if self.data.storage.element in _LAYOUTS:
             return _LAYOUTS[self.data.storage.element]
@@ -279,14 +274,14 @@ class Contraction:
             return Layout.PAIRS
         return Layout.WORDS if strategy.are_words(self.pixel_count) else Layout.BYTES
 
-    def sums_pairs(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> bool:
+    def sums_pairs(self, strategy: Strategy, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> bool:
         """Whether the products of constant weights of `group` are summed in pairs."""
         if Layout.PAIRS not in strategy.others:
             return False
         remainder = self.pair_remainder(group, axes)
         return remainder is not None and strategy.takes_pairs(group.lanes, axes.taps, self.pixel_count, remainder)
 
-    def pair_remainder(self, group: ChannelGroup, axes: ReductionAxes) -> float | None:
+    def pair_remainder(self, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> float | None:
         """The share of K groups that products in pairs multiply once more; None where they are too many."""
         assert isinstance(self.weights, ConstantWeights), "pairs are of weights that are known"
         k_groups = remainder_k_groups(self.weights, group, axes)
@@ -302,10 +297,10 @@ def convolution(
     data: BufferSlot,
     output: BufferSlot,
     epilogue: Epilogue,
-    window: Window,
+    window: geometry.Window,
     weights: ConstantWeights | StoredWeights | StoredTaps,
     groups: int = 1,
-    grid: Grid = EVERY_PIXEL,
+    grid: geometry.Grid = geometry.EVERY_PIXEL,
 ) -> Contraction:
     """A convolution of `data` by `window`; the pixels of output and residual are those of `grid`."""
     storage = data.storage
@@ -313,7 +308,7 @@ def convolution(
     return Contraction((windows, *_stored(output, epilogue, grid)), window.pixels, weights, epilogue, groups)
 
 
-def _stored(output: BufferSlot, epilogue: Epilogue, grid: Grid) -> Sequence[Access]:
+def _stored(output: BufferSlot, epilogue: Epilogue, grid: geometry.Grid) -> Sequence[Access]:
     slots = [output, *([epilogue.residual] if epilogue.residual else [])]
     return [Access(slot, grid.origin(slot.storage), grid.pixel_strides(slot.storage)) for slot in slots]
 

@@ -24,15 +24,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
-from qdialect.lowering.qnn_to_linalg.kernels import gathering
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
-    Emit,
-    MapOperand,
-    as_stored,
-    byte_literal,
-    emit_map,
-    on_stored,
-)
+from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
@@ -72,9 +64,9 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
         lowering.copy(source, dense, before, op.operation.name)
         source, before, common = dense, (math.prod(before),), after
     kernel = Kernel(lowering.program)
-    operand = MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
-    output = MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
-    emit_map(kernel, common, [operand], output, as_stored(operand, output))
+    operand = elementwise.MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
+    output = elementwise.MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
+    elementwise.emit_map(kernel, common, [operand], output, elementwise.as_stored(operand, output))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -139,8 +131,8 @@ def store_transposed(lowering: GraphLowering, op: qnn.TransposeOp) -> None:
         lowering.copy(data, output, after, op.operation.name)
         return
     own = dim_strides(before, data.storage)
-    source = MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
-    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    source = elementwise.MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
+    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     kernel = Kernel(lowering.program)
     emit_transposition(kernel, after, source, target)
     lowering.program.call(kernel, op.operation.name)
@@ -166,9 +158,9 @@ def _slice(lowering: GraphLowering, op: qnn.SliceOp) -> None:
     lanes = min(data.storage.pitch, output.storage.pitch) if is_whole else after[-1]
     steps = tuple(stride * step for stride, step in zip(strides, op.strides, strict=True))
     kernel = Kernel(lowering.program)
-    source = MapOperand(data, steps, data.storage.origin + start)
-    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    emit_map(kernel, (*after[:-1], lanes), [source], target, as_stored(source, target))
+    source = elementwise.MapOperand(data, steps, data.storage.origin + start)
+    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    elementwise.emit_map(kernel, (*after[:-1], lanes), [source], target, elementwise.as_stored(source, target))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -206,7 +198,7 @@ lowers_each(("tensor.concat",), _tensor_concat, takes_arrays=True)
 
 
 def _write_parts(
-    lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit | None]
+    lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], elementwise.Emit | None]
 ) -> None:
     """Write every operand into its slice along `axis`; `emit_of` gives what is done with its elements, if anything."""
     values, result = list(op.operands), op.results[0]
@@ -218,12 +210,16 @@ def _write_parts(
     for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
         shape = shape_of(value.type)
         lanes = shape[-1] if is_channels_last else min(slot.storage.pitch, output.storage.pitch)
-        source = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-        target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
+        source = elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+        target = elementwise.MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
         emit = emit_of(kernel, index)
-        converted = on_stored(emit, [slot.signed], is_signed=output.signed) if emit else as_stored(source, target)
-        emit_map(kernel, (*shape[:-1], lanes), [source], target, converted)
+        converted = (
+            elementwise.on_stored(emit, [slot.signed], is_signed=output.signed)
+            if emit
+            else elementwise.as_stored(source, target)
+        )
+        elementwise.emit_map(kernel, (*shape[:-1], lanes), [source], target, converted)
         lowering.program.call(kernel, op.name)
         start += shape[axis]
 
@@ -239,7 +235,7 @@ def _table(op: qnn.ConcatOp, index: int, value: ir.Value) -> Table:
     return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
 
 
-def _emit(kernel: Kernel, table: Table) -> Emit | None:
+def _emit(kernel: Kernel, table: Table) -> elementwise.Emit | None:
     return None if np.array_equal(table, identity_table()) else table_read(table)(kernel)
 
 
@@ -262,9 +258,9 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
     start = output.storage.origin + sum(low * stride for low, stride in zip(op.low, strides, strict=True))
     if not is_inside:
         kernel = Kernel(lowering.program)
-        source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
-        target = MapOperand(output, strides, start)
-        emit_map(kernel, inner, [source], target, as_stored(source, target))
+        source = elementwise.MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
+        target = elementwise.MapOperand(output, strides, start)
+        elementwise.emit_map(kernel, inner, [source], target, elementwise.as_stored(source, target))
         lowering.program.call(kernel, op.operation.name)
     element, quantized = (
         STORAGE_ELEMENTS[element_of(op.input.type)],
@@ -274,9 +270,9 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
         quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
-        value = kernel.number("value", byte_literal(quantized) if element == "i8" else quantized, element)
-        target = MapOperand(output, strides, output.storage.origin + offset)
-        emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
+        value = kernel.number("value", elementwise.byte_literal(quantized) if element == "i8" else quantized, element)
+        target = elementwise.MapOperand(output, strides, output.storage.origin + offset)
+        elementwise.emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
         lowering.program.call(kernel, f"{op.operation.name} border")
 
 
@@ -314,8 +310,8 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     before, after = shape_of(first.input.type), shape_of(op.output.type)
     is_channels_last = len(before) - 1 in indices
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
-    source = MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
-    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    source = elementwise.MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
+    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     shape = (*after[:-1], lanes)
     gathering.emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
 
@@ -400,9 +396,9 @@ def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
     _gather_rows(lowering, op, table, indices, rows)
     shape, kernel = shape_of(op.output.type), Kernel(lowering.program)
     source, target = (
-        MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin) for slot in (rows, output)
+        elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin) for slot in (rows, output)
     )
-    emit_map(kernel, shape, [source], target, lambda body, values: WIDEN[form](body, values[0]))
+    elementwise.emit_map(kernel, shape, [source], target, lambda body, values: WIDEN[form](body, values[0]))
     lowering.program.call(kernel, f"{op.operation.name} widened")
 
 
@@ -426,8 +422,8 @@ def _gather_rows(
     row = [*before[:axis], *before[axis + 1 :]]
     if axis < len(before) - 1:
         row[-1] = min(data.storage.pitch, output.storage.pitch)
-    source = MapOperand(data, (*froms[:axis], *froms[axis + 1 :]), data.storage.origin)
-    target = MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
+    source = elementwise.MapOperand(data, (*froms[:axis], *froms[axis + 1 :]), data.storage.origin)
+    target = elementwise.MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
     rows, listed = gathering.Rows(source, froms[axis], before[axis]), gathering.Listed(target, tos[axis : axis + count])
     kernel = Kernel(lowering.program)
     gathering.emit_row_gather(kernel, row, _whole(op.indices, indices), shape_of(op.indices.type), rows, listed)
@@ -440,8 +436,8 @@ def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
     output, shape = lowering.result(op.output), shape_of(op.data.type)
     lowering.copy(data, output, shape, f"{op.operation.name} data")
     froms, tos = dim_strides(shape_of(op.updates.type), updates.storage), dim_strides(shape, output.storage)
-    source = MapOperand(updates, froms[1:], updates.storage.origin)
-    target = MapOperand(output, tos[1:], output.storage.origin)
+    source = elementwise.MapOperand(updates, froms[1:], updates.storage.origin)
+    target = elementwise.MapOperand(output, tos[1:], output.storage.origin)
     rows, listed = gathering.Rows(target, tos[0], shape[0]), gathering.Listed(source, froms[:1])
     kernel = Kernel(lowering.program)
     reduce = _reduction(op.reduction, element_of(op.data.type))
@@ -463,5 +459,5 @@ def _reduction(reduction: ScatterReduction, element: str) -> gathering.Reduce | 
     return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
 
 
-def _whole(value: ir.Value, slot: BufferSlot) -> MapOperand:
-    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)
+def _whole(value: ir.Value, slot: BufferSlot) -> elementwise.MapOperand:
+    return elementwise.MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)

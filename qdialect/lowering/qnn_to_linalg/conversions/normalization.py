@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import fixed_point_functions
 from qdialect.arithmetic.choices import SoftmaxArithmetic
-from qdialect.arithmetic.fixed_point_functions import (
-    inverse_root,
-    layer_normalized,
-    root_shift,
-    row_mean,
-    row_variance,
-    scaled_by_root,
-)
 from qdialect.arithmetic.softmax_tables import (
     float_entries,
     float_share,
@@ -67,7 +60,7 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     emit_reduction(
         kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
     )
-    for number, emit_number in ((root, inverse_root), (shift, root_shift)):
+    for number, emit_number in ((root, fixed_point_functions.inverse_root), (shift, fixed_point_functions.root_shift)):
         emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), TILE_LANES)
     scaled = _scaled_by_root(op, kernel.number("wide_zero_point", point, "i64"))
     emit_map(kernel, shape, [source, root, shift], target, scaled, TILE_LANES)
@@ -96,7 +89,9 @@ def _scaled_by_root(op: L2NormalizeOp, zero_point: Value) -> Emit:
     def emit(body: Body, values: Sequence[Value]) -> Value:
         offset = body.subtract(body.cast("arith.extui", values[0], "i64"), zero_point)
         root, shift = (body.cast("arith.extui", value, "i64") for value in values[1:])
-        scaled = scaled_by_root(body, offset, root, shift, is_signed=bool(signed_shift(op.input.type)))
+        scaled = fixed_point_functions.scaled_by_root(
+            body, offset, root, shift, is_signed=bool(signed_shift(op.input.type))
+        )
         quantized = body.add(scaled, body.constant(_MIDDLE, "i64"))
         quantized = body.clamp(quantized, body.constant(0, "i64"), body.constant(255, "i64"))
         return body.narrow(quantized)
@@ -127,11 +122,11 @@ def _i16_layer_norm(lowering: GraphLowering, op: I16LayerNormOp) -> None:
         reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
         emit_reduction(kernel, reduction)
     one = (*kept, 1)
-    emit_map(kernel, one, [total], mean, lambda body, v: row_mean(body, v[0], count), TILE_LANES)
+    emit_map(kernel, one, [total], mean, lambda body, v: fixed_point_functions.row_mean(body, v[0], count), TILE_LANES)
     of_squares = _variance(count, op.variance_guard)
     emit_map(kernel, one, [squares, mean], variance, of_squares, TILE_LANES)
-    emit_map(kernel, one, [variance], root, _of_one(inverse_root), TILE_LANES)
-    emit_map(kernel, one, [variance], shift, _of_one(root_shift), TILE_LANES)
+    emit_map(kernel, one, [variance], root, _of_one(fixed_point_functions.inverse_root), TILE_LANES)
+    emit_map(kernel, one, [variance], shift, _of_one(fixed_point_functions.root_shift), TILE_LANES)
     emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
@@ -166,7 +161,9 @@ def _sum_of_squares() -> Fold:
 
 def _variance(count: int, guard: int) -> Emit:
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        return row_variance(body, values[0], body.cast("arith.extsi", values[1], "i64"), count, guard)
+        return fixed_point_functions.row_variance(
+            body, values[0], body.cast("arith.extsi", values[1], "i64"), count, guard
+        )
 
     return emit
 
@@ -174,7 +171,7 @@ def _variance(count: int, guard: int) -> Emit:
 def _normalized(scale: float) -> Emit:
     def emit(body: Body, values: Sequence[Value]) -> Value:
         x, mean, root, shift, weight, bias = (body.cast("arith.extsi", value, "i64") for value in values)
-        return layer_normalized(body, x, mean, root, shift, weight, bias, scale)
+        return fixed_point_functions.layer_normalized(body, x, mean, root, shift, weight, bias, scale)
 
     return emit
 
