@@ -148,7 +148,16 @@ class IntegerReduceOp(SameTypeReduceOp):
 
 
 class IntSumOp(IntegerReduceOp, name="int_sum"):
-    """Sum over `axes`, which wraps around."""
+    """Sum over `axes`, which wraps around; of 8-bit integers a sum of 32 bits."""
+
+    input = operand(TypeConstraint((*EIGHT_BIT.elements, *_REDUCED.elements)))
+
+    def check(self) -> None:
+        if element_of(self.input.type) not in EIGHT_BIT.elements:
+            super().check()
+            return
+        found = element_of(self.output.type)
+        require(found == "i32", "C2", f"result element type must be i32, but got {found}")
 
 
 class IntProdOp(IntegerReduceOp, name="int_prod"):
