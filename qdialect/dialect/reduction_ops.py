@@ -79,7 +79,7 @@ class SameTypeReduceOp(QnnOp):
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input
-      C2: input and result must have the same element type
+      C2: input and result must have the same element type; a sum of 8-bit integers is i32
     """
 
     input = operand(EIGHT_BIT)
