@@ -82,33 +82,25 @@ _ERFC = [
 ]
 _ERFC_ZERO = 10.2
 """From here on erfc rounds to 0 in float32."""
-# pi/2 in four parts; the first three have 24 bits, so that their products with any number of quadrants are exact.
-_HALF_PI = [
-    float.fromhex("0x1.921fb4p+0"),
-    float.fromhex("0x1.4442d0p-24"),
-    float.fromhex("0x1.846988p-48"),
-    float.fromhex("0x1.8cc51701b839ap-72"),
-]
-_FAR_ANGLE = 2.0**29
-"""Beyond it the parts of pi/2 do not tell quadrants apart."""
-# 1 / (2 pi) in parts of 24 bits, whose products with a float32 number are exact; the last counts for the largest one.
+# 1 / (2 pi) in parts of 29 bits, whose products with a float32 number are exact.
 _TURNS = [
-    float.fromhex("0x1.45f306p-3"),
-    float.fromhex("0x1.b9391p-28"),
-    float.fromhex("0x1.529fcp-54"),
-    float.fromhex("0x1.3abe88p-77"),
-    float.fromhex("0x1.ea69bap-99"),
-    float.fromhex("0x1.81b6c4p-123"),
-    float.fromhex("0x1.2b3278p-147"),
-    float.fromhex("0x1.0e4104p-172"),
+    float.fromhex("0x1.45f306dp-3"),
+    float.fromhex("0x1.9391054p-32"),
+    float.fromhex("0x1.4fe13abp-61"),
+    float.fromhex("0x1.d1f534dp-90"),
+    float.fromhex("0x1.b81b6c5p-119"),
+    float.fromhex("0x1.5993c43p-150"),
+    float.fromhex("0x1.2083fcap-179"),
 ]
+_LESS_THAN_ONE = 2
+"""The last parts, whose products with any float32 number are fractions."""
 _LARGEST_DIVISOR = 2.0**200
 """All float32 numbers are less, and infinity counts as it."""
 _QUOTIENT_BITS, _QUOTIENT_STEPS = 28, 10
 """Quotients of float32 numbers are less than 2^277; as many bits of one and a float32 number have an exact product."""
 # sin(r) / r and cos(r) for |r| <= pi/4 as polynomials of r^2, by Taylor.
-_SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
-_COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
+_SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(7, -1, -1)]
+_COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(8, -1, -1)]
 
 
 class Machine(FloatMachine[V]):
@@ -136,6 +128,22 @@ class Machine(FloatMachine[V]):
         k = self.subtract(ops.cast("arith.bitcast", biased, _F), self.constant(ROUNDER))
         fraction = ops.binary("arith.andi", above, ops.constant(_FRACTION_MASK, _I))
         return k, ops.cast("arith.bitcast", ops.add(fraction, root), _F)
+
+    def by_quadrant(self, n: V, even: V, odd: V) -> V:
+        """`even` or `odd` by the lowest bit of the integer n, with the sign that its second bit says."""
+        ops = self._ops
+        bits = ops.cast("arith.bitcast", self.add(n, self.constant(ROUNDER)), _I)
+        lowest, zero = ops.binary("arith.andi", bits, ops.constant(1, _I)), ops.constant(0, _I)
+        value = ops.select(ops.compare("eq", lowest, zero), even, odd)
+        second = ops.binary("arith.andi", bits, ops.constant(2, _I))
+        minus = ops.binary("arith.shli", second, ops.constant(62, _I))
+        return self.changed_sign(value, ops.cast("arith.bitcast", minus, _F))
+
+    def changed_sign(self, a: V, by: V) -> V:
+        """`a` with the other sign where that of `by` is minus."""
+        ops = self._ops
+        sign = ops.binary("arith.andi", ops.cast("arith.bitcast", by, _I), ops.constant(-(2**63), _I))
+        return ops.cast("arith.bitcast", ops.binary("arith.xori", ops.cast("arith.bitcast", a, _I), sign), _F)
 
     def power_of_two(self, exponent: V) -> V:
         """2^exponent for an integer in [-1022, 1023]: the low bits of exponent + `ROUNDER` + bias, shifted up by 52."""
@@ -262,41 +270,23 @@ def remainder(m: Machine[V], x: V, y: V) -> V:
 
 
 def sin(m: Machine[V], x: V) -> V:
-    """Sine of x; NaN of infinity."""
-    value = _circular(m, x, 0.0)
-    return _unless_zero(m, x, m.where_less(x, m.constant(0.0), m.subtract(m.constant(0.0), value), value))
+    """Sine of a float32 number; NaN of infinity."""
+    return m.changed_sign(_circular(m, x, 0.0), x)
 
 
 def cos(m: Machine[V], x: V) -> V:
-    """Cosine of x; NaN of infinity."""
+    """Cosine of a float32 number; NaN of infinity."""
     return _circular(m, x, 1.0)
 
 
 def _circular(m: Machine[V], x: V, shift: float) -> V:
-    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
-    size, far = _absolute(m, x), m.constant(_FAR_ANGLE)
-    near_n = _rounded(m, m.multiply(size, m.constant(2 / math.pi)))
-    near_r = size
-    for part in _HALF_PI:
-        near_r = m.subtract(near_r, m.multiply(near_n, m.constant(part)))
-    far_n, far_r = _of_far_angle(m, size)
-    n, r = m.where_less(size, far, near_n, far_n), m.where_less(size, far, near_r, far_r)
-    square = m.multiply(r, r)
-    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
-    n = m.add(n, m.constant(shift))
-    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), m.constant(4.0)))
-    is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
-    value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
-    return m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
+    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4.
 
-
-def _of_far_angle(m: Machine[V], size: V) -> tuple[V, V]:
-    """(n modulo 4, r) of a float32 number: n pi/2 + r is it less whole turns.
-
-    What it times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
+    What a float32 number times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
     """
-    products = [m.multiply(size, m.constant(part)) for part in _TURNS]
-    parts = [m.subtract(product, m.floor(product)) for product in products]
+    products = [m.multiply(_absolute(m, x), m.constant(part)) for part in _TURNS]
+    parts = [m.subtract(product, m.floor(product)) for product in products[:-_LESS_THAN_ONE]]
+    parts += products[-_LESS_THAN_ONE:]
     turns = parts[0]
     for part in parts[1:]:
         turns = m.add(turns, part)
@@ -304,7 +294,10 @@ def _of_far_angle(m: Machine[V], size: V) -> tuple[V, V]:
     angle = m.subtract(parts[0], m.multiply(n, m.constant(0.25)))
     for part in parts[1:]:
         angle = m.add(angle, part)
-    return n, m.multiply(angle, m.constant(2 * math.pi))
+    r = m.multiply(angle, m.constant(2 * math.pi))
+    square = m.multiply(r, r)
+    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
+    return m.by_quadrant(m.add(n, m.constant(shift)), sine, cosine)
 
 
 def _rounded(m: Machine[V], x: V) -> V:

@@ -79,7 +79,7 @@ class SameTypeReduceOp(QnnOp):
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input
-      C2: input and result must have the same element type
+      C2: input and result must have the same element type; a sum of 8-bit integers is i32
     """
 
     input = operand(EIGHT_BIT)
@@ -148,7 +148,16 @@ class IntegerReduceOp(SameTypeReduceOp):
 
 
 class IntSumOp(IntegerReduceOp, name="int_sum"):
-    """Sum over `axes`, which wraps around."""
+    """Sum over `axes`, which wraps around; of 8-bit integers a sum of 32 bits."""
+
+    input = operand(TypeConstraint((*EIGHT_BIT.elements, *_REDUCED.elements)))
+
+    def check(self) -> None:
+        if element_of(self.input.type) not in EIGHT_BIT.elements:
+            super().check()
+            return
+        found = element_of(self.output.type)
+        require(found == "i32", "C2", f"result element type must be i32, but got {found}")
 
 
 class IntProdOp(IntegerReduceOp, name="int_prod"):

@@ -23,7 +23,7 @@ from qdialect.arithmetic.recurrence import (
     state_scale,
 )
 from qdialect.dialect.recurrent_ops import LstmOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 
@@ -160,7 +160,7 @@ evaluates(qnn.L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_poin
 
 # Evaluators of the reductions of plain integers.
 
-evaluates(qnn.IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
+evaluates(qnn.IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=dtype_of(op.output.type)))
 evaluates(qnn.IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
 
 

@@ -270,6 +270,8 @@ def values() -> Any:
 @pytest.mark.parametrize("name", LIBRARY)
 def test_within_a_few_units_of_the_last_place(name: str) -> None:
     x = values()
+    if name in ("sin", "cos"):
+        x = x.astype(F32).astype(np.float64)
     with np.errstate(all="ignore"):
         found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
     x, found, wanted = (array[np.isfinite(wanted)] for array in (x, found, wanted))

@@ -143,6 +143,15 @@ def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
         check_op(op, [tensor(shape, element)], element, given, axes=axes, keep_dims=keep_dims)
 
 
+@variants_together
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.parametrize("keep_dims", [False, True])
+def test_sums_of_bytes_have_32_bits(element: str, keep_dims: bool) -> None:
+    for shape, axes in REDUCTIONS:
+        given = [drawn(shape, element)]
+        check_op(IntSumOp, [tensor(shape, element)], "i32", given, axes=axes, keep_dims=keep_dims)
+
+
 def test_two_threads_compute_the_same() -> None:
     """Whatever is divided among threads: rows read, rows written in order, sums in order, and comparisons."""
     shape, element = (257, 67), "i64"

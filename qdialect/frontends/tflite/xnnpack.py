@@ -103,9 +103,7 @@ class Mean(Pattern[tuple[np.float32, np.float32]]):
     def rewrite(self, op: qnn.MeanOp | qnn.SumOp, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
         factor, bias = match
         with rewriter.before(op):
-            total = qnn.build(
-                qnn.IntSumOp, _widened(op.input), element="i32", axes=op.axes, keep_dims=op.keep_dims
-            ).output
+            total = qnn.build(qnn.IntSumOp, op.input, element="i32", axes=op.axes, keep_dims=op.keep_dims).output
             shape = shape_of(total.type)
             value = upstream("arith.sitofp", tensor_of(shape, ir.F32Type.get()), total)
             for name, number in (("arith.mulf", factor), ("arith.addf", bias)):
@@ -113,15 +111,6 @@ class Mean(Pattern[tuple[np.float32, np.float32]]):
             how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
             quantized = qnn.build(qnn.QuantizeOp, value, element=element_of(op.output.type), **how)
         rewriter.replace(op, quantized.output)
-
-
-def _widened(value: ir.Value) -> ir.Value:
-    """An 8-bit tensor as i32."""
-    shape, is_unsigned = shape_of(value.type), element_of(value.type) == "ui8"
-    if is_unsigned:
-        value = upstream("tensor.bitcast", tensor_of(shape, ir.IntegerType.get_signless(8)), value)
-    widens = "arith.extui" if is_unsigned else "arith.extsi"
-    return upstream(widens, tensor_of(shape, ir.IntegerType.get_signless(32)), value)
 
 
 def tensor_of(shape: tuple[int, ...], element: ir.Type) -> ir.Type:

@@ -123,6 +123,8 @@ def _reduction(export: Export, op: Reduction) -> ir.Value:
     """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
     kind = _REDUCTIONS[type(op)]
     value = export.value(op.input)
+    if isinstance(op, qnn.IntSumOp) and element_of(op.output.type) != element_of(op.input.type):
+        value = centered(value, np.array([-sign_of(op.input.type)]))
     if isinstance(op, qnn.F32ExtremeOp) and op.nan_as_zero:
         value = builder.select(apply("equal", value, value), value, filled(0.0, value))
     found = builder.reduce(kind, value, op.axes, keep_dims=op.keep_dims)

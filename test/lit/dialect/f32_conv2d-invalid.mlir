@@ -30,15 +30,6 @@ func.func @f32_conv2d_c3(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32
 
 // -----
 
-func.func @f32_conv2d_c4(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>, %bias: tensor<4xf32>) {
-  // expected-error @+1 {{'qnn.f32_conv2d' op bias must have 8 entries, but got 4}}
-  %y = "qnn.f32_conv2d"(%data, %weight, %bias)
-    : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>, tensor<4xf32>) -> tensor<1x3x3x8xf32>
-  return
-}
-
-// -----
-
 func.func @f32_conv2d_c5(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x2xf32>, %bias: tensor<8xf32>) {
   // expected-error @+1 {{'qnn.f32_conv2d' op bias must go with one group, but got 2}}
   %y = "qnn.f32_conv2d"(%data, %weight, %bias) {groups = 2 : i64}

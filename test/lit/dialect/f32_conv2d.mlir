@@ -20,3 +20,13 @@ func.func @depthwise(%data: tensor<1x5x5x4xf32>) -> tensor<1x2x1x4xf32> {
   } : (tensor<1x5x5x4xf32>, tensor<4x3x3x1xf32>) -> tensor<1x2x1x4xf32>
   return %y : tensor<1x2x1x4xf32>
 }
+
+// CHECK-LABEL: func.func @from_a_bias(
+// CHECK: (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>, tensor<8xf32>) -> tensor<1x3x3x8xf32>
+func.func @from_a_bias(%data: tensor<1x5x5x4xf32>) -> tensor<1x3x3x8xf32> {
+  %weight = arith.constant dense<0.5> : tensor<8x3x3x4xf32>
+  %bias = arith.constant dense<0.25> : tensor<8xf32>
+  %y = "qnn.f32_conv2d"(%data, %weight, %bias)
+    : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>, tensor<8xf32>) -> tensor<1x3x3x8xf32>
+  return %y : tensor<1x3x3x8xf32>
+}

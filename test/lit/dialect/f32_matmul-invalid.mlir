@@ -29,11 +29,3 @@ func.func @f32_matmul_c2(%data: tensor<2x3xf32>, %matrix: tensor<4x5xf32>) {
   %y = "qnn.f32_matmul"(%data, %matrix) : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
   return
 }
-
-// -----
-
-func.func @f32_matmul_c4(%data: tensor<2x3xf32>, %matrix: tensor<3x5xf32>, %bias: tensor<3xf32>) {
-  // expected-error @+1 {{'qnn.f32_matmul' op bias must have 5 entries, but got 3}}
-  %y = "qnn.f32_matmul"(%data, %matrix, %bias) : (tensor<2x3xf32>, tensor<3x5xf32>, tensor<3xf32>) -> tensor<2x5xf32>
-  return
-}

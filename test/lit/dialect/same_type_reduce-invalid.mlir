@@ -39,3 +39,11 @@ func.func @same_type_reduce_c2_of_integers(%input: tensor<2x3xi64>) {
   %y = "qnn.int_sum"(%input) {axes = array<i64: 1>} : (tensor<2x3xi64>) -> tensor<2xi32>
   return
 }
+
+// -----
+
+func.func @same_type_reduce_c2_of_bytes(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.int_sum' op result element type must be i32, but got i64}}
+  %y = "qnn.int_sum"(%input) {axes = array<i64: 1>} : (tensor<2x3xi8>) -> tensor<2xi64>
+  return
+}

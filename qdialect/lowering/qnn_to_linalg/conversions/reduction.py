@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from qdialect.arithmetic import real_multiplier, requantize_parameters
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect.reduction_ops import ArgOp
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import EIGHT_BIT, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES, split
 from qdialect.lowering.ir.views import Axis, collapse
@@ -127,10 +128,16 @@ def _extreme(lowering: GraphLowering, op: qnn.ReduceMaxOp | qnn.ReduceMinOp) -> 
 # Reductions of plain integers over axes.
 
 
-@lowers(qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp)
+@lowers(qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp, takes_arrays=True)
 def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     element = element_of(op.input.type)
+    if element in EIGHT_BIT.elements:
+        kernel = Kernel(lowering.program)
+        zero_points = kernel.number("zero_points", _count(op) * signed_shift(op.input.type), "i32")
+        finish = partial(_less, zero_points)
+        over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
+        return
     low = -(2 ** (int(element[1:]) - 1))
     folds: dict[type[qnn.IntegerReduceOp], tuple[str, int]] = {
         qnn.IntSumOp: ("arith.addi", 0),
@@ -141,6 +148,10 @@ def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
     name, start = folds[type(op)]
     fold = folded(element, start, name)
     over.emit(lowering, Kernel(lowering.program), fold, as_folded, TILE_LANES, op.operation.name)
+
+
+def _less(number: Value, body: Body, acc: Value, _: Sequence[Value]) -> Value:
+    return body.subtract(acc, number)
 
 
 # Sums over axes, requantized; a mean's multiplier has the number of elements in it.
@@ -164,14 +175,14 @@ def _over_axes(lowering: GraphLowering, op: qnn.MeanOp | qnn.SumOp) -> None:
     rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
     zero_points = kernel.number("zero_points", count * (op.input_zero_point + signed_shift(op.input.type)), "i32")
 
-    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
-        return rescale(body, body.subtract(acc, zero_points), parameters)
+    def finish(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return rescale(body, _less(zero_points, body, acc, values), parameters)
 
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
 
 
-def _count(op: qnn.MeanOp | qnn.SumOp) -> int:
+def _count(op: qnn.MeanOp | qnn.SumOp | qnn.IntegerReduceOp) -> int:
     shape = shape_of(op.input.type)
     count = prod(shape[axis] for axis in op.axes)
     if count > _MAX_ELEMENTS:
