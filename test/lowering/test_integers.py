@@ -149,7 +149,7 @@ def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
 def test_sums_of_bytes_have_32_bits(element: str, keep_dims: bool) -> None:
     for shape, axes in REDUCTIONS:
         given = [drawn(shape, element)]
-        check_op(IntSumOp, [tensor(shape, element)], "i32", given, axes=axes, keep_dims=keep_dims)
+        check_op(qnn.IntSumOp, [tensor(shape, element)], "i32", given, axes=axes, keep_dims=keep_dims)
 
 
 def test_two_threads_compute_the_same() -> None:
