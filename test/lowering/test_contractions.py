@@ -22,7 +22,8 @@ from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.strategy import Strategy, TiledOperand, row_tiles, strategy_of
+from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand, row_tiles, rows_for, strategy_of, tile_model
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
@@ -30,6 +31,7 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from qdialect.targets import TARGETS, resolve
+from qdialect.targets.cpus import CPUS
 
 KINDS = [name for name in TARGETS if name != "generic"]
 EXECUTED = [name for name in KINDS if TARGETS[name].features <= targets.host_features()]
@@ -111,6 +113,33 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
             rows = prod(rows for _, _, rows in tile)
             # Accumulators, weights and one broadcast row.
             assert width * (rows * block.vectors + block.vectors + 1) <= registers
+
+
+def test_tiles_fit_the_registers_of_every_machine() -> None:
+    for name in (*TARGETS, *CPUS):
+        target = resolve(name)
+        model = tile_model(target)
+        for choice in model.choices() if model else ():
+            for vectors, rows in choice.tiles.rows.items():
+                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
+                assert rows * vectors + beside <= target.machine.vector_registers
+        strategy = strategy_of(target)
+        pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
+        for choice in pairs.choices() if pairs else ():
+            for vectors, rows in choice.tiles.rows.items():
+                # Weights, a broadcast row, a product and ones.
+                assert rows * vectors + vectors + 3 <= target.machine.vector_registers
+
+
+@pytest.mark.parametrize(
+    ("cpu", "channels", "rows"),
+    [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
+)
+def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: int) -> None:
+    # Two products a cycle, each five cycles late, keep ten sums busy: 6 rows of 2 vectors are enough, 4 are not.
+    strategy = strategy_of(resolve(cpu))
+    block = strategy.channel_blocks(channels, 300)[0]
+    assert rows_for(28, block.rows, strategy.least_rows(block)) == rows
 
 
 # Contractions in which all pixels meet one tile of channels before the next: large weights are read once.
