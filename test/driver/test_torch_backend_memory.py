@@ -109,6 +109,21 @@ def _turned(x: Any) -> tuple[Any, ...]:
     return x.permute(0, 2, 3, 1) + 1, torch.relu(x.mT)
 
 
+def _views(x: Any) -> tuple[Any, ...]:
+    return x.t(), x[1:], x + 1
+
+
+def test_strides_that_change_from_call_to_call() -> None:
+    """Dynamo takes them for open where they have changed; views of an argument have its strides."""
+    model = compiled(_views)
+    memory = torch.arange(200, dtype=torch.float32)
+    for strides in ((7, 1), (1, 5), (1, 6), (1, 9), (14, 2)):
+        x = memory.as_strided((5, 7), strides)
+        transposed, rows, _ = model(x)
+        assert torch.equal(transposed, x.t())
+        assert torch.equal(rows, x[1:])
+
+
 @pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
 def test_strides_are_those_of_pytorch(memory_format: Any) -> None:
     given = torch.tensor(np.random.default_rng(1).normal(size=(2, 3, 4, 5)), dtype=torch.float32)

@@ -421,7 +421,9 @@ def _trains(node: Any) -> bool:
 
 
 def _guard_extents(module: Any) -> None:
+    """And strides, which results have that are views: Dynamo takes both for open once they have changed."""
     for node in module.graph.nodes:
-        value = node.meta.get("example_value") if node.op == "placeholder" else None
-        for extent in getattr(value, "shape", ()):
-            int(extent)
+        value: Any = node.meta.get("example_value") if node.op == "placeholder" else None
+        if str(getattr(value, "layout", None)) == "torch.strided":
+            for number in (*value.shape, *value.stride()):
+                int(number)
