@@ -16,6 +16,7 @@ from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DynamicGatherOp, DynamicLstmOp, F32GruOp, F32LstmOp, F32MatmulOp, F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computation, Computed, F32Tensor, Plan
@@ -177,9 +178,6 @@ def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> 
 # Every cell runs forwards over all time steps.  A sequence that runs backwards is reversed within its length before
 # the cell and after it; values after the end of a sequence are 0, and its last states are those after its last step.
 
-# Of arith.cmpi: less, of signed integers.
-_LESS = 2
-
 
 @dataclass(frozen=True)
 class Ragged:
@@ -230,25 +228,24 @@ class Ragged:
         """[T, B, H], 0 from the end of each sequence on."""
         rows = take_slices(emitter, states, (Slice(1, 1, self.steps), Slice(0, 1, self.batch), Slice(0, 1, hidden)))
         found = self._turned(emitter, rows) if backwards else rows
-        is_inside = emitter.compare(_LESS, self._times(emitter), self._spread(emitter))
+        is_inside = emitter.compare("lt", self._times(emitter), self._spread(emitter))
         shape = shape_of(found.type)
         inside = emitter.broadcast(emitter.reshape(is_inside, (*shape[:2], 1)), shape)
-        return emitter.select(inside, found, emitter.number(0.0, shape))
+        return emitter.select(inside, found, 0.0)
 
     def _last(self, emitter: Emitter, states: ir.Value, first: int, hidden: int) -> ir.Value:
         """[1, B, H] of the columns from `first` on, 0 for an empty sequence."""
         rows = self._rows(emitter, states, self._at(emitter, emitter.to_channels_first(self.lengths)))
         columns = take_slices(emitter, rows, (Slice(0, 1, self.batch), Slice(first, 1, hidden)))
         lengths, shape = emitter.to_channels_first(self.lengths), (self.batch, hidden)
-        has_steps = emitter.compare(_LESS, _all(emitter, 0, (self.batch,)), lengths)
+        has_steps = emitter.compare("gt", lengths, 0)
         inside = emitter.broadcast(emitter.reshape(has_steps, (self.batch, 1)), shape)
-        return emitter.reshape(emitter.select(inside, columns, emitter.number(0.0, shape)), (1, *shape))
+        return emitter.reshape(emitter.select(inside, columns, 0.0), (1, *shape))
 
     def _turned(self, emitter: Emitter, rows: ir.Value) -> ir.Value:
-        last = _less(emitter, self._spread(emitter), _all(emitter, 1, (self.steps, self.batch)))
-        back = _less(emitter, last, self._times(emitter))
-        inside = emitter.upstream("arith.maxsi", "i32", back, _all(emitter, 0, (self.steps, self.batch)))
-        return self._rows(emitter, rows, self._at(emitter, inside))
+        s = Arithmetic(emitter)
+        back = s.op("arith.subi", s.op("arith.subi", self._spread(emitter), 1), self._times(emitter))
+        return self._rows(emitter, rows, self._at(emitter, s.op("arith.maxsi", back, 0)))
 
     def _rows(self, emitter: Emitter, value: ir.Value, indices: ir.Value) -> ir.Value:
         """Of [T, B, W], the rows at indices of T * B rows."""
@@ -260,8 +257,8 @@ class Ragged:
         """The indices of rows of T * B at times [..., B] of each sequence."""
         shape = shape_of(times.type)
         who = emitter.constant(np.broadcast_to(np.arange(self.batch, dtype=np.int32), shape))
-        scaled = emitter.upstream("arith.muli", "i32", times, _all(emitter, self.batch, shape))
-        return emitter.upstream("arith.addi", "i32", scaled, who)
+        s = Arithmetic(emitter)
+        return s.op("arith.addi", s.op("arith.muli", times, self.batch), who)
 
     def _times(self, emitter: Emitter) -> ir.Value:
         times = np.arange(self.steps, dtype=np.int32)[:, np.newaxis]
@@ -271,14 +268,6 @@ class Ragged:
         """The lengths, for each time step."""
         row = emitter.reshape(emitter.to_channels_first(self.lengths), (1, self.batch))
         return emitter.broadcast(row, (self.steps, self.batch))
-
-
-def _less(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    return emitter.upstream("arith.subi", "i32", lhs, rhs)
-
-
-def _all(emitter: Emitter, number: int, shape: tuple[int, ...]) -> ir.Value:
-    return emitter.constant(np.full(shape, number, np.int32))
 
 
 # Recurrent cells that no op has: time steps one after the other, of a product and float ops each.

@@ -16,7 +16,6 @@ from qdialect.arithmetic.recurrence import CellActivation
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.contraction import ordered_weight
-from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
@@ -25,7 +24,6 @@ from qdialect.frontends.torch.operators.contraction import dense
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
-from qdialect.ir._mlir import ir
 
 
 @dataclass(frozen=True)
