@@ -6,7 +6,7 @@ with the gates last.  What no one reads of a layer is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DynamicGatherOp, DynamicLstmOp, F32GruOp, F32LstmOp, F32MatmulOp, F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array
+from qdialect.frontends.building.checks import Array, Shape
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -124,19 +124,27 @@ class States(F32Tensor):
         return emitter.build(PadOp, states, element="f32", low=(0, 0, 0), high=(missing, 0, 0), value=0)
 
 
+def _beside(
+    states: Sequence[States], shape: Shape, axis: int, part: Callable[[Emitter, int, ir.Value], ir.Value]
+) -> Computation:
+    """What `part` makes of the states of each direction, by its index: of `shape`, side by side along `axis`."""
+
+    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
+        return emitter.concatenate([emitter.reshape(part(emitter, *one), shape) for one in enumerate(values)], axis)
+
+    return Computation((*shape[:axis], len(states), *shape[axis + 1 :]), tuple(states), take)
+
+
 def sequence_of(states: tuple[States, ...]) -> Computation:
     """The hidden states after each time step: [T, D, B, H] for D directions."""
     steps, batch, hidden = states[0].shape[0] - 1, states[0].shape[1], states[0].cell.hidden
 
-    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        parts: list[ir.Value] = []
-        for one, value in zip(states, values, strict=True):
-            rows = Slice(0 if one.cell.is_reverse else 1, 1, steps)
-            part = take_slices(emitter, value, (rows, Slice(0, 1, batch), Slice(0, 1, hidden)))
-            parts.append(emitter.reshape(_finished(emitter, one, part), (steps, 1, batch, hidden)))
-        return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 1)
+    def part(emitter: Emitter, index: int, value: ir.Value) -> ir.Value:
+        rows = Slice(0 if states[index].cell.is_reverse else 1, 1, steps)
+        taken = take_slices(emitter, value, (rows, Slice(0, 1, batch), Slice(0, 1, hidden)))
+        return _finished(emitter, states[index], taken)
 
-    return Computation((steps, len(states), batch, hidden), states, take)
+    return _beside(states, (steps, 1, batch, hidden), 1, part)
 
 
 def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
@@ -150,16 +158,8 @@ def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
 
 def last_of(states: tuple[States, ...], state: int) -> Computation:
     """One of the states after the last time step of each sequence: [D, B, H]."""
-    batch, hidden = states[0].shape[1], states[0].cell.hidden
-
-    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        parts = [
-            emitter.reshape(_last_row(emitter, one, value, state), (1, batch, hidden))
-            for one, value in zip(states, values, strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 0)
-
-    return Computation((len(states), batch, hidden), states, take)
+    shape = (1, states[0].shape[1], states[0].cell.hidden)
+    return _beside(states, shape, 0, lambda emitter, index, value: _last_row(emitter, states[index], value, state))
 
 
 def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> ir.Value:
@@ -204,25 +204,15 @@ class Ragged:
         """The hidden states after each time step: [T, D, B, H] for D directions."""
         hidden = states[0].cell.hidden
         shape = (self.steps, 1, self.batch, hidden)
-
-        def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-            parts = [
-                emitter.reshape(self._hidden(emitter, value, hidden, backwards), shape)
-                for value, backwards in zip(values, is_reverse, strict=True)
-            ]
-            return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 1)
-
-        return Computation((self.steps, len(states), self.batch, hidden), tuple(states), take)
+        return _beside(
+            states, shape, 1, lambda emitter, index, value: self._hidden(emitter, value, hidden, is_reverse[index])
+        )
 
     def last_of(self, states: Sequence[States], state: int) -> Computation:
         """One of the states after the last time step of each sequence: [D, B, H]."""
         hidden = states[0].cell.hidden
-
-        def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-            parts = [self._last(emitter, value, state * hidden, hidden) for value in values]
-            return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 0)
-
-        return Computation((len(states), self.batch, hidden), tuple(states), take)
+        shape = (1, self.batch, hidden)
+        return _beside(states, shape, 0, lambda emitter, _, value: self._last(emitter, value, state * hidden, hidden))
 
     def _hidden(self, emitter: Emitter, states: ir.Value, hidden: int, backwards: bool) -> ir.Value:
         """[T, B, H], 0 from the end of each sequence on."""
