@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from qdialect.support.files import read_bytes
 
 # Checks shared by front ends: reading a file, reporting every unsupported op in one error, nodes and interfaces.
 
+T = TypeVar("T")
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -55,6 +56,13 @@ def require(condition: bool, reason: str) -> None:
     """Raise `UnsupportedError` with `reason` unless `condition` holds."""
     if not condition:
         raise UnsupportedError(reason)
+
+
+def required(value: T | None, reason: str) -> T:
+    """`value`; raises `UnsupportedError` with `reason` where there is none."""
+    if value is None:
+        raise UnsupportedError(reason)
+    return value
 
 
 def axis_in(axis: int, rank: int, what: str = "axis") -> int:

@@ -23,11 +23,12 @@ from qdialect.ir.context import file_location
 
 Op = TypeVar("Op", bound=qnn.QnnOp)
 
+# Numbers of the predicates of arith.cmpf and arith.cmpi.
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+_INTEGER_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 F32 = Callable[..., ir.Value]
 """`OpBuilder.f32`."""
 _ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
-# arith.cmpf's number of "ordered and greater than".
-_GREATER = 2
 
 
 class OpBuilder:
@@ -81,18 +82,35 @@ class OpBuilder:
         created = ir.Operation.create(name, [operands[0].type], list(operands), attributes, loc=self._location)
         return created.results[0]
 
-    def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """The i1 comparison of two tensors by the number of a `predicate`: of arith.cmpf for floats, else of cmpi."""
+    def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float, *, is_unsigned: bool = False) -> ir.Value:
+        """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne.
+
+        Of integers the order is that of a true i1, which counts as 1, and of others where it `is_unsigned`.
+        """
+        element = element_of(lhs.type)
+        name, number = "arith.cmpf", _FLOAT_PREDICATES[predicate]
+        if element != "f32":
+            sign = "" if predicate in ("eq", "ne") else "u" if is_unsigned or element == "i1" else "s"
+            name, number = "arith.cmpi", _INTEGER_PREDICATES[sign + predicate]
         bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
-        attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
-        name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
-        created = ir.Operation.create(name, [bits], [lhs, rhs], attributes, loc=self._location)
+        attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)}
+        created = ir.Operation.create(name, [bits], [lhs, self.filled(rhs, lhs)], attributes, loc=self._location)
         return created.results[0]
 
-    def select(self, condition: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """`lhs` where the i1 tensor `condition` holds, `rhs` elsewhere."""
-        created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
-        return created.results[0]
+    def select(self, condition: ir.Value, lhs: ir.Value | float, rhs: ir.Value | float) -> ir.Value:
+        """`lhs` where the i1 tensor `condition` holds, `rhs` elsewhere; one of them is a tensor."""
+        like = lhs if isinstance(lhs, ir.Value) else rhs
+        assert isinstance(like, ir.Value)
+        values = [condition, self.filled(lhs, like), self.filled(rhs, like)]
+        return ir.Operation.create("arith.select", [like.type], values, loc=self._location).results[0]
+
+    def filled(self, number: ir.Value | float, like: ir.Value) -> ir.Value:
+        """A tensor of the type of `like` that holds a number everywhere; a tensor as it is."""
+        if isinstance(number, ir.Value):
+            return number
+        dtype = NUMPY_DTYPES[element_of(like.type)]
+        # Upstream integers are bits: 200 of an unsigned byte is -56.
+        return self.constant(np.broadcast_to(np.array(number).astype(dtype), shape_of(like.type)))
 
     def expression(self, expression: Expression, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
         """A function of f32 tensors of one shape, by the upstream ops of its tree.
@@ -106,7 +124,7 @@ class OpBuilder:
 
         def node(op: str, operands: Sequence[ir.Value]) -> ir.Value:
             if op == "arith.cmpf":
-                return self.compare(_GREATER, *operands)
+                return self.compare("gt", *operands)
             return (
                 self.select(*operands) if op == "arith.select" else self.float_op(op, *operands, in_float64=in_float64)
             )
@@ -182,20 +200,16 @@ class Arithmetic:
 
     def op(self, name: str, first: ir.Value, *others: ir.Value | float) -> ir.Value:
         """The op `name`, whose result has the type of its operands; ``{s}`` in the name is the sign of the type."""
-        values = [self._filled(other, first) for other in others]
+        values = [self._emitter.filled(other, first) for other in others]
         return self._emitter.float_op(name.format(s=self._sign(first)), first, *values)
 
     def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float) -> ir.Value:
         """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne."""
-        numbers = _FLOAT_PREDICATES if element_of(lhs.type) == "f32" else _INTEGER_PREDICATES
-        prefix = self._sign(lhs) if numbers is _INTEGER_PREDICATES and predicate not in ("eq", "ne") else ""
-        return self._emitter.compare(numbers[prefix + predicate], lhs, self._filled(rhs, lhs))
+        return self._emitter.compare(predicate, lhs, rhs, is_unsigned=self._is_unsigned)
 
     def select(self, condition: ir.Value, lhs: ir.Value | float, rhs: ir.Value | float) -> ir.Value:
         """`lhs` where `condition` holds, `rhs` elsewhere; one of them is a tensor."""
-        like = lhs if isinstance(lhs, ir.Value) else rhs
-        assert isinstance(like, ir.Value)
-        return self._emitter.select(condition, self._filled(lhs, like), self._filled(rhs, like))
+        return self._emitter.select(condition, lhs, rhs)
 
     def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
         """`value` by an upstream conversion."""
@@ -217,18 +231,6 @@ class Arithmetic:
     def _sign(self, value: ir.Value) -> str:
         """Of a true i1, which counts as 1, the sign bit is set."""
         return "u" if self._is_unsigned or element_of(value.type) == "i1" else "s"
-
-    def _filled(self, number: ir.Value | float, like: ir.Value) -> ir.Value:
-        if isinstance(number, ir.Value):
-            return number
-        dtype = NUMPY_DTYPES[element_of(like.type)]
-        # Upstream integers are bits: 200 of an unsigned byte is -56.
-        return self._emitter.constant(np.broadcast_to(np.array(number).astype(dtype), shape_of(like.type)))
-
-
-# Numbers of the predicates of arith.cmpf and arith.cmpi.
-_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
-_INTEGER_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 
 
 # Reductions of f32 values and of integers.

@@ -74,8 +74,6 @@ def gather(builder: OpBuilder, value: ir.Value, axis: int, indices: Sequence[int
 
 
 _LARGEST_WHOLE = 2**24
-# arith.cmpf's number of "ordered and greater than".
-_GREATER = 2
 
 
 def framed(
@@ -94,8 +92,7 @@ def framed(
     # Zeros around the differences from `fill` would round: a mask marks the border.
     padded = framed(builder, value, before, after)
     inside = framed(builder, builder.number(0.0, shape_of(value.type)), before, after, fill=1)
-    outside = builder.compare(_GREATER, inside, builder.number(0.5, shape_of(padded.type)))
-    return builder.select(outside, builder.number(fill, shape_of(padded.type)), padded)
+    return builder.select(builder.compare("gt", inside, 0.5), fill, padded)
 
 
 def spaced(builder: OpBuilder, value: ir.Value, steps: Sequence[int], fill: float = 0) -> ir.Value:

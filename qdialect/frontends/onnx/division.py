@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
 from qdialect.frontends.onnx.inlining import captured, graphs_of
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
-from qdialect.frontends.planning.partition import OpenInterface, Part, PartitionNode, Runner
+from qdialect.frontends.planning.partition import OpenInterface, Part, PartitionNode, Runner, with_copies
 from qdialect.frontends.planning.planner import PlannedDivision
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
@@ -53,7 +53,8 @@ class OnnxDivision(PlannedDivision):
                 self._models.declare_tensor(tensor, _NUMBERS[tensor.element])
         self.known = {name: array for name in self.judged.results if (array := self.array_of(name)) is not None}
         self._nodes = [node for node in self._graph.nodes if not self._is_known(node)]
-        self.nodes = self._partition_nodes()
+        computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
+        self.nodes = with_copies(self._partition_node(node, computed) for node in self._nodes)
         self.inputs = [self._open(tensor.name, tensor) for tensor in self._graph.inputs]
         self.outputs = [self._open(name, self.interface(name)) for name in self._graph.outputs]
         self.constants = {name: self.known[name] for name in self._graph.outputs if name in self.known}
@@ -88,35 +89,21 @@ class OnnxDivision(PlannedDivision):
     def _is_known(self, node: Node) -> bool:
         return all(name in self.known for name in node.outputs if name)
 
-    def _partition_nodes(self) -> list[PartitionNode]:
-        computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
-        copied: set[str] = set()
-        found: list[PartitionNode] = []
-        for node in self._nodes:
-            gives = tuple(filter(None, node.outputs))
-            reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self.known)
-            reason = self.judged.reasons.get(node.title, "")
-            # A node that reads only constants is a constant: frameworks fold it.
-            is_copied = not reason and (node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads))
-            if is_copied and all(name in copied for name in reads):
-                copied.update(gives)
-            found.append(self._partition_node(node, gives, reads, reason, is_copied=is_copied))
-        return found
-
-    def _partition_node(
-        self, node: Node, gives: Sequence[str], reads: Sequence[str], reason: str, *, is_copied: bool
-    ) -> PartitionNode:
+    def _partition_node(self, node: Node, computed: Container[str]) -> PartitionNode:
+        gives = tuple(filter(None, node.outputs))
         shapes = {name: self.shape_of(name) for name in (*node.inputs, *gives) if name}
-        given = [(name, shapes[name]) for name in gives]
+        given = [shapes[name] for name in gives]
+        reason = self.judged.reasons.get(node.title, "")
+        is_dequantization = node.kind.endswith("DequantizeLinear")
         return PartitionNode(
             node.title,
-            tuple(reads),
-            tuple(gives),
-            products(node, [shapes.get(name) for name in node.inputs], shapes[gives[0]]),
-            sum(math.prod(shape) for _, shape in given if shape is not None),
+            tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self.known),
+            gives,
+            products(node, [shapes.get(name) for name in node.inputs], given[0]),
+            sum(math.prod(shape) for shape in given if shape is not None),
             reason,
-            is_copied=is_copied,
-            ends_group=node.kind.endswith("QuantizeLinear") and not node.kind.endswith("DequantizeLinear"),
+            is_copied=not reason and is_dequantization,
+            ends_group=node.kind.endswith("QuantizeLinear") and not is_dequantization,
             is_narrow=all((tensor := self.interface(name)) is not None and tensor.element != "f32" for name in gives),
         )
 

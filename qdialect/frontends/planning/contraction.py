@@ -11,9 +11,9 @@ import numpy as np
 
 from qdialect.arithmetic import Multiplier, real_multiplier
 from qdialect.arithmetic.choices import I16Rounding
-from qdialect.dialect import BroadcastOp, DequantizeOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, RequantizeOp
+from qdialect.dialect import DequantizeOp, I16Conv2DOp, I16DenseOp, I16RequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, NoAlternativeError, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, NoAlternativeError, Shape, UnsupportedError, require, required
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.ir._mlir import ir
@@ -102,9 +102,7 @@ def ordered_weight(source: tensors.Quantized, order: tuple[int, ...], channel_ax
 
     Raises `UnsupportedError` where no contraction can read them.
     """
-    values = source.values.data
-    require(values is not None, "weight must be constant")
-    assert values is not None
+    values = required(source.values.data, "weight must be constant")
     _check(source, len(order), channel_axis)
     return Weight(np.ascontiguousarray(values.transpose(order)), source.scales, source.zero_points)
 
@@ -195,8 +193,7 @@ class Contraction(tensors.F32Tensor):
             parameters = {"scales": scales, "zero_points": (0,), "axis": len(shape) - 1}
             f32 = emitter.build(DequantizeOp, accumulators, element="f32", **parameters)
             if added is not None:
-                bias = emitter.build(BroadcastOp, emitter.constant(added), element="f32", shape=shape)
-                f32 = emitter.float_op("arith.addf", f32, bias)
+                f32 = emitter.f32("addf", f32, emitter.constant(added))
             return self.finish(emitter, f32)
 
         return plan.compute(name, self.shape, "f32", emit)

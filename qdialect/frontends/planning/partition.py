@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -53,6 +53,17 @@ class PartitionNode:
     def work(self) -> int:
         """Products, and elements at the cost of some products."""
         return self.products + 8 * self.elements
+
+
+def with_copies(nodes: Iterable[PartitionNode]) -> list[PartitionNode]:
+    """The nodes; those of constants alone, which frameworks fold, are copied too."""
+    found: list[PartitionNode] = []
+    constant: set[str] = set()
+    for node in nodes:
+        is_constant = not node.reason and constant.issuperset(node.reads)
+        constant.update(node.gives if is_constant else ())
+        found.append(replace(node, is_copied=True) if is_constant else node)
+    return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ with the gates last.  What no one reads of a layer is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DynamicGatherOp, DynamicLstmOp, F32GruOp, F32LstmOp, F32MatmulOp, F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array
+from qdialect.frontends.building.checks import Array, Shape
+from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computation, Computed, F32Tensor, Plan
@@ -123,19 +124,27 @@ class States(F32Tensor):
         return emitter.build(PadOp, states, element="f32", low=(0, 0, 0), high=(missing, 0, 0), value=0)
 
 
+def _beside(
+    states: Sequence[States], shape: Shape, axis: int, part: Callable[[Emitter, int, ir.Value], ir.Value]
+) -> Computation:
+    """What `part` makes of the states of each direction, by its index: of `shape`, side by side along `axis`."""
+
+    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
+        return emitter.concatenate([emitter.reshape(part(emitter, *one), shape) for one in enumerate(values)], axis)
+
+    return Computation((*shape[:axis], len(states), *shape[axis + 1 :]), tuple(states), take)
+
+
 def sequence_of(states: tuple[States, ...]) -> Computation:
     """The hidden states after each time step: [T, D, B, H] for D directions."""
     steps, batch, hidden = states[0].shape[0] - 1, states[0].shape[1], states[0].cell.hidden
 
-    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        parts: list[ir.Value] = []
-        for one, value in zip(states, values, strict=True):
-            rows = Slice(0 if one.cell.is_reverse else 1, 1, steps)
-            part = take_slices(emitter, value, (rows, Slice(0, 1, batch), Slice(0, 1, hidden)))
-            parts.append(emitter.reshape(_finished(emitter, one, part), (steps, 1, batch, hidden)))
-        return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 1)
+    def part(emitter: Emitter, index: int, value: ir.Value) -> ir.Value:
+        rows = Slice(0 if states[index].cell.is_reverse else 1, 1, steps)
+        taken = take_slices(emitter, value, (rows, Slice(0, 1, batch), Slice(0, 1, hidden)))
+        return _finished(emitter, states[index], taken)
 
-    return Computation((steps, len(states), batch, hidden), states, take)
+    return _beside(states, (steps, 1, batch, hidden), 1, part)
 
 
 def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
@@ -149,16 +158,8 @@ def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
 
 def last_of(states: tuple[States, ...], state: int) -> Computation:
     """One of the states after the last time step of each sequence: [D, B, H]."""
-    batch, hidden = states[0].shape[1], states[0].cell.hidden
-
-    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        parts = [
-            emitter.reshape(_last_row(emitter, one, value, state), (1, batch, hidden))
-            for one, value in zip(states, values, strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 0)
-
-    return Computation((len(states), batch, hidden), states, take)
+    shape = (1, states[0].shape[1], states[0].cell.hidden)
+    return _beside(states, shape, 0, lambda emitter, index, value: _last_row(emitter, states[index], value, state))
 
 
 def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> ir.Value:
@@ -176,9 +177,6 @@ def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> 
 #
 # Every cell runs forwards over all time steps.  A sequence that runs backwards is reversed within its length before
 # the cell and after it; values after the end of a sequence are 0, and its last states are those after its last step.
-
-# Of arith.cmpi: less, of signed integers.
-_LESS = 2
 
 
 @dataclass(frozen=True)
@@ -206,49 +204,38 @@ class Ragged:
         """The hidden states after each time step: [T, D, B, H] for D directions."""
         hidden = states[0].cell.hidden
         shape = (self.steps, 1, self.batch, hidden)
-
-        def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-            parts = [
-                emitter.reshape(self._hidden(emitter, value, hidden, backwards), shape)
-                for value, backwards in zip(values, is_reverse, strict=True)
-            ]
-            return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 1)
-
-        return Computation((self.steps, len(states), self.batch, hidden), tuple(states), take)
+        return _beside(
+            states, shape, 1, lambda emitter, index, value: self._hidden(emitter, value, hidden, is_reverse[index])
+        )
 
     def last_of(self, states: Sequence[States], state: int) -> Computation:
         """One of the states after the last time step of each sequence: [D, B, H]."""
         hidden = states[0].cell.hidden
-
-        def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-            parts = [self._last(emitter, value, state * hidden, hidden) for value in values]
-            return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 0)
-
-        return Computation((len(states), self.batch, hidden), tuple(states), take)
+        shape = (1, self.batch, hidden)
+        return _beside(states, shape, 0, lambda emitter, _, value: self._last(emitter, value, state * hidden, hidden))
 
     def _hidden(self, emitter: Emitter, states: ir.Value, hidden: int, backwards: bool) -> ir.Value:
         """[T, B, H], 0 from the end of each sequence on."""
         rows = take_slices(emitter, states, (Slice(1, 1, self.steps), Slice(0, 1, self.batch), Slice(0, 1, hidden)))
         found = self._turned(emitter, rows) if backwards else rows
-        is_inside = emitter.compare(_LESS, self._times(emitter), self._spread(emitter))
+        is_inside = emitter.compare("lt", self._times(emitter), self._spread(emitter))
         shape = shape_of(found.type)
         inside = emitter.broadcast(emitter.reshape(is_inside, (*shape[:2], 1)), shape)
-        return emitter.select(inside, found, emitter.number(0.0, shape))
+        return emitter.select(inside, found, 0.0)
 
     def _last(self, emitter: Emitter, states: ir.Value, first: int, hidden: int) -> ir.Value:
         """[1, B, H] of the columns from `first` on, 0 for an empty sequence."""
         rows = self._rows(emitter, states, self._at(emitter, emitter.to_channels_first(self.lengths)))
         columns = take_slices(emitter, rows, (Slice(0, 1, self.batch), Slice(first, 1, hidden)))
         lengths, shape = emitter.to_channels_first(self.lengths), (self.batch, hidden)
-        has_steps = emitter.compare(_LESS, _all(emitter, 0, (self.batch,)), lengths)
+        has_steps = emitter.compare("gt", lengths, 0)
         inside = emitter.broadcast(emitter.reshape(has_steps, (self.batch, 1)), shape)
-        return emitter.reshape(emitter.select(inside, columns, emitter.number(0.0, shape)), (1, *shape))
+        return emitter.reshape(emitter.select(inside, columns, 0.0), (1, *shape))
 
     def _turned(self, emitter: Emitter, rows: ir.Value) -> ir.Value:
-        last = _less(emitter, self._spread(emitter), _all(emitter, 1, (self.steps, self.batch)))
-        back = _less(emitter, last, self._times(emitter))
-        inside = emitter.upstream("arith.maxsi", "i32", back, _all(emitter, 0, (self.steps, self.batch)))
-        return self._rows(emitter, rows, self._at(emitter, inside))
+        s = Arithmetic(emitter)
+        back = s.op("arith.subi", s.op("arith.subi", self._spread(emitter), 1), self._times(emitter))
+        return self._rows(emitter, rows, self._at(emitter, s.op("arith.maxsi", back, 0)))
 
     def _rows(self, emitter: Emitter, value: ir.Value, indices: ir.Value) -> ir.Value:
         """Of [T, B, W], the rows at indices of T * B rows."""
@@ -260,8 +247,8 @@ class Ragged:
         """The indices of rows of T * B at times [..., B] of each sequence."""
         shape = shape_of(times.type)
         who = emitter.constant(np.broadcast_to(np.arange(self.batch, dtype=np.int32), shape))
-        scaled = emitter.upstream("arith.muli", "i32", times, _all(emitter, self.batch, shape))
-        return emitter.upstream("arith.addi", "i32", scaled, who)
+        s = Arithmetic(emitter)
+        return s.op("arith.addi", s.op("arith.muli", times, self.batch), who)
 
     def _times(self, emitter: Emitter) -> ir.Value:
         times = np.arange(self.steps, dtype=np.int32)[:, np.newaxis]
@@ -271,14 +258,6 @@ class Ragged:
         """The lengths, for each time step."""
         row = emitter.reshape(emitter.to_channels_first(self.lengths), (1, self.batch))
         return emitter.broadcast(row, (self.steps, self.batch))
-
-
-def _less(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    return emitter.upstream("arith.subi", "i32", lhs, rhs)
-
-
-def _all(emitter: Emitter, number: int, shape: tuple[int, ...]) -> ir.Value:
-    return emitter.constant(np.full(shape, number, np.int32))
 
 
 # Recurrent cells that no op has: time steps one after the other, of a product and float ops each.

@@ -67,7 +67,9 @@ class TfliteDivision(partition.Division):
         self._tensors = dict(zip(self._names, self._graph.tensors, strict=True))
         given = {tensor.index for operator in self._graph.operators for tensor in operator.outputs}
         self._computed = given | {tensor.index for tensor in self._graph.inputs}
-        self.nodes = self._partition_nodes()
+        # A state and what sets it up, reads and writes it are one.
+        reason = _STATEFUL * any(keeps_state(operator.kind) for operator in self._graph.operators)
+        self.nodes = partition.with_copies(self._partition_node(one, reason) for one in self._graph.operators)
         self.inputs = [self._open(tensor) for tensor in self._graph.inputs]
         self.outputs = [self._open(tensor) for tensor in self._graph.outputs]
         known = [tensor for tensor in self._graph.outputs if tensor.data is not None]
@@ -144,33 +146,20 @@ class TfliteDivision(partition.Division):
         """`operator` with all of the budget: a part that is refused has spent some of it."""
         return replace(operator, budget=self._budget())
 
-    def _partition_nodes(self) -> list[partition.PartitionNode]:
-        copied: set[str] = set()
-        found: list[partition.PartitionNode] = []
-        # A state and what sets it up, reads and writes it are one.
-        is_whole = any(keeps_state(operator.kind) for operator in self._graph.operators)
-        for operator in self._graph.operators:
-            # A tensor that nothing gives is a constant, or what an operator keeps from call to call.
-            read = (t for t in operator.inputs if t is not None and t.data is None and t.index in self._computed)
-            reads = tuple(dict.fromkeys(self._names[tensor.index] for tensor in read))
-            reason = self._reason(operator) or _STATEFUL * is_whole
-            is_copied = not reason and all(name in copied for name in reads)
-            gives = tuple(self._names[tensor.index] for tensor in operator.outputs)
-            copied.update(gives if is_copied else ())
-            found.append(
-                partition.PartitionNode(
-                    operator.title,
-                    reads,
-                    gives,
-                    products(operator),
-                    sum(math.prod(tensor.shape) for tensor in operator.outputs),
-                    reason,
-                    is_copied=is_copied,
-                    is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
-                    is_kept=not reason and bool(_death(operator)),
-                )
-            )
-        return found
+    def _partition_node(self, operator: Operator, reason: str) -> partition.PartitionNode:
+        # A tensor that nothing gives is a constant, or what an operator keeps from call to call.
+        read = (t for t in operator.inputs if t is not None and t.data is None and t.index in self._computed)
+        reason = self._reason(operator) or reason
+        return partition.PartitionNode(
+            operator.title,
+            tuple(dict.fromkeys(self._names[tensor.index] for tensor in read)),
+            tuple(self._names[tensor.index] for tensor in operator.outputs),
+            products(operator),
+            sum(math.prod(tensor.shape) for tensor in operator.outputs),
+            reason,
+            is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
+            is_kept=not reason and bool(_death(operator)),
+        )
 
     def _reason(self, operator: Operator) -> str:
         try:

@@ -17,11 +17,12 @@ from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Budget, Interface, UnsupportedError, converting, require
+from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, window_options
-from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
@@ -166,9 +167,8 @@ def _transpose_conv(operator: Operator) -> Sequence[Shape]:
 
 
 def _reduction(operator: Operator) -> Sequence[Shape]:
-    axes, keep_dims = reduced_axes(operator)
-    shape = operands(operator, 2)[0].shape
-    return [tuple(1 if axis in axes else n for axis, n in enumerate(shape) if keep_dims or axis not in axes)]
+    data, axes, keep_dims = reduction_of(operator)
+    return [reduced_shape(data.shape, axes, keep_dims)]
 
 
 def _split(operator: Operator) -> Sequence[Shape]:

@@ -70,7 +70,7 @@ class TorchDivision(PlannedDivision):
         self.known = {name: array for name in names if (array := self.array_of(name)) is not None}
         self._nodes = [node for node in nodes if node.name not in self.known]
         self._noted = {node.name: node.outputs for node in self._nodes}
-        self.nodes = self._partition_nodes()
+        self.nodes = partition.with_copies(map(self._partition_node, self._nodes))
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
         self.constants = {name: _shown(self.known[name]) for name in graph.outputs if name in self.known}
@@ -128,31 +128,17 @@ class TorchDivision(PlannedDivision):
         (output,) = (given,) if given is not None else self._noted[name]
         return _open(name, output.shape, output.element)
 
-    def _partition_nodes(self) -> list[partition.PartitionNode]:
-        copied: set[str] = set()
-        found: list[partition.PartitionNode] = []
-        for node in self._nodes:
-            reads = tuple(name for name in node.refs() if name not in self.known)
-            reason = self.judged.reasons.get(node.title, _CHANGES if self._changes else "")
-            of_copies = all(name in copied for name in reads)
-            is_copied = not reason and (node.kind.startswith(_DEQUANTIZE) or of_copies)
-            if is_copied and of_copies:
-                copied.add(node.name)
-            found.append(self._partition_node(node, reads, reason, is_copied=is_copied))
-        return found
-
-    def _partition_node(
-        self, node: Node, reads: Sequence[str], reason: str, *, is_copied: bool
-    ) -> partition.PartitionNode:
+    def _partition_node(self, node: Node) -> partition.PartitionNode:
         tensor = self.interface(node.name)
+        reason = self.judged.reasons.get(node.title, _CHANGES if self._changes else "")
         return partition.PartitionNode(
             node.title,
-            tuple(reads),
+            tuple(name for name in node.refs() if name not in self.known),
             (node.name,),
             products(node, self.shape_of),
             sum(math.prod(output.shape) for output in node.outputs),
             reason,
-            is_copied=is_copied,
+            is_copied=not reason and node.kind.startswith(_DEQUANTIZE),
             # One of several results stays with the node that gives them.
             ends_group=node.kind.startswith(_QUANTIZE) or node.kind == "getitem",
             is_narrow=tensor is None or tensor.element != "f32",

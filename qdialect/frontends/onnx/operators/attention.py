@@ -81,7 +81,7 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bia
     """Of the products [B, S, Q + K + V], to which input 2 is added; `past` is the index of the cache."""
     require(len(projection.shape) == 3, f"input must have 3 dimensions, but got {len(projection.shape)}")
     batch, steps, width = projection.shape
-    heads = _heads(call, "num_heads")
+    heads = heads_count(call, "num_heads")
     sizes: Sequence[int] = call.attribute("qkv_hidden_sizes", list[int]()) or [width // 3] * 3
     holds = len(sizes) == 3 and sum(sizes) == width and all(size >= 1 and size % heads == 0 for size in sizes)
     require(
@@ -107,7 +107,7 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bia
     query, key, value = map(part, range(3))
     key, value = appended(call, cache.keys, key), appended(call, cache.values, value)
     is_causal = call.flag("unidirectional", 0)
-    how = Attention(_scale(call, sizes[0] // heads), is_causal, earlier=cache.length)
+    how = Attention(scale_of(call, sizes[0] // heads), is_causal, earlier=cache.length)
 
     def emit(emitter: Emitter) -> Emitted:
         q, k, v = (emitter.to_channels_first(one) for one in (query, key, value))
@@ -118,7 +118,8 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bia
     return (result, stacked(call, key, value)) if is_cached else (result,)
 
 
-def _heads(call: Call, name: str) -> int:
+def heads_count(call: Call, name: str) -> int:
+    """An attribute that counts heads."""
     heads: int = call.attribute(name, 0)
     require(heads >= 1, f"{name} must be at least 1, but got {heads}")
     return heads
@@ -131,7 +132,7 @@ def softcap_of(call: Call) -> float:
     return softcap
 
 
-def _scale(call: Call, width: int) -> float:
+def scale_of(call: Call, width: int) -> float:
     """The attribute, or 1 / sqrt(width) where it is absent or 0."""
     return call.attribute("scale", 0.0) or 1 / math.sqrt(width)
 
@@ -200,7 +201,7 @@ def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     call.count(3, 10)
     _refuse(call, {8: "past_sequence_length", 9: "cache_indirection"})
     cache = cache_of(call, 6, 7)
-    heads = _heads(call, "num_heads")
+    heads = heads_count(call, "num_heads")
     shapes = [call.f32(index).shape for index in range(3)]
     require(len(shapes[0]) == 3, f"input 0 must have 3 dimensions, but got {len(shapes[0])}")
     widths = [_width(shape, heads, index) for index, shape in enumerate(shapes)]
@@ -210,14 +211,15 @@ def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     # ONNX Runtime's kernels place the queries among other numbers of keys in several ways.
     holds = not is_causal or shapes[0][1] == own
     require(holds, f"unidirectional must be 0 where {shapes[0][1]} queries have {own} keys")
-    how = Attention(_scale(call, widths[0] // heads), is_causal, earlier=cache.length)
-    parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
+    how = Attention(scale_of(call, widths[0] // heads), is_causal, earlier=cache.length)
+    parts = _with_biases(call, widths) if call.optional(3) is not None else [kept] * 3
     # Keys and values that are split into heads have their biases by then.
-    parts = [part if len(shape) == 3 else _kept for part, shape in zip(parts, shapes, strict=True)]
+    parts = [part if len(shape) == 3 else kept for part, shape in zip(parts, shapes, strict=True)]
     return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache, stage=Stage.MASKED)
 
 
-def _kept(_: Emitter, value: ir.Value) -> ir.Value:
+def kept(_: Emitter, value: ir.Value) -> ir.Value:
+    """`value`, unchanged."""
     return value
 
 
@@ -272,7 +274,7 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     is_causal, softcap = call.flag("is_causal", 0), softcap_of(call)
     holds = not is_causal or not cache.length or query[2] == key[2]
     require(holds, f"is_causal must be 0 where {query[2]} queries have {key[2]} keys behind those of a cache")
-    how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length, is_guarded=True)
+    how = Attention(scale_of(call, query[3]), is_causal, softcap, cache.length, is_guarded=True)
     scores = (*query[:3], cache.length + key[2])
     biases, counted = _masks(call, scores)
     if call.optional(6) is not None:
@@ -281,7 +283,7 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     emit = None if counted is None else _taken(counted)
     mode: int = call.attribute("qk_matmul_output_mode", 0)
     require(mode in tuple(Stage), f"qk_matmul_output_mode must be from 0 to 3, but got {mode}")
-    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, emit, Stage(mode))
+    return _attended(call, how, tuple(counts), [kept] * 3, biases, cache, emit, Stage(mode))
 
 
 def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) -> Value:
@@ -315,7 +317,7 @@ def _head_count(call: Call, shape: Shape, index: int) -> int:
     if len(shape) == 4:
         call.ignore(name)
         return shape[1]
-    return _heads(call, name)
+    return heads_count(call, name)
 
 
 def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Value | None]:
@@ -347,14 +349,14 @@ def _attended(
     """
     sources = [call.f32(index).f32(call.plan, call.name) for index in range(3)]
     heads = [heads_of(call, *one) for one in zip(sources, counts, prepared, strict=True)]
-    kept = [appended(call, *pair) for pair in zip((cache.keys, cache.values), heads[1:], strict=True)]
+    whole = [appended(call, *pair) for pair in zip((cache.keys, cache.values), heads[1:], strict=True)]
     shape = call.f32(0).shape
-    value_width = kept[1].shape[3]
+    value_width = whole[1].shape[3]
     is_joined = len(shape) == 3
     after = (*shape[:2], counts[0] * value_width) if is_joined else (*shape[:3], value_width)
 
     def operands(emitter: Emitter) -> tuple[list[ir.Value], list[ir.Value], ir.Value | None]:
-        query, key, value = map(emitter.to_channels_first, (heads[0], *kept))
+        query, key, value = map(emitter.to_channels_first, (heads[0], *whole))
         spread = [repeated_heads(emitter, one, counts[0] // n) for one, n in zip((key, value), counts[1:], strict=True)]
         return [query, *spread], [one(emitter) for one in biases], None if counted is None else counted(emitter)
 
@@ -367,9 +369,9 @@ def _attended(
         (query, key, _), added, mask = operands(emitter)
         return how.scores(emitter, query, key, added, mask, stage=stage), False
 
-    found = [call.plan.compute(call.name, after, "f32", emit), *kept]
+    found = [call.plan.compute(call.name, after, "f32", emit), *whole]
     if call.node.outputs[3:]:
-        scores = (*heads[0].shape[:3], kept[0].shape[2])
+        scores = (*heads[0].shape[:3], whole[0].shape[2])
         found.append(call.plan.compute(call.name, scores, "f32", emit_scores))
     return tuple(Computed(one.shape, one) for one in found)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
-from qdialect.dialect.type_constraints import NARROW_ELEMENTS, shape_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
@@ -239,8 +239,7 @@ def _biased(call: Call, sums: Callable[[Emitter, Value], ir.Value], after: Shape
     def emit(emitter: Emitter) -> Emitted:
         total = sums(emitter, values[0])
         for bias in values[1:]:
-            spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
-            total = emitter.float_op("arith.addf", total, spread)
+            total = emitter.f32("addf", total, emitter.to_channels_first(bias))
         return convolution.from_image(after)(emitter, total)
 
     return Computed(after, call.plan.compute(call.name, after, "f32", emit))

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Budget, UnsupportedError, axes_in, axis_in, require
+from qdialect.frontends.building.checks import Budget, UnsupportedError, axes_in, axis_in, require, required
 from qdialect.frontends.building.slices import Slice, check_indices, taken_by_slice
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
@@ -65,9 +65,7 @@ def _transpose(call: Call) -> Tensor:
 @imports("Reshape")
 def _reshape(call: Call) -> Tensor:
     """A zero keeps the extent, -1 stands for whatever is left."""
-    wanted = integers_of(call, 1, "shape")
-    require(wanted is not None, "shape must be given")
-    assert wanted is not None
+    wanted = required(integers_of(call, 1, "shape"), "shape must be given")
     source = call.tensor(0).shape
     keeps = not call.flag("allowzero", 0)
     kept = [source[i] if extent == 0 and keeps and i < len(source) else extent for i, extent in enumerate(wanted)]

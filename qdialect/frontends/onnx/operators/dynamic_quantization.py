@@ -13,13 +13,11 @@ from qdialect.frontends.onnx.operators.matmul import integer_product
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computed, Tensor
-from qdialect.ir._mlir import arith, ir
+from qdialect.ir._mlir import ir
 
 # DynamicQuantizeLinear: parameters that are computed from the data at run time.
 
 _LARGEST = 255.0
-# Of arith.cmpf: ordered and equal, greater, less.
-_EQUAL, _GREATER, _LESS = 1, 2, 4
 
 
 @imports("DynamicQuantizeLinear")
@@ -44,11 +42,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s, low, high = emitter.f32, emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
         extent = s("subf", high, low)
-        bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
-        is_empty = arith.CmpFOp(predicate, extent, emitter.number(0.0, ()), results=[bits]).result
-        chosen = emitter.upstream("arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _LARGEST))
-        return chosen, False
+        return emitter.select(emitter.compare("eq", extent, 0.0), 1.0, s("divf", extent, _LARGEST)), False
 
     scale = call.plan.compute(names[1], (), "f32", scale_of)
 
@@ -56,9 +50,8 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         s = emitter.f32
         exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
         # Of an infinite range it is NaN, which becomes the larger bound.
-        largest, smallest = emitter.number(_LARGEST, ()), emitter.number(0.0, ())
-        limited = emitter.select(emitter.compare(_LESS, exact, largest), exact, largest)
-        return s("roundeven", emitter.select(emitter.compare(_GREATER, limited, smallest), limited, smallest)), False
+        limited = emitter.select(emitter.compare("lt", exact, _LARGEST), exact, _LARGEST)
+        return s("roundeven", emitter.select(emitter.compare("gt", limited, 0.0), limited, 0.0)), False
 
     point = call.plan.compute(names[2], (), "f32", point_of)
 
@@ -70,8 +63,8 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
         # Bounds are integers: clamping first keeps what is converted small.  NaN becomes a bound.
         low, high = s("subf", 0.0, zero_point), s("subf", _LARGEST, zero_point)
-        raised = emitter.select(emitter.compare(_GREATER, ratio, low), ratio, low)
-        limited = emitter.select(emitter.compare(_LESS, raised, high), raised, high)
+        raised = emitter.select(emitter.compare("gt", ratio, low), ratio, low)
+        limited = emitter.select(emitter.compare("lt", raised, high), raised, high)
         whole, offset = (emitter.upstream("arith.fptosi", "i32", one) for one in (s("roundeven", limited), zero_point))
         return _narrowed(emitter, emitter.upstream("arith.addi", "i32", whole, offset)), is_channels_last
 
@@ -141,12 +134,11 @@ def _scaled(call: Call, sums: Value, scales: tuple[Value, Value], bias: int) -> 
     def emit(emitter: Emitter) -> Emitted:
         held = emitter.to_channels_first(sums)
         real = emitter.build(DequantizeOp, held, element="f32", scales=(1.0,), zero_points=(0,))
-        factor = emitter.float_op("arith.mulf", *(_along_columns(emitter, scale, columns) for scale in scales))
-        scaled = emitter.float_op("arith.mulf", real, emitter.broadcast(factor, sums.shape))
-        if addend is None:
-            return scaled, False
-        biases = emitter.broadcast(_along_columns(emitter, addend, columns), sums.shape)
-        return emitter.float_op("arith.addf", scaled, biases), False
+        factor = emitter.f32("mulf", *(_along_columns(emitter, scale, columns) for scale in scales))
+        scaled = emitter.f32("mulf", real, factor)
+        if addend is not None:
+            scaled = emitter.f32("addf", scaled, _along_columns(emitter, addend, columns))
+        return scaled, False
 
     return Computed(sums.shape, call.plan.compute(call.name, sums.shape, "f32", emit))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +12,16 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.onnx.operators.attention import (
+    Change,
     Emit,
     appended,
     cache_of,
     float_bias,
+    heads_count,
     heads_of,
+    kept,
     rows_at,
+    scale_of,
     softcap_of,
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
@@ -43,7 +47,6 @@ from qdialect.ir._mlir import ir
 # Caches and calls may hold more tokens than count, which `seqlens_k` tells, mostly when the network runs.  Their
 # lengths are known, and their sum is `total_sequence_length`.
 
-Change = Callable[[Emitter, ir.Value], ir.Value]
 _OMITTED = {14: "q_norm_weight", 15: "k_norm_weight"}
 
 
@@ -52,7 +55,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     """Of queries [B, S, N * D] and keys and values [B, S, M * D], which may stand behind the queries in input 0."""
     call.count(7, 16)
     _refuse(call)
-    heads, key_heads = (_count(call, name) for name in ("num_heads", "kv_num_heads"))
+    heads, key_heads = (heads_count(call, name) for name in ("num_heads", "kv_num_heads"))
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
@@ -67,8 +70,8 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     else:
         lengths = _Lengths.of(call, batch, steps, earlier, total)
     rotation = _rotation(call, (batch, steps, width), earlier, lengths)
-    queries = heads_of(call, query, heads, _kept)
-    keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
+    queries = heads_of(call, query, heads, kept)
+    keys, values = (heads_of(call, one, key_heads, kept) for one in own)
     queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
     join = appended if lengths is None else lengths.appended
     whole = [
@@ -83,8 +86,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     scores = (batch, heads, steps, length)
     biases = [*_bias(call, scores, total), *([] if is_windowed else _checks(call, length, total))]
     window = _window(window_size, steps, earlier) if lengths is None else None
-    scale = call.attribute("scale", 0.0) or 1 / math.sqrt(width)
-    how = Attention(scale, is_causal, softcap_of(call), earlier)
+    how = Attention(scale_of(call, width), is_causal, softcap_of(call), earlier)
     seen = None if lengths is None else lengths.seen(call, scores, how, window_size)
     how = replace(how, is_causal=is_causal and seen is None)
     sink = _sink(call, heads)
@@ -158,12 +160,6 @@ def _sink(call: Call, heads: int) -> Value | None:
     sink = call.f32(11)
     require(sink.shape == (heads,), f"input 11, head_sink, must have the shape [{heads}], but got {list(sink.shape)}")
     return sink.f32(call.plan, call.name)
-
-
-def _count(call: Call, name: str) -> int:
-    count: int = call.attribute(name, 0)
-    require(count >= 1, f"{name} must be at least 1, but got {count}")
-    return count
 
 
 def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
@@ -424,7 +420,7 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
     """The rotary embedding of [B, N, S, D], where there is one."""
     batch, steps, width = shape
     if not call.flag("do_rotary", 0):
-        return _kept
+        return kept
     half = call.constant(7).shape[-1]
     require(2 <= 2 * half <= width, f"input 7, cos_cache, must have at most {width // 2} columns, but got {half}")
     ids: Array | Value = np.arange(earlier, earlier + steps)
@@ -442,10 +438,6 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
         return rotate(emitter, value, cosines, sines, is_interleaved)
 
     return rotation
-
-
-def _kept(_: Emitter, value: ir.Value) -> ir.Value:
-    return value
 
 
 def _changed(call: Call, source: Value, change: Change) -> Value:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import reduce
 
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning import elementwise
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.ir._mlir import ir
 
 # Comparisons, IsNaN and IsInf: booleans of numbers of any type.
@@ -95,36 +92,14 @@ def _bit_shift(call: Call) -> Tensor:
 # Where and QLinearWhere: one of two tensors, element by element.
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen(F32Tensor):
-    """`lhs` where `condition` holds, `rhs` elsewhere, in float32."""
-
-    condition: Value
-    lhs: F32Tensor
-    rhs: F32Tensor
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        values = [self.condition, *(part.f32(plan, name) for part in (self.lhs, self.rhs))]
-
-        def emit(emitter: Emitter) -> Emitted:
-            (holds, chosen, other), is_channels_last = elementwise.operands_of_shape(emitter, values, self.shape)
-            return emitter.select(holds, chosen, other), is_channels_last
-
-        return plan.compute(name, self.shape, "f32", emit)
-
-
 @imports("Where")
 def _where(call: Call) -> Tensor:
     condition = value_of(call, 0)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
-    if all(elementwise.element_type(call.tensor(index)) == "f32" for index in (1, 2)):
-        lhs, rhs = call.f32(1), call.f32(2)
-        shape = reduce(elementwise.broadcast_shape, [condition.shape, lhs.shape, rhs.shape])
-        return Chosen(shape, condition, lhs, rhs)
     values = [value_of(call, 1), value_of(call, 2)]
-    element = elementwise.common_element(values, (*elementwise.INTEGERS, "i1"))
-    return elementwise.ternary(
-        call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
+    element = elementwise.common_element(values, (*elementwise.INTEGERS, "i1", "f32"))
+    return elementwise.tensor_of(
+        elementwise.ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
     )
 
 

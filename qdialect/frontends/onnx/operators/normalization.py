@@ -10,7 +10,6 @@ import numpy as np
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.windows import Pool, Window
@@ -45,12 +44,9 @@ class Normalized(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(source)
-            shape = shape_of(value.type)
-            channels = (-1,) if is_channels_last else (-1, *(1 for _ in shape[2:]))
-            for op, entries in (("arith.mulf", self.factor), ("arith.addf", self.offset)):
-                spread = emitter.broadcast(emitter.constant(entries.reshape(channels)), shape)
-                value = emitter.float_op(op, value, spread)
-            return value, is_channels_last
+            channels = (-1,) if is_channels_last else (-1, *(1 for _ in self.shape[2:]))
+            factor, offset = (emitter.constant(entries.reshape(channels)) for entries in (self.factor, self.offset))
+            return emitter.f32("addf", emitter.f32("mulf", value, factor), offset), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -237,8 +233,7 @@ def _lp_normalization(call: Call) -> Computed:
         parts = s("absf", value) if order == 1 else s("mulf", value, value)
         total = reduced(emitter, F32SumOp, parts, (axis,))
         norm = total if order == 1 else s("sqrt", total)
-        wide = emitter.broadcast(norm, shape)
-        return emitter.expression(_QUOTIENT, value, wide)
+        return emitter.expression(_QUOTIENT, value, emitter.broadcast(norm, shape))
 
     return computed(call, shape, (0,), build)
 

@@ -12,7 +12,7 @@ from qdialect.arithmetic import activations, onnx_activations
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.recurrence import CELL_FUNCTIONS, CellActivation
 from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
-from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.slices import Slice
 from qdialect.frontends.onnx.operators.dynamic_quantization import dynamic_product
 from qdialect.frontends.onnx.operators.matmul import product_by_rows
@@ -333,9 +333,9 @@ class _Parameters:
 
 
 def _function(name: str, parameters: Sequence[_Parameters]) -> CellFunction:
-    found = _FUNCTIONS.get(name.lower())
-    require(found is not None, f"activations must be functions of ONNX's recurrent operators, but got {name}")
-    assert found is not None
+    found = required(
+        _FUNCTIONS.get(name.lower()), f"activations must be functions of ONNX's recurrent operators, but got {name}"
+    )
     values = [given.next(default) for given, default in zip(parameters, found.defaults, strict=False)]
     require(None not in values, f"{name} must have an activation_alpha and an activation_beta")
     activation = CellActivation(name.lower()) if name.lower() in set(CellActivation) else None

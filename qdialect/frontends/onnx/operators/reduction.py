@@ -195,11 +195,8 @@ def _log_sum_exp(call: Call) -> Computed:
         largest = reduced(emitter, qnn.F32MaxOp, x, axes)
         bounded = s("minimumf", s("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
-        return emitter.f32(
-            "addf",
-            emitter.float_op("math.log", reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)),
-            emitter.reshape(bounded, after),
-        )
+        total = reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)
+        return s("addf", s("log", total), emitter.reshape(bounded, after))
 
     return computed(call, after, (0,), build)
 

@@ -57,22 +57,6 @@ class Scaled:
         return bool(np.float32(self.scale) == np.float32(self.size) / np.float32(self.extent))
 
 
-@dataclass(frozen=True, eq=False)
-class Interpolated(F32Tensor):
-    """f32 values between those of an image: ONNX Runtime resizes in f32 before a QuantizeLinear."""
-
-    source: F32Tensor
-    coordinates: Coordinates
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source
-        if isinstance(source, Quantized) and len(source.scales) == 1:
-            value = _dequantized(plan, name, source)
-        else:
-            value = source.f32(plan, name)
-        return _interpolate(plan, name, value, self.shape, self.coordinates)
-
-
 def _dequantized(plan: Plan, name: str, source: Quantized) -> Value:
     """The f32 values, channels last: bytes are transposed before they become f32 values, which is cheaper."""
 
@@ -186,7 +170,12 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
     if len(shape) != 4 or not moving <= {_ROWS, _COLUMNS} or not are_ratios:
         return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
     if isinstance(source, Constant | F32Tensor):
-        return Interpolated(shape, call.f32(0), coordinates)
+        data = call.f32(0)
+        if isinstance(data, Quantized) and len(data.scales) == 1:
+            value = _dequantized(call.plan, call.name, data)
+        else:
+            value = data.f32(call.plan, call.name)
+        return Computed(shape, _interpolate(call.plan, call.name, value, shape, coordinates))
     require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
     return _interpolate(call.plan, call.name, source, shape, coordinates)
 

@@ -15,7 +15,7 @@ from qdialect.arithmetic import Multiplier, doubling_high_multiply, quantize_mul
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.checks import axis_in, require
+from qdialect.frontends.building.checks import axis_in, require, required
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 
@@ -98,9 +98,7 @@ def per_tensor(tensor: Tensor, what: str) -> Tensor:
 
 def constant(tensor: Tensor, what: str) -> NDArray[Any]:
     """The data of a tensor that has to be constant."""
-    require(tensor.data is not None, f"{what} must be constant")
-    assert tensor.data is not None
-    return tensor.data
+    return required(tensor.data, f"{what} must be constant")
 
 
 def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.plain import check_broadcast
-from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
 
@@ -180,8 +180,7 @@ def _softmax(operator: Operator) -> Emission:
 @imports_f32("MEAN", "SUM")
 def _reduction(operator: Operator) -> Building:
     """XNNPACK multiplies by the reciprocal of the number of terms, and adds terms of rows in another order."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     count = float(math.prod(data.shape[axis] for axis in axes))
     emitter = yield
     is_of_rows = len(data.shape) - 1 in axes

@@ -222,8 +222,6 @@ def _batch_matmul(operator: Operator) -> Building:
 
 _LARGEST_I8 = 127.0
 _LOWEST, _HIGHEST = -128.0, 127.0
-# arith.cmpf's numbers of "ordered and equal to", "ordered and greater than", "ordered and less than" and "ordered".
-_EQUAL, _GREATER, _LESS, _ORDERED = 1, 2, 4, 7
 # LiteRT rounds so many numbers at once, and the rest of a group one by one.
 _AT_ONCE = 8
 # More than 32 bits hold, and more than all that is quantized.
@@ -283,7 +281,7 @@ def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: B
         inside = [pair if axis in axes else (0, 0) for axis, pair in enumerate(pairs)]
         halves = emitter.constant(np.pad(each.reshape(group), inside))
     rounded = s("trunc", s("addf", value, s("copysign", halves, value)))
-    is_held = emitter.compare(_GREATER, value, emitter.number(-_TOO_LARGE, shape))
+    is_held = emitter.compare("gt", value, -_TOO_LARGE)
     return emitter.select(is_held, rounded, emitter.broadcast(otherwise, shape))
 
 
@@ -292,12 +290,11 @@ def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border:
     ends = _ends(emitter, value, axes)
     scale = emitter.build(qnn.RangeScaleOp, *ends, element="f32")
     zero_point = emitter.build(qnn.RangeZeroPointOp, *ends, element="f32")
-    s, shape = emitter.f32, shape_of(scale.type)
-    zero = emitter.number(0.0, shape)
-    zero_point = emitter.select(emitter.compare(_ORDERED, zero_point, zero_point), zero_point, zero)
+    s = emitter.f32
+    zero_point = emitter.select(emitter.compare("eq", zero_point, zero_point), zero_point, 0.0)
     # Conversions of these give -2^31, and its sum with a negative zero point wraps around.
-    is_negative = emitter.compare(_LESS, zero_point, zero)
-    otherwise = emitter.select(is_negative, emitter.number(_TOO_LARGE, shape), emitter.number(-_TOO_LARGE, shape))
+    is_negative = emitter.compare("lt", zero_point, 0.0)
+    otherwise = emitter.select(is_negative, emitter.number(_TOO_LARGE, shape_of(scale.type)), -_TOO_LARGE)
     scaled = s("mulf", value, s("divf", 1.0, scale))
     rounded = _rounded(emitter, scaled, axes, border, otherwise)
     quantized = _to_integer(emitter, s("addf", rounded, zero_point))
@@ -307,13 +304,12 @@ def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border:
 def symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
     """``round(x * (127 / range))`` in float32, the range the largest magnitude (SymmetricQuantizeFloats)."""
     minimum, maximum = _ends(emitter, value, axes)
-    s, shape = emitter.f32, shape_of(minimum.type)
+    s = emitter.f32
     largest = s("maximumf", s("absf", minimum), maximum)
-    one = emitter.number(1.0, shape)
-    is_positive = emitter.compare(_GREATER, largest, emitter.number(0.0, shape))
-    scale = emitter.select(is_positive, s("divf", largest, _LARGEST_I8), one)
-    factor = emitter.select(is_positive, s("divf", _LARGEST_I8, largest), one)
-    otherwise = emitter.number(-_TOO_LARGE, shape)
+    is_positive = emitter.compare("gt", largest, 0.0)
+    scale = emitter.select(is_positive, s("divf", largest, _LARGEST_I8), 1.0)
+    factor = emitter.select(is_positive, s("divf", _LARGEST_I8, largest), 1.0)
+    otherwise = emitter.number(-_TOO_LARGE, shape_of(scale.type))
     rounded = _rounded(emitter, s("mulf", value, factor), axes, border, otherwise)
     bounded = s("minimumf", s("maximumf", rounded, -_LARGEST_I8), _LARGEST_I8)
     zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
@@ -327,18 +323,16 @@ def delegated(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: 
     """
     del border
     low, high = _ends(emitter, value, axes)
-    s, shape = emitter.f32, shape_of(low.type)
-    is_empty = emitter.compare(_EQUAL, low, high)
-    factor = emitter.select(is_empty, emitter.number(1.0, shape), s("divf", 255.0, s("subf", high, low)))
+    s = emitter.f32
+    factor = emitter.select(emitter.compare("eq", low, high), 1.0, s("divf", 255.0, s("subf", high, low)))
     below, above = s("mulf", low, factor), s("mulf", high, factor)
     error = s("addf", s("addf", below, _LOWEST), s("addf", above, _HIGHEST))
-    is_from_below = emitter.compare(_GREATER, error, emitter.number(0.0, shape))
+    is_from_below = emitter.compare("gt", error, 0.0)
     exact = emitter.select(is_from_below, s("subf", _LOWEST, below), s("subf", _HIGHEST, above))
-    lowest = emitter.number(_LOWEST, shape)
-    exact = emitter.select(emitter.compare(_GREATER, exact, lowest), exact, lowest)
+    exact = emitter.select(emitter.compare("gt", exact, _LOWEST), exact, _LOWEST)
     zero_point = s("roundeven", s("minimumf", exact, _HIGHEST))
-    scaled, bound = s("mulf", value, factor), emitter.number(_BOUND, shape_of(value.type))
+    scaled = s("mulf", value, factor)
     # A NaN is the largest number, and an end of the range that is NaN the lowest.
-    rounded = s("roundeven", emitter.select(emitter.compare(_LESS, scaled, bound), scaled, bound))
+    rounded = s("roundeven", emitter.select(emitter.compare("lt", scaled, _BOUND), scaled, _BOUND))
     quantized = _to_integer(emitter, s("addf", rounded, zero_point))
     return RunTimeQuantized(quantized, s("divf", 1.0, factor), _to_integer(emitter, zero_point))

@@ -5,7 +5,7 @@ There are straight lines between the entries."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tflite
@@ -50,25 +50,21 @@ def _tabulated(data: Tensor, output: Tensor, function: Function) -> Building:
     return s.resize(i16_lookup(emitter, s.resize(emitter.value(data), "i32"), lines), "i16")
 
 
-@imports_i16("EXP")
-def _exp(operator: Operator) -> Building:
-    return _tabulated(*one_input(operator), activations.exp)
+_FUNCTIONS: dict[str, Callable[[float], Function]] = {
+    "EXP": lambda _: activations.exp,
+    "LOG": lambda scale: lambda x: np.where(x <= 0, np.float32(_FIRST) * np.float32(scale), activations.log(x)),
+    "RSQRT": lambda scale: lambda x: np.where(x <= 0, np.float32(_LAST) * np.float32(scale), activations.rsqrt(x)),
+}
+"""By the scale of the output, of which the smallest quantized value stands for what has no logarithm.
+
+The largest one stands for the root of zero; the kernel fails for a negative number.
+"""
 
 
-@imports_i16("LOG")
-def _log(operator: Operator) -> Building:
-    """The smallest quantized value stands for what has no logarithm."""
+@imports_i16(*_FUNCTIONS)
+def _function(operator: Operator) -> Building:
     data, output = one_input(operator)
-    smallest = np.float32(_FIRST) * np.float32(output.scale)
-    return _tabulated(data, output, lambda x: np.where(x <= 0, smallest, activations.log(x)))
-
-
-@imports_i16("RSQRT")
-def _rsqrt(operator: Operator) -> Building:
-    """The largest quantized value stands for the root of zero; the kernel fails for a negative number."""
-    data, output = one_input(operator)
-    largest = np.float32(_LAST) * np.float32(output.scale)
-    return _tabulated(data, output, lambda x: np.where(x <= 0, largest, activations.rsqrt(x)))
+    return _tabulated(data, output, _FUNCTIONS[operator.kind](output.scale))
 
 
 @imports_i16("GELU")
@@ -83,37 +79,24 @@ def _exact_gelu(x: FloatArray) -> FloatArray:
     return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
 
 
-@imports_i16("LOGISTIC")
-def _logistic(operator: Operator) -> Building:
-    """One half of the table serves both, as ``sigmoid(-x) = 1 - sigmoid(x)``."""
+@imports_i16("LOGISTIC", "TANH")
+def _sigmoid(operator: Operator) -> Building:
+    """One half of the table serves both, as ``sigmoid(-x) = 1 - sigmoid(x)``; ``tanh(x) = 2 * sigmoid(2 * x) - 1``."""
     data, output = one_input(operator)
-    _check_output(output)
-    multiplier, shift = _table_multiplier(data.scale, (-12,))
-    # Beyond the table 0x7FFF << 10 is what the kernel takes.
-    lines = sigmoid_lines(9, 2 * _LAST)
+    require(output.scale == _OUTPUT_SCALE, f"output scale must be 2^-15, but got {output.scale}")
+    is_tanh = operator.kind == "TANH"
+    multiplier, scale_shift = _table_multiplier(data.scale, (-12, -11) if is_tanh else (-12,))
+    # Beyond the table of LOGISTIC 0x7FFF << 10 is what the kernel takes.
+    lines, shift = (sigmoid_lines(8, 2**16 - 1), 8) if is_tanh else (sigmoid_lines(9, 2 * _LAST), 10)
+    half = 1 << (shift - 1)
     emitter = yield
     s = Arithmetic(emitter)
-    x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
+    x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, scale_shift)
     found = looked_up(emitter, s.op("math.absi", x), lines)
-    below = s.op("arith.addi", s.op("arith.xori", found, -1), (1 << 25) + (1 << 9))
-    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 9), below)
-    return s.resize(s.op("arith.shrsi", chosen, 10), "i16")
-
-
-@imports_i16("TANH")
-def _tanh(operator: Operator) -> Building:
-    """``tanh(x) = 2 * sigmoid(2 * x) - 1``, by the table of the sigmoid."""
-    data, output = one_input(operator)
-    _check_output(output)
-    multiplier, shift = _table_multiplier(data.scale, (-12, -11))
-    lines = sigmoid_lines(8, 2**16 - 1)
-    emitter = yield
-    s = Arithmetic(emitter)
-    x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
-    found = s.op("arith.subi", looked_up(emitter, s.op("math.absi", x), lines), 1 << 23)
-    below = s.op("arith.addi", s.op("arith.xori", found, -1), 1 << 7)
-    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 7), below)
-    return s.resize(s.op("arith.shrsi", chosen, 8), "i16")
+    found = s.op("arith.subi", found, 1 << 23) if is_tanh else found
+    below = s.op("arith.addi", s.op("arith.xori", found, -1), half if is_tanh else (1 << 25) + half)
+    chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, half), below)
+    return s.resize(s.op("arith.shrsi", chosen, shift), "i16")
 
 
 def _rescaled(s: Arithmetic, value: ir.Value, multiplier: int, shift: int) -> ir.Value:
@@ -135,10 +118,6 @@ def _table_multiplier(scale: float, powers: Sequence[int]) -> tuple[int, int]:
         factor, shift = factor * 2, shift + 1
     require(factor < 2.0**16, f"input scale must be below 16/3, but got {scale}")
     return int(factor), shift
-
-
-def _check_output(output: Tensor) -> None:
-    require(output.scale == _OUTPUT_SCALE, f"output scale must be 2^-15, but got {output.scale}")
 
 
 # SOFTMAX of 16-bit values over the last dimension: two tables, one of exponentials and one of 1 / (1 + x).

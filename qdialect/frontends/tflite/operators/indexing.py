@@ -12,7 +12,7 @@ from qdialect.arithmetic.block_weights import pack_weights
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import BroadcastOp, DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check_indices, gather, take_slices
 from qdialect.frontends.planning.block_weights import block_rows
@@ -410,9 +410,10 @@ def _embedding_lookup(operator: Operator) -> Building:
     # The kernel takes no zero point into account.
     rows = constant(table, "table").reshape(table.shape[0], -1)
     scales = np.broadcast_to(np.array(table.scales, np.float32)[:, np.newaxis], (len(rows), 1))
-    packed = pack_weights(rows, scales, None, rows.shape[1])
-    require(packed is not None, f"table must have elements, but has the shape {list(table.shape)}")
-    assert packed is not None
+    packed = required(
+        pack_weights(rows, scales, None, rows.shape[1]),
+        f"table must have elements, but has the shape {list(table.shape)}",
+    )
     emitter = yield
     return emitter.reshape(block_rows(emitter, emitter.value(positions), packed), output.shape)
 

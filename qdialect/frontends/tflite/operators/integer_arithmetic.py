@@ -10,7 +10,7 @@ from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INT
 from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_plain, operands
 from qdialect.frontends.tflite.operators.plain import binary, check_type, unary
-from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, imports, imports_integers
 from qdialect.ir._mlir import ir
 
@@ -48,8 +48,7 @@ def _of_one(operator: Operator) -> Building:
 @imports_integers("MEAN")
 def _mean(operator: Operator) -> Building:
     """The sum in 64 bits over the number of elements, cut towards zero."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     check_type((data, operator.outputs[0]), INTEGERS)
     count = math.prod(data.shape[axis] for axis in axes)
     emitter = yield

@@ -15,7 +15,7 @@ from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits, without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, eight_bit, operands, same_content, sixteen_bit
-from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16
 from qdialect.ir._mlir import ir
 
@@ -173,8 +173,7 @@ _LOGICAL_REDUCTIONS = {"REDUCE_ALL": "min", "REDUCE_ANY": "max"}
 @imports(*_LOGICAL_REDUCTIONS)
 def _logical_reduction(operator: Operator) -> Building:
     """The smallest, or the largest, of 0 for false and 1 for true."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     check_type((data, operator.outputs[0]), ("i1",))
     emitter = yield
     s = Arithmetic(emitter)

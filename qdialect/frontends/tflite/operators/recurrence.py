@@ -13,7 +13,7 @@ from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import DynamicDenseOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
@@ -271,7 +271,4 @@ def _gate(inputs: tuple[Tensor | None, ...], index: int) -> Gate:
 
 
 def _given(inputs: tuple[Tensor | None, ...], index: int) -> Tensor:
-    tensor = inputs[index]
-    require(tensor is not None, f"input {index} must be given")
-    assert tensor is not None
-    return tensor
+    return required(inputs[index], f"input {index} must be given")

@@ -13,7 +13,7 @@ import tflite
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding, folded_count_multiplier, quantize_multiplier
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.frontends.building.checks import Array, axes_in, require
+from qdialect.frontends.building.checks import Array, axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.elementwise import without_sign
@@ -34,15 +34,15 @@ _LARGEST = float(np.finfo(np.float32).max)
 _BOUNDS = {"max": ("gt", -_LARGEST), "min": ("lt", _LARGEST)}
 
 
-def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
-    """The axes of a reduction, distinct and ascending, and whether they stay as extents of 1."""
+def reduction_of(operator: Operator) -> tuple[Tensor, Axes, bool]:
+    """What is reduced, over which axes, distinct and ascending, and whether they stay as extents of 1."""
     keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
     data, axes = checks.operands(operator, 2)
     rank = len(data.shape)
     listed = checks.integers(axes, "axes")
     distinct = tuple(sorted(set(axes_in(listed, rank))))
     require(len(distinct) >= 1 and 0 not in data.shape, "axes must name at least one dimension")
-    return distinct, keep_dims
+    return data, distinct, keep_dims
 
 
 @registry.imports("SUM")
@@ -60,8 +60,7 @@ def _mean(operator: Operator) -> registry.Emission:
 def _rescaled(
     operator: Operator, op_class: type[qnn.SumOp | qnn.MeanOp], rescale: Mapping[str, Any]
 ) -> registry.Emission:
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     output = checks.eight_bit_ends(operator, data)
     checks.check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
     return registry.built(
@@ -72,8 +71,7 @@ def _rescaled(
 @registry.imports("REDUCE_MAX", "REDUCE_MIN")
 def _extreme(operator: Operator) -> registry.Emission:
     """The quantized value of the extreme number is the extreme quantized value."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     checks.same_quantization(operator, data)
     op_class = qnn.ReduceMaxOp if operator.kind == "REDUCE_MAX" else qnn.ReduceMinOp
     return registry.built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
@@ -94,8 +92,7 @@ def _l2_normalization(operator: Operator) -> registry.Building:
 @registry.imports_integers(*_EXTREMES, "SUM")
 def _numbers(operator: Operator) -> registry.Building:
     """Of numbers that stand for themselves."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     kind = operator.kind.removeprefix("REDUCE_").lower()
     emitter = yield
     value = emitter.value(data)
@@ -114,8 +111,7 @@ _LARGEST_FACTOR = 2.0**30
 @registry.imports_i16("MEAN")
 def _mean_i16(operator: Operator) -> registry.Building:
     """The number of elements is part of the factor."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     output = checks.output_of(operator)
     ratio = checks.sixteen_bit(data, "input").scale / output.scale
     require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
@@ -131,8 +127,7 @@ def _mean_i16(operator: Operator) -> registry.Building:
 @registry.imports_i16("SUM")
 def _sum_i16(operator: Operator) -> registry.Building:
     """Multiplied in float32, as by LiteRT's kernel; its reference kernel sums words in 8 bits, which overflow."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, axes, keep_dims = reduction_of(operator)
     output = checks.output_of(operator)
     checks.check_rescale(checks.sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
     emitter = yield
@@ -146,8 +141,7 @@ def _sum_i16(operator: Operator) -> registry.Building:
 @registry.imports_i16("REDUCE_MAX", "REDUCE_MIN")
 def _extreme_i16(operator: Operator) -> registry.Emission | registry.Building:
     """The quantized value of the extreme number is the extreme quantized value."""
-    reduced_axes(operator)
-    data, _ = checks.operands(operator, 2)
+    data, *_ = reduction_of(operator)
     checks.same_scale(checks.sixteen_bit(data, "input"), checks.output_of(operator))
     return _numbers(operator)
 
@@ -174,7 +168,7 @@ def _product_of_words(operator: Operator) -> registry.Building:
 
 def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Building:
     """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
-    axes, _ = reduced_axes(operator)
+    _, axes, _ = reduction_of(operator)
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
     count = math.prod(map(len, ranges))
     require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
@@ -236,10 +230,10 @@ def _output_type(operator: Operator) -> str:
         kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
     else:
         kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
-    wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind)
-    require(wanted is not None, f"output type must be i32 or i64, but got {kind}")
-    assert wanted is not None
-    return wanted
+    return required(
+        {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind),
+        f"output type must be i32 or i64, but got {kind}",
+    )
 
 
 def _first_extreme(emitter: registry.Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:

@@ -12,7 +12,7 @@ import tflite
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.expressions import Expression
 from qdialect.dialect import DenseOp, F32SumOp, IntSumOp, RequantizeOp
-from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields
@@ -55,18 +55,13 @@ class _RnnCell:
         cls, data: Tensor, parts: Sequence[Tensor | None], steps: Steps, activation: Expression, is_asymmetric: bool
     ) -> _RnnCell:
         """`parts` are weights, recurrent weights and bias; raises `UnsupportedError`."""
-        weight, recurrence, bias = parts
-        require(weight is not None and recurrence is not None, "weights must be given")
-        assert weight is not None
-        assert recurrence is not None
+        weight, recurrence = (required(part, "weights must be given") for part in parts[:2])
         require(data.element == "f32", f"input must be f32, but got {data.element}")
         require(len(weight.shape) == 2, f"weight must have 2 dimensions, but got {len(weight.shape)}")
         units = weight.shape[0]
         check_matrix(weight, (units, data.shape[-1]), "weight")
         check_matrix(recurrence, (units, units), "recurrent weight")
-        start = f32_vector(bias, units, "bias")
-        require(start is not None, "bias must be given")
-        assert start is not None
+        start = required(f32_vector(parts[2], units, "bias"), "bias must be given")
         given, recurrent = RowProduct((weight,), is_asymmetric), RowProduct((recurrence,), is_asymmetric)
         return cls(data, steps, given, recurrent, start, activation)
 
@@ -95,10 +90,8 @@ class _RnnCell:
 def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
     found = len(operator.inputs)
     require(found == count, f"must have {count} inputs, but got {found}")
-    data = operator.inputs[0]
-    holds = data is not None and len(data.shape) == dimensions
-    require(holds, f"input must have {dimensions} dimensions")
-    assert data is not None
+    data = required(operator.inputs[0], f"input must have {dimensions} dimensions")
+    require(len(data.shape) == dimensions, f"input must have {dimensions} dimensions")
     return data
 
 

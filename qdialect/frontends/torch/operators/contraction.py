@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.arithmetic.block_weights import PackedWeights
-from qdialect.dialect import BroadcastOp, DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
-from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, check_scale, require
+from qdialect.dialect import DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
+from qdialect.frontends.building.checks import Array, Shape, check_scale, require, required
 from qdialect.frontends.planning.block_weights import (
     block_product,
     dynamic_block_product,
@@ -60,9 +59,7 @@ def bias_of(call: Call, name: str, channels: int) -> Array | None:
     tensor = call.result(name)
     if tensor is None:
         return None
-    values = None if isinstance(tensor, tuple) else known_array(tensor)
-    require(values is not None, f"argument '{name}' must be constant")
-    assert values is not None
+    values = required(None if isinstance(tensor, tuple) else known_array(tensor), f"argument '{name}' must be constant")
     require(values.dtype == np.float32, f"bias must be f32, but got {values.dtype}")
     require(values.size in (1, channels), f"bias must have {channels} entries, but got {values.size}")
     return np.ascontiguousarray(np.broadcast_to(values.ravel(), (channels,)))
@@ -88,8 +85,7 @@ class F32Contraction(F32Tensor):
         def emit(emitter: Emitter) -> Emitted:
             f32 = self.contract(emitter, values)
             if self.bias is not None:
-                bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape_of(f32.type))
-                f32 = emitter.float_op("arith.addf", f32, bias)
+                f32 = emitter.f32("addf", f32, emitter.constant(self.bias))
             return self.finish(emitter, f32)
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -118,30 +114,27 @@ def f32_weight(call: Call, name: str) -> Array | None:
 # linear, addmm, mm, bmm and matmul: in integers where the right matrix is constant and quantized, else in float32.
 
 
-@imports("linear.default")
-def _linear(call: Call) -> Result:
-    return _matrix_product(call, "input", "weight", "bias", is_transposed=True)
+_PRODUCTS = {
+    "linear": ("input", "weight", "bias"),
+    "addmm": ("mat1", "mat2", "self"),
+    "mm": ("self", "mat2", None),
+    "bmm": ("self", "mat2", None),
+    "matmul": ("self", "other", None),
+}
+"""By the operator: its arguments for the left matrix, the right one, and a bias."""
 
 
-@imports("addmm.default")
-def _addmm(call: Call) -> Result:
-    for name in ("alpha", "beta"):
+@imports(*(f"{name}.default" for name in _PRODUCTS))
+def _product(call: Call) -> Result:
+    """The right matrix of linear has a row for each output channel."""
+    kind = call.node.kind.split(".")[1]
+    for name in ("alpha", "beta") if kind == "addmm" else ():
         factor = call.argument(name)
         require(factor == 1, f"{name} must be 1, but got {factor}")
-    return _matrix_product(call, "mat1", "mat2", "self")
+    return _matrix_product(call, *_PRODUCTS[kind], is_transposed=kind == "linear")
 
 
-@imports("mm.default", "bmm.default")
-def _mm(call: Call) -> Result:
-    return _matrix_product(call, "self", "mat2", None)
-
-
-@imports("matmul.default")
-def _matmul(call: Call) -> Result:
-    return _matrix_product(call, "self", "other", None)
-
-
-def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool = False) -> Result:
+def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
     """`left` times `right`, which has a row for each output channel where it `is_transposed`."""
     order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
     at_run_time = is_dynamic(call, left, right, axis)

@@ -1,63 +1,50 @@
-"""Plans convolutions over one to three dimensions, transposed ones too, and pools of volumes."""
+"""Plans convolutions over one to three dimensions, transposed ones too."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp
-from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.slices import check_indices, framed
+from qdialect.frontends.building.checks import Array, Shape, require, required
+from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Window
+from qdialect.frontends.planning import convolution
 from qdialect.frontends.planning.contraction import Weight
-from qdialect.frontends.planning.convolution import (
-    RANK,
-    Layer,
-    TransposedVolumes,
-    attributes_of,
-    check_groups,
-    f32_convolution,
-    f32_transposed_convolution,
-    from_image,
-    image,
-    kernels,
-)
+from qdialect.frontends.planning.convolution import RANK, Layer, TransposedVolumes
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.pool import sums_of_windows
-from qdialect.frontends.planning.tensors import Computation, F32Tensor
 from qdialect.frontends.torch.operators import contraction
-from qdialect.frontends.torch.operators.pool import largest_of, largest_of_parts, window_of
+from qdialect.frontends.torch.operators.pool import window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.tensors import Quantized
 from qdialect.ir._mlir import ir
 
-# conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW.
+# conv1d, conv2d and conv3d: data NCL to NCDHW, weights OIL to OIDHW.
+#
+# The slices of a window along the depth become channels of an image, so that one convolution over images sums them up.
 
 
-@imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
+@imports(*(f"conv{rank}d.{overload}" for rank in (1, 2, 3) for overload in ("default", "padding")))
 def _convolution(call: Call) -> Result:
-    return convolution(call, 4 if "conv2d" in call.node.kind else 3)
-
-
-def convolution(call: Call, rank: int) -> Result:
-    """A convolution of data of `rank` dimensions."""
-    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
-    if is_dynamic(call, "input", "weight", 0):
+    """Of integers where data and weights are quantized, else of float32."""
+    rank = len(call.tensor("weight").shape)
+    require(3 <= rank <= RANK, f"input must have 3 to 5 dimensions, but got {rank}")
+    if rank < RANK and is_dynamic(call, "input", "weight", 0):
         return _dynamic_convolution(call, rank)
     if not contraction.is_integer(call, "input", "weight", 0):
         return _f32_convolution(call, rank)
     data, weight = contraction.data_of(call, "input"), contraction.weight_of(call, "weight", (0, *range(2, rank), 1), 0)
     window, groups = _window(call, data.shape, weight.values.shape, rank)
     channels = len(weight.values)
+    layer = Layer(Conv2DOp, data, weight, convolution.attributes_of(window, groups)).over_volumes(
+        call.plan, call.name, window
+    )
     bias = contraction.bias_of(call, "bias", channels)
-    layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups))
     return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
 
 
@@ -75,32 +62,36 @@ def _dynamic_convolution(call: Call, rank: int) -> Result:
         data,
         is_padded,
         weight,
-        kernels(weight.values),
+        convolution.kernels(weight.values),
         contraction.bias_of(call, "bias", channels),
         _unpadded_attributes(window, groups),
         _padded_image(window),
-        from_image(shape),
+        convolution.from_image(shape),
         name=call.name,
     )
 
 
 def _f32_convolution(call: Call, rank: int) -> Result:
-    data, weight = call.f32("input"), contraction.f32_weight(call, "weight")
-    require(weight is not None, "argument 'weight' must be constant")
-    assert weight is not None
+    data = call.f32("input")
+    weight = required(contraction.f32_weight(call, "weight"), "argument 'weight' must be constant")
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
     last = np.ascontiguousarray(np.moveaxis(weight, 1, -1))
     window, groups = _window(call, data.shape, last.shape, rank)
     shape = (data.shape[0], len(last), *window.output)
-    sums = f32_convolution(call.plan.budget, data.shape, last, window, groups)
+    sums = convolution.f32_convolution(call.plan.budget, data.shape, last, window, groups)
     bias = contraction.bias_of(call, "bias", len(last))
     return contraction.F32Contraction(
-        shape, (data,), bias, lambda emitter, values: sums(emitter, values[0]), from_image(shape), name=call.name
+        shape,
+        (data,),
+        bias,
+        lambda emitter, values: sums(emitter, values[0]),
+        convolution.from_image(shape),
+        name=call.name,
     )
 
 
 def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
-    attributes = attributes_of(window, groups)
+    attributes = convolution.attributes_of(window, groups)
     del attributes["padding"]
     return attributes
 
@@ -108,101 +99,15 @@ def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
 def _padded_image(window: Window) -> Callable[[Emitter, Value], ir.Value]:
     """Gives the image of f32 values with zeros around it; itself where nothing is padded."""
     flat = window.two_dimensional()
-    return lambda emitter, value: framed(emitter, image(emitter, value), *flat.border)
+    return lambda emitter, value: framed(emitter, convolution.image(emitter, value), *flat.border)
 
 
 def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, int]:
     """The window of weights [O, ..., C / groups] over the data, and the number of groups."""
     require(len(data) == rank, f"input must have {rank} dimensions, but got {len(data)}")
     (groups,) = call.integers("groups", 1)
-    check_groups(data[1], weight, groups)
+    convolution.check_groups(data[1], weight, groups)
     return window_of(call, data[2:], weight[1:-1], dilated=True), groups
-
-
-# conv3d and pools over three dimensions: data NCDHW, weights OIDHW.
-#
-# The slices of a window along the depth become channels of an image, so that one convolution over images sums them up.
-
-
-@imports("conv3d.default", "conv3d.padding")
-def convolution_of_volumes(call: Call) -> Result:
-    """Of integers where data and weights are quantized, else of float32."""
-    if not contraction.is_integer(call, "input", "weight", 0):
-        return _f32_convolution(call, RANK)
-    data, weight = contraction.data_of(call, "input"), contraction.weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
-    window, groups = _window(call, data.shape, weight.values.shape, RANK)
-    channels = len(weight.values)
-    layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups)).over_volumes(call.plan, call.name, window)
-    bias = contraction.bias_of(call, "bias", channels)
-    return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
-
-
-def _volumes_of(call: Call) -> F32Tensor:
-    """The argument ``self``."""
-    data = call.f32("self")
-    require(len(data.shape) == RANK, f"input must have 5 dimensions, but got {len(data.shape)}")
-    return data
-
-
-@imports("avg_pool3d.default")
-def _average_of_volumes(call: Call) -> Result:
-    """Sums of windows, one element added after another, each divided by its number of elements."""
-    data = _volumes_of(call)
-    window = window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=False)
-    return _averages(call, data, window, _counts(call, data.shape[2:], window))
-
-
-@imports("_adaptive_avg_pool3d.default", "adaptive_avg_pool3d.default")
-def _average_of_parts(call: Call) -> Result:
-    """Windows of one size, which divide the volume."""
-    data = _volumes_of(call)
-    size, output = data.shape[2:], call.integers("output_size", 3)
-    divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
-    require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
-    kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
-    call.plan.budget.spend_constant(output, 8)
-    window = Window(kernel, kernel, (1, 1, 1), (0, 0, 0), (0, 0, 0), output)
-    return _averages(call, data, window, np.full(output, math.prod(kernel), np.float32))
-
-
-def _averages(call: Call, data: F32Tensor, window: Window, counts: Array) -> F32Tensor:
-    """Sums of windows, each divided by its entry of `counts`, [OD, OH, OW]."""
-    channels = data.shape[1]
-    for i in range(2):
-        check_indices(window.output[i] * window.kernel[i], call.plan.budget)
-    call.plan.budget.spend_constant((channels, *window.kernel), 4)
-    shape = (*data.shape[:2], *window.output)
-
-    def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        volumes = sums_of_windows(emitter, values[0], window)
-        divisors = emitter.broadcast(emitter.constant(counts[..., np.newaxis]), shape_of(volumes.type))
-        return emitter.float_op("arith.divf", volumes, divisors)
-
-    return Computation(shape, (data,), build, is_channels_last=True, name=call.name)
-
-
-def _counts(call: Call, size: Shape, window: Window) -> Array:
-    """The divisor of each window, [OD, OH, OW]."""
-    divisor = call.argument("divisor_override")
-    call.ignore("count_include_pad")
-    require(divisor != 0, "divisor_override must not be 0")
-    call.plan.budget.spend_constant(window.output, 8)
-    if divisor is not None:
-        return np.full(window.output, divisor, np.float32)
-    padding = call.integers("padding", 3) if call.argument("count_include_pad") else (0, 0, 0)
-    return window.counts(size, padding).astype(np.float32)
-
-
-@imports("max_pool3d.default", "max_pool3d_with_indices.default")
-def _largest_of_volumes(call: Call) -> Result:
-    data = _volumes_of(call)
-    found = largest_of(call, data, window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=True))
-    return found if call.node.kind.startswith("aten.max_pool3d.") else (found,)
-
-
-@imports("adaptive_max_pool3d.default")
-def _largest_of_parts(call: Call) -> Result:
-    return (largest_of_parts(call, _volumes_of(call)),)
 
 
 # Transposed convolutions, data NCL to NCDHW, weights [C, O / groups, ...]; and what PyTorch makes of them all.
@@ -241,8 +146,7 @@ def _either(call: Call) -> Result:
     if call.argument("transposed"):
         return _transposed_convolution(call)
     call.ignore("output_padding")
-    rank = len(call.tensor("weight").shape)
-    return convolution_of_volumes(call) if rank == 5 else convolution(call, rank)
+    return _convolution(call)
 
 
 @imports("conv_transpose2d.input", "conv_transpose1d.default", "conv_transpose3d.input")
@@ -252,10 +156,7 @@ def _transposed_convolution(call: Call) -> Result:
     of_outputs = isinstance(weight, Quantized) and (len(weight.scales) == 1 or weight.axis == 1)
     if of_outputs and contraction.is_integer(call, "input", "weight", 1):
         return _of_integers(call, contraction.weight_of(call, "weight", tuple(range(len(weight.shape))), 1))
-    values = contraction.f32_weight(call, "weight")
-    require(values is not None, "argument 'weight' must be constant")
-    assert values is not None
-    return _of_floats(call, values)
+    return _of_floats(call, required(contraction.f32_weight(call, "weight"), "argument 'weight' must be constant"))
 
 
 def _of_integers(call: Call, weight: Weight) -> Result:
@@ -277,10 +178,10 @@ def _of_floats(call: Call, weight: Array) -> Result:
     source, layer = call.f32("input"), _layer(call, weight)
     rank = weight.ndim - 2
     strides, dilation, padding = (one[-rank:] for one in (layer.strides, layer.dilation, layer.padding))
-    sums = f32_transposed_convolution(
+    sums = convolution.f32_transposed_convolution(
         call.plan.budget, source.shape, weight, layer.groups, strides, dilation, padding, layer.output[2:]
     )
-    bias, finish = contraction.bias_of(call, "bias", layer.taps.shape[0]), from_image(layer.output)
+    bias, finish = contraction.bias_of(call, "bias", layer.taps.shape[0]), convolution.from_image(layer.output)
     return contraction.F32Contraction(
         layer.output, (source,), bias, lambda emitter, values: sums(emitter, values[0]), finish, name=call.name
     )

@@ -61,25 +61,33 @@ _TABLES = ("digamma", "erfinv", "lgamma", "sinc", "i0")
 """Functions without a form for f32 values: of one quantized tensor they are tables that PyTorch fills in."""
 
 
-@imports(*(f"{name}.default" for name in _FUNCTIONS))
-def _function(call: Call) -> Result:
-    return _of_self(call, _FUNCTIONS[call.node.kind.split(".")[1]])
-
-
-def _of_self(call: Call, function: Expression) -> Result:
-    return pointwise(call, ("self",), function)
-
-
-@imports("gelu.default")
-def _gelu(call: Call) -> Result:
+def _gelu(call: Call) -> Expression:
     how = call.argument("approximate")
     require(how in ("none", "tanh"), f"approximate must be none or tanh, but got {how}")
-    return _of_self(call, activations.gelu if how == "none" else activations.gelu_tanh)
+    return activations.gelu if how == "none" else activations.gelu_tanh
 
 
-@imports("leaky_relu.default")
-def _leaky_relu(call: Call) -> Result:
-    return _of_self(call, activations.leaky_relu(_number(call, "negative_slope")))
+def _elu(call: Call) -> Expression:
+    alpha, scale, input_scale = (_number(call, name) for name in ("alpha", "scale", "input_scale"))
+    return activations.elu(alpha) if scale == input_scale == 1 else torch_activations.elu(alpha, scale, input_scale)
+
+
+_PARAMETRIC: dict[str, Callable[[Call], Expression]] = {
+    "elu.default": _elu,
+    "gelu.default": _gelu,
+    "hardshrink.default": lambda call: torch_activations.hardshrink(_number(call, "lambd")),
+    "leaky_relu.default": lambda call: activations.leaky_relu(_number(call, "negative_slope")),
+    "pow.Tensor_Scalar": lambda call: torch_activations.power(_number(call, "exponent")),
+    "softplus.default": lambda call: torch_activations.softplus(_number(call, "beta"), _number(call, "threshold")),
+    "softshrink.default": lambda call: torch_activations.softshrink(_number(call, "lambd")),
+}
+
+
+@imports(*(f"{name}.default" for name in _FUNCTIONS), *_PARAMETRIC)
+def _function(call: Call) -> Result:
+    _, name, overload = call.node.kind.split(".")
+    function = _FUNCTIONS.get(name)
+    return pointwise(call, ("self",), function or _PARAMETRIC[f"{name}.{overload}"](call))
 
 
 @imports(*(f"{name}.default" for name in _TABLES))
@@ -89,36 +97,12 @@ def _table(call: Call) -> Result:
     return table
 
 
-@imports("elu.default")
-def _elu(call: Call) -> Result:
-    alpha, scale, input_scale = (_number(call, name) for name in ("alpha", "scale", "input_scale"))
-    if scale == input_scale == 1:
-        return _of_self(call, activations.elu(alpha))
-    return _of_self(call, torch_activations.elu(alpha, scale, input_scale))
-
-
-@imports("softplus.default")
-def _softplus(call: Call) -> Result:
-    return _of_self(call, torch_activations.softplus(_number(call, "beta"), _number(call, "threshold")))
-
-
-@imports("hardshrink.default", "softshrink.default")
-def _shrink(call: Call) -> Result:
-    function = torch_activations.hardshrink if "hard" in call.node.kind else torch_activations.softshrink
-    return _of_self(call, function(_number(call, "lambd")))
-
-
-@imports("pow.Tensor_Scalar")
-def _power(call: Call) -> Result:
-    return _of_self(call, torch_activations.power(_number(call, "exponent")))
-
-
 @imports_plain("pow.Tensor_Scalar")
 def _power_of_integers(call: Call) -> Result:
     """To a whole number in integers; with a fraction in the exponent PyTorch computes in float32."""
     element, exponent = element_of_result(call), call.argument("exponent")
     if element == "f32":
-        return _power(call)
+        return _function(call)
     is_whole = isinstance(exponent, int) and exponent >= 0
     require(is_whole, f"exponent of integers must be a whole number of at least 0, but got {exponent}")
     return unary(call, value_as(call, "self", element), element, lambda s, x: whole_power(s, x, exponent))
@@ -144,65 +128,40 @@ def _number(call: Call, name: str, default: float | None = None) -> float:
     return float(value)
 
 
-@imports("relu.default")
-def _relu(call: Call) -> Result:
-    return clamped(call, 0, math.inf)
+_BOUNDS: dict[str, Callable[[Call], tuple[float, float]]] = {
+    "clamp": lambda call: (_number(call, "min", -math.inf), _number(call, "max", math.inf)),
+    "clamp_max": lambda call: (-math.inf, _number(call, "max")),
+    "clamp_min": lambda call: (_number(call, "min"), math.inf),
+    "hardtanh": lambda call: (_number(call, "min_val"), _number(call, "max_val")),
+    "relu": lambda _: (0, math.inf),
+    "relu6": lambda _: (0, 6),
+}
 
 
-@imports("relu6.default")
-def _relu6(call: Call) -> Result:
-    return clamped(call, 0, 6)
-
-
-@imports("hardtanh.default")
-def _hardtanh(call: Call) -> Result:
-    return clamped(call, _number(call, "min_val"), _number(call, "max_val"))
-
-
-@imports("clamp.default")
+@imports(*(f"{name}.default" for name in _BOUNDS))
 def _clamp(call: Call) -> Result:
-    return clamped(call, _number(call, "min", -math.inf), _number(call, "max", math.inf))
+    return clamped(call, *_BOUNDS[call.node.kind.split(".")[1]](call))
 
 
-@imports("clamp_min.default")
-def _clamp_min(call: Call) -> Result:
-    return clamped(call, _number(call, "min"), math.inf)
-
-
-@imports("clamp_max.default")
-def _clamp_max(call: Call) -> Result:
-    return clamped(call, -math.inf, _number(call, "max"))
-
-
-@imports("maximum.default", "minimum.default")
-def _extreme(call: Call) -> Result:
-    is_largest = call.node.kind == "aten.maximum.default"
-    return pointwise(call, ("self", "other"), _SELF.at_least(_OTHER) if is_largest else _SELF.at_most(_OTHER))
-
-
-_QUOTIENTS = {
+_PAIRS = {
+    "div": _SELF / _OTHER,
     "floor_divide": torch_activations.floor_divide,
     "fmod": torch_activations.fmod,
+    "hypot": torch_activations.hypot,
+    "logaddexp": torch_activations.logaddexp,
+    "logaddexp2": torch_activations.logaddexp2,
+    "maximum": _SELF.at_least(_OTHER),
+    "minimum": _SELF.at_most(_OTHER),
+    "mul": _SELF * _OTHER,
     "remainder": torch_activations.remainder,
 }
 
 
 @imports(
-    *("floor_divide.default", "floor_divide.Scalar"),
-    *(f"{name}.{overload}" for name in ("fmod", "remainder") for overload in ("Tensor", "Scalar")),
+    *(f"{name}.default" for name in ("floor_divide", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum")),
+    *(f"{name}.{overload}" for name in ("div", "fmod", "mul", "remainder") for overload in ("Tensor", "Scalar")),
+    "floor_divide.Scalar",
 )
-def _rest(call: Call) -> Result:
-    return pointwise(call, ("self", "other"), _QUOTIENTS[call.node.kind.split(".")[1]])
-
-
-_PAIRS = {
-    "hypot": torch_activations.hypot,
-    "logaddexp": torch_activations.logaddexp,
-    "logaddexp2": torch_activations.logaddexp2,
-}
-
-
-@imports(*(f"{name}.default" for name in _PAIRS))
 def _pair(call: Call) -> Result:
     return pointwise(call, ("self", "other"), _PAIRS[call.node.kind.split(".")[1]])
 
@@ -233,18 +192,7 @@ def _rest_of_integers(call: Call) -> Result:
     """In integers, unless a float among the operands makes the result one."""
     if element_of_result(call) != "f32":
         return arithmetic(call)
-    return _rounded_quotient(call) if ".div." in call.node.kind else _rest(call)
-
-
-_BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {
-    "mul": Expression.__mul__,
-    "div": Expression.__truediv__,
-}
-
-
-@imports(*(f"{name}.{overload}" for name in _BINARY for overload in ("Tensor", "Scalar")))
-def _binary(call: Call) -> Result:
-    return pointwise(call, ("self", "other"), _BINARY[call.node.kind.split(".")[1]](_SELF, _OTHER))
+    return _rounded_quotient(call) if ".div." in call.node.kind else _pair(call)
 
 
 @imports(*(f"{name}.{overload}" for name in ("add", "sub", "rsub") for overload in ("Tensor", "Scalar")))

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.arithmetic.choices import SoftmaxArithmetic
-from qdialect.arithmetic.expressions import Input
-from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect import F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, require
+from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -120,7 +119,6 @@ def _channels(call: Call, name: str, default: float, source: tensors.F32Tensor) 
 
 # Softmax: of quantized numbers one op, of others float32 ops.
 
-_X, _Y = Input(0), Input(1)
 _LOWEST_SUM = float(np.finfo(np.float32).min)
 
 
@@ -161,22 +159,17 @@ class Shares(tensors.F32Tensor):
             f32, is_channels_last = emitter.either(source)
             axes = (tensors.stored_axis(self.axis, len(self.shape), is_channels_last),)
 
-            def along(op_class: type[F32MaxOp | F32SumOp], value: ir.Value) -> ir.Value:
-                reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
-                return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(f32.type))
-
-            largest = along(F32MaxOp, f32)
+            s, largest = emitter.f32, reduced(emitter, F32MaxOp, f32, axes)
             if self.is_safe:
-                largest = emitter.expression(_X.at_least(_LOWEST_SUM), largest)
-            below = emitter.expression(_X - _Y, f32, largest)
-            powers = emitter.expression(_X.apply("math.exp"), below)
-            total = along(F32SumOp, powers)
+                largest = s("maximumf", largest, _LOWEST_SUM)
+            below = s("subf", f32, largest)
+            powers = s("exp", below)
+            total = reduced(emitter, F32SumOp, powers, axes)
             if self.is_safe:
                 # The largest power of any other row is 1.
-                total = emitter.expression(_X.at_least(0.5), total)
-            if self.is_logarithm:
-                return emitter.expression(_X - _Y.apply("math.log"), below, total), is_channels_last
-            return emitter.expression(_X / _Y, powers, total), is_channels_last
+                total = s("maximumf", total, 0.5)
+            found = s("subf", below, s("log", total)) if self.is_logarithm else s("divf", powers, total)
+            return found, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 

@@ -135,21 +135,15 @@ def _not(call: Call) -> Result:
     return elementwise.unary(call, value_as(call, "self", element), element, lambda s, x: s.op("arith.xori", x, ones))
 
 
+_CHOICES = {"where": ("condition", "self", "other"), "masked_fill": ("mask", "value", "self")}
+
+
 @imports("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+@imports("masked_fill.Scalar", "masked_fill.Tensor")
 def _where(call: Call) -> Result:
     """Elements of one tensor or another."""
-    element = element_of_result(call)
-    condition = value_as(call, "condition", "i1")
-    values = [condition, value_as(call, "self", element), value_as(call, "other", element)]
-    return elementwise.tensor_of(
-        elementwise.ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
-    )
-
-
-@imports("masked_fill.Scalar", "masked_fill.Tensor")
-def _masked_fill(call: Call) -> Result:
-    element = element_of_result(call)
-    values = [value_as(call, "mask", "i1"), value_as(call, "value", element), value_as(call, "self", element)]
+    element, names = element_of_result(call), _CHOICES[call.node.kind.split(".")[1]]
+    values = [value_as(call, name, kind) for name, kind in zip(names, ("i1", element, element), strict=True)]
     return elementwise.tensor_of(
         elementwise.ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
     )
@@ -250,20 +244,10 @@ def _clamped(s: elementwise.Arithmetic, value: ir.Value, bounds: Sequence[tuple[
 _FORMS = ("{}_like", "new_{}")
 
 
-@imports(*(f"{form.format(kind)}.default" for form in _FORMS for kind in ("zeros", "empty")), "zero.default")
-@imports("empty.memory_format", "new_empty_strided.default", "empty_strided.default")
-def _zeros(call: Call) -> Result:
-    return _filled(call, 0)
-
-
-@imports(*(f"{form.format('ones')}.default" for form in _FORMS))
-def _ones(call: Call) -> Result:
-    return _filled(call, 1)
-
-
-@imports("full_like.default", "new_full.default")
-def _full(call: Call) -> Result:
-    return _filled(call, call.argument("fill_value"))
+@imports(*(f"{form.format(kind)}.default" for form in _FORMS for kind in ("zeros", "empty", "ones", "full")))
+@imports("zero.default", "empty.memory_format", "new_empty_strided.default", "empty_strided.default")
+def _of_one_number(call: Call) -> Result:
+    return _filled(call, call.argument("fill_value") if "full" in call.node.kind else int("ones" in call.node.kind))
 
 
 @imports("fill.Scalar", "fill.Tensor")

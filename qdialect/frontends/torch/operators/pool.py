@@ -12,8 +12,8 @@ from qdialect.arithmetic import same_scale
 from qdialect.arithmetic.expressions import Input
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect import MeanOp, RequantizeOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, axes_in, require
+from qdialect.frontends.building.slices import check_indices
 from qdialect.frontends.building.windows import Pool, Positions, Window, effective_kernel_extent
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping
@@ -79,23 +79,28 @@ def _padding(call: Call, kernel_extent: Shape, strides: Shape) -> tuple[Shape, S
 # Maxima of windows.
 
 
-def image_of(call: Call) -> F32Tensor:
-    """The argument ``self``, images or one image, which becomes a batch of one."""
+def _data_of(call: Call) -> F32Tensor:
+    """The argument ``self``, volumes, images or one image, which becomes a batch of one."""
     source = call.f32("self")
-    require(len(source.shape) in (3, 4), f"input must have 3 or 4 dimensions, but got {len(source.shape)}")
-    return source if len(source.shape) == 4 else as_f32("self", moved(call, source, Reshaping((1, *source.shape))))
+    rank = len(source.shape)
+    if "3d" in call.node.kind:
+        require(rank == 5, f"input must have 5 dimensions, but got {rank}")
+        return source
+    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
+    return source if rank == 4 else as_f32("self", moved(call, source, Reshaping((1, *source.shape))))
 
 
-def like_input(call: Call, pooled: F32Tensor) -> F32Tensor:
+def _like_input(call: Call, pooled: F32Tensor) -> F32Tensor:
     """`pooled` for images, or for one image without its batch."""
-    if len(call.tensor("self").shape) == 4:
+    if len(call.tensor("self").shape) >= 4:
         return pooled
     return as_f32("self", moved(call, pooled, Reshaping(pooled.shape[1:])))
 
 
-def pooled_window(call: Call, source: F32Tensor) -> Window:
+def _window(call: Call, source: F32Tensor, *, dilated: bool) -> Window:
     """The window of a pool over `source`."""
-    return window_of(call, source.shape[2:], call.integers("kernel_size", 2), dilated=False)
+    size = source.shape[2:]
+    return window_of(call, size, call.integers("kernel_size", len(size)), dilated=dilated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,31 +114,22 @@ class _Largest(Largest):
         return plan.compute(name, self.shape, "f32", lambda emitter: (pool.maxima(emitter, emitter.last(source)), True))
 
 
-def largest_of(call: Call, source: F32Tensor, window: Window) -> F32Tensor:
-    """The largest numbers of windows over [N, C, ...]."""
-    shape = (*source.shape[:2], *window.output)
-    if isinstance(source, Quantized) and source.is_eight_bit:
-        return source.with_values(largest(call.plan, call.name, source.values, window, shape))
-    return _Largest(shape, source, window)
-
-
-@imports("max_pool2d.default", "max_pool2d_with_indices.default")
+@imports(*(f"max_pool{rank}d{form}.default" for rank in (2, 3) for form in ("", "_with_indices")))
 def _max_pool(call: Call) -> Result:
-    source = image_of(call)
-    window = window_of(call, source.shape[2:], call.integers("kernel_size", 2), dilated=True)
-    found = like_input(call, largest_of(call, source, window))
-    return found if call.node.kind.startswith("aten.max_pool2d.") else (found,)
+    source = _data_of(call)
+    window = _window(call, source, dilated=True)
+    shape = (*source.shape[:2], *window.output)
+    found: F32Tensor = _Largest(shape, source, window)
+    if isinstance(source, Quantized) and source.is_eight_bit:
+        found = source.with_values(largest(call.plan, call.name, source.values, window, shape))
+    found = _like_input(call, found)
+    return (found,) if "with_indices" in call.node.kind else found
 
 
-@imports("adaptive_max_pool2d.default")
+@imports("adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
 def _adaptive_max_pool(call: Call) -> Result:
-    """Windows that divide an image, one for each output pixel, of different sizes if needed."""
-    source = image_of(call)
-    return (like_input(call, largest_of_parts(call, source)),)
-
-
-def largest_of_parts(call: Call, source: F32Tensor) -> F32Tensor:
-    """The largest numbers of the parts that the argument ``output_size`` divides [N, C, ...] into."""
+    """Windows that divide the data, one for each output element, of different sizes if needed."""
+    source = _data_of(call)
     size = source.shape[2:]
     output = call.integers("output_size", len(size))
     require(min(output) >= 1, f"output_size must be at least 1, but got {list(output)}")
@@ -143,7 +139,7 @@ def largest_of_parts(call: Call, source: F32Tensor) -> F32Tensor:
         return Pool(size, positions).maxima(emitter, operands[0])
 
     shape = (*source.shape[:2], *output)
-    return Computation(shape, (source,), build, is_channels_last=True, name=call.name)
+    return (_like_input(call, Computation(shape, (source,), build, is_channels_last=True, name=call.name)),)
 
 
 def _divided(extent: int, count: int) -> Positions:
@@ -161,7 +157,7 @@ def _divided(extent: int, count: int) -> Positions:
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
-    """Means of windows: sums over `counts`, the number that each window is divided by, [OH, OW] or of one for all.
+    """Means of windows: sums over `counts`, the number that each window is divided by, [..., OH, OW] or of one for all.
 
     Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same
     and n is even, so that means lie halfway, the sum is PyTorch's: in float32, the elements of a window one after
@@ -183,7 +179,7 @@ class Average(F32Tensor):
             return super()._quantized(plan, name, to)
         lies_halfway = same_scale(source.scales[0], to.scale) and self._count % 2 == 0
         lies_halfway = lies_halfway or keeps_ties(source.scales[0], to.scale, self._count)
-        if lies_halfway or np.any(self.counts != self._count):
+        if lies_halfway or np.any(self.counts != self._count) or len(self.window.kernel) == 3:
             return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -209,20 +205,25 @@ class Average(F32Tensor):
             total = sums_of_windows(emitter, emitter.last(source), self.window)
             if self.counts.size == 1:
                 return emitter.expression(Input() / self._count, total), True
-            counts = emitter.constant(self.counts[:, :, np.newaxis].astype(np.float32))
-            return emitter.float_op("arith.divf", total, emitter.broadcast(counts, shape_of(total.type))), True
+            return emitter.f32("divf", total, emitter.constant(self.counts[..., np.newaxis].astype(np.float32))), True
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
-@imports("avg_pool2d.default")
+@imports("avg_pool2d.default", "avg_pool3d.default")
 def _average_pool(call: Call) -> Result:
-    source = image_of(call)
-    window = pooled_window(call, source)
+    source = _data_of(call)
+    window = _window(call, source, dilated=False)
+    return _averages(call, source, window, _counts_of_windows(call, source.shape[2:], window))
+
+
+def _averages(call: Call, source: F32Tensor, window: Window, counts: Array) -> F32Tensor:
+    if len(window.kernel) == 3:
+        for i in range(2):
+            check_indices(window.output[i] * window.kernel[i], call.plan.budget)
+        call.plan.budget.spend_constant((source.shape[1], *window.kernel), 4)
     shape = (*source.shape[:2], *window.output)
-    return like_input(
-        call, Average(shape, source, window, _counts_of_windows(call, source.shape[2:], window), name=call.name)
-    )
+    return _like_input(call, Average(shape, source, window, counts, name=call.name))
 
 
 def _counts_of_windows(call: Call, size: Shape, window: Window) -> Array:
@@ -232,10 +233,11 @@ def _counts_of_windows(call: Call, size: Shape, window: Window) -> Array:
     if divisor is not None:
         require(divisor != 0, "divisor_override must not be 0")
         return np.array(divisor)
-    padding = call.integers("padding", 2) if call.argument("count_include_pad") else (0, 0)
+    rank = len(size)
+    padding = call.integers("padding", rank) if call.argument("count_include_pad") else (0,) * rank
     call.plan.budget.spend_constant(window.output, 8)
     counts = window.counts(size, padding)
-    return counts if np.any(counts != counts[0, 0]) else counts[0, 0].reshape(())
+    return counts if np.any(counts != counts.flat[0]) else np.array(counts.flat[0])
 
 
 def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:
@@ -245,31 +247,23 @@ def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) 
     return Reduced(shape, MeanOp, source, tuple(sorted(axes)), keeps, PYTORCH.rescale, name=call.name)
 
 
-@imports("mean.dim")
+@imports("mean.dim", "mean.default")
 def _mean_over(call: Call) -> Result:
     source = call.f32("self")
     rank = len(source.shape)
-    given = call.argument("dim")
-    axes = tuple(range(rank)) if not given else tuple(given)
+    axes = tuple(call.argument("dim") or range(rank))
     return _mean(call, source, tuple(axes_in(axes, rank, "dim")), keeps=bool(call.argument("keepdim")))
 
 
-@imports("mean.default")
-def _mean_of_all(call: Call) -> Result:
-    source = call.f32("self")
-    return _mean(call, source, tuple(range(len(source.shape))), keeps=False)
-
-
-@imports("adaptive_avg_pool2d.default")
+@imports("adaptive_avg_pool2d.default", "_adaptive_avg_pool3d.default", "adaptive_avg_pool3d.default")
 def _adaptive_average_pool(call: Call) -> Result:
     """Windows of one size where the output's extents divide the input's."""
-    source = image_of(call)
-    size, output = source.shape[2:], call.integers("output_size", 2)
+    source = _data_of(call)
+    size = source.shape[2:]
+    output, ones, zeros = call.integers("output_size", len(size)), (1,) * len(size), (0,) * len(size)
     if output == (1, 1):
-        return like_input(call, _mean(call, source, (2, 3), keeps=True))
+        return _like_input(call, _mean(call, source, (2, 3), keeps=True))
     divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
     require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
     kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
-    window = Window(kernel, kernel, (1, 1), (0, 0), (0, 0), output)
-    whole = np.array(math.prod(kernel))
-    return like_input(call, Average((*source.shape[:2], *output), source, window, whole, name=call.name))
+    return _averages(call, source, Window(kernel, kernel, ones, zeros, zeros, output), np.array(math.prod(kernel)))

@@ -273,22 +273,17 @@ def _bounds(call: Call) -> tuple[str, int, int]:
 @imports(
     "fake_quantize_per_tensor_affine.default",
     "fake_quantize_per_tensor_affine.tensor_qparams",
-    "_fake_quantize_learnable_per_tensor_affine.default",
-)
-def _of_tensor(call: Call) -> Result:
-    return _fake_quantized(call)
-
-
-@imports(
     "fake_quantize_per_tensor_affine_cachemask.default",
+    "_fake_quantize_learnable_per_tensor_affine.default",
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
 )
-def _of_tensor_with_mask(call: Call) -> Result:
-    """Its second result, the mask, is for gradients."""
-    if call.given("fake_quant_enabled") is None or number_of(call, "fake_quant_enabled") != 0:
-        return (_fake_quantized(call),)
-    call.ignore("scale", "zero_point", "quant_min", "quant_max")
-    return (call.f32("self"),)
+def _of_tensor(call: Call) -> Result:
+    """A second result, the mask, is for gradients."""
+    is_enabled = call.given("fake_quant_enabled") is None or number_of(call, "fake_quant_enabled") != 0
+    if not is_enabled:
+        call.ignore("scale", "zero_point", "quant_min", "quant_max")
+    found = _fake_quantized(call) if is_enabled else call.f32("self")
+    return (found,) if "cachemask" in call.node.kind else found
 
 
 def _fake_quantized(call: Call) -> Quantized:
@@ -318,16 +313,8 @@ def _of_whole(call: Call, scale: float, zero_point: int) -> Quantized:
 
 
 @imports("fake_quantize_per_channel_affine.default", "_fake_quantize_learnable_per_channel_affine.default")
-def _of_channels(call: Call) -> Result:
-    return _fake_quantized_by_channels(call)
-
-
 @imports("fake_quantize_per_channel_affine_cachemask.default")
-def _of_channels_with_mask(call: Call) -> Result:
-    return (_fake_quantized_by_channels(call),)
-
-
-def _fake_quantized_by_channels(call: Call) -> Quantized:
+def _of_channels(call: Call) -> Result:
     call.ignore("grad_factor")
     channels = channels_of(call, call.tensor("self").shape, ("scale", "zero_point"))
     points = channels.zero_points
@@ -336,7 +323,8 @@ def _fake_quantized_by_channels(call: Call) -> Quantized:
         points = np.clip(np.rint(points), minimum, maximum)
     else:
         require(points.dtype.kind == "i", f"argument 'zero_point' must be integers, but got {points.dtype}")
-    return _of_constant(call, replace(channels, zero_points=points))
+    found = _of_constant(call, replace(channels, zero_points=points))
+    return (found,) if "cachemask" in call.node.kind else found
 
 
 def _of_constant(call: Call, channels: Channels) -> Quantized:

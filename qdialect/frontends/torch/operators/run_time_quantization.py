@@ -13,7 +13,6 @@ import numpy as np
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.planning.contraction import Weight, sums_fit
 from qdialect.frontends.planning.elementwise import unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -55,8 +54,8 @@ def _choose(call: Call) -> Result:
         s = emitter.f32
         found = s("subf", low_value, s("roundeven", s("divf", low, scale(emitter, low, high))))
         # Where the range has a NaN, PyTorch subtracts the least integer, which wraps around where `low_value` is 0.
-        is_number = emitter.compare(_EQUAL, found, found)
-        found = Arithmetic(emitter).select(is_number, found, high_value if low_value < 0 else low_value)
+        is_number = emitter.compare("eq", found, found)
+        found = emitter.select(is_number, found, high_value if low_value < 0 else low_value)
         return s("minimumf", s("maximumf", found, low_value), high_value)
 
     ends = _ends(call, _all_axes(call), (1,))
@@ -112,16 +111,11 @@ def _choose_asymmetric_by_rows(call: Call) -> Result:
         s = emitter.f32
         low, high = (s("divf", emitter.to_channels_first(end), emitter.to_channels_first(scales)) for end in ends)
         errors = s("addf", s("addf", low, -128.0), s("addf", high, 127.0))
-        is_low = emitter.compare(_GREATER, errors, emitter.number(0.0, shape))
-        found = emitter.select(is_low, s("subf", -128.0, low), s("subf", 127.0, high))
+        found = emitter.select(emitter.compare("gt", errors, 0.0), s("subf", -128.0, low), s("subf", 127.0, high))
         return s("roundeven", s("minimumf", s("maximumf", found, -128.0), 127.0)), False
 
     point = call.plan.compute(call.name, shape, "f32", emit)
     return tensors.RunTimeScale(shape, scales), _whole(call, point)
-
-
-# arith.cmpf's numbers of "ordered and equal" and "ordered and greater than".
-_EQUAL, _GREATER = 1, 2
 
 
 def _epsilon(call: Call) -> float:

@@ -38,8 +38,6 @@ class Quantized(planning.Quantized):
 _HIGH_BITS = np.int32(-1 << 12)
 # Beyond it all quotients saturate, within it their products with 12 bits are exact.
 _LARGEST = 1024.0
-# arith.cmpf's numbers of "ordered and equal" and "ordered and greater than".
-_EQUAL, _GREATER = 1, 2
 
 
 def rounded_quotient(emitter: Emitter, x: ir.Value, scale: ir.Value, offset: ir.Value) -> ir.Value:
@@ -52,8 +50,8 @@ def rounded_quotient(emitter: Emitter, x: ir.Value, scale: ir.Value, offset: ir.
     rest = s("subf", s("subf", x, s("mulf", near, high)), s("mulf", near, low))
     size, half = s("absf", rest), emitter.broadcast(s("mulf", scale, 0.5), shape)
     # 1/2 leaves the choice to the sum; 3/4 stands for all that is larger, and the sum holds it.
-    beyond = emitter.select(emitter.compare(_EQUAL, size, half), emitter.number(0.5, shape), emitter.number(0.0, shape))
-    more = emitter.select(emitter.compare(_GREATER, size, half), emitter.number(0.75, shape), beyond)
+    beyond = emitter.select(emitter.compare("eq", size, half), emitter.number(0.5, shape), 0.0)
+    more = emitter.select(emitter.compare("gt", size, half), 0.75, beyond)
     return s("roundeven", s("addf", s("addf", near, offset), s("copysign", more, rest)))
 
 

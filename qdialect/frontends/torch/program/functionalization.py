@@ -13,14 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from qdialect.frontends.building.checks import Array, Interface
+from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref
-from qdialect.frontends.torch.program.pytorch_operators import (
-    defaults_of,
-    is_view,
-    overloads_of,
-    parameters_of,
-    schema_of,
-)
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """The operator that puts a part back into a tensor, by the one that takes it."""
@@ -133,7 +127,7 @@ def _casts(node: Node, noted: Mapping[str, Output]) -> tuple[Node, ...]:
     if is_said or wanted not in _FLOATS or wanted == promoted:
         return ()
     dtype = {"dtype": Element(wanted)}
-    defaults = defaults_of(schema_of(_CAST), {"self": None, **dtype})
+    defaults = pytorch_operators.defaults_of(pytorch_operators.schema_of(_CAST), {"self": None, **dtype})
     return tuple(
         Node(
             f"{node.name}.{name}", _CAST, {"self": Ref(name), **dtype, **defaults}, (Output(output.shape, wanted),), ""
@@ -148,13 +142,13 @@ def _taking(names: Mapping[str, str]) -> Callable[[str], str]:
 
 def is_in_place(kind: str) -> bool:
     """Whether an operator writes to the memory of an operand."""
-    schema = schema_of(kind)
+    schema = pytorch_operators.schema_of(kind)
     return schema is not None and bool(schema.is_mutable)
 
 
 def written_operand(node: Node) -> str | None:
     """The name of the first operand, where the operator writes to it."""
-    schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+    schema, operand = pytorch_operators.schema_of(node.kind), next(iter(node.arguments.values()), None)
     is_written = schema is not None and _writes_first(schema)
     return operand.name if is_written and isinstance(operand, Ref) else None
 
@@ -177,7 +171,7 @@ class _Memory:
 
     def step(self, index: int, node: Node) -> list[Node]:
         """The node as it reads now, and what makes a whole tensor of a part that it writes."""
-        schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+        schema, operand = pytorch_operators.schema_of(node.kind), next(iter(node.arguments.values()), None)
         read = node.renamed(lambda name: self.now.get(name, name))
         self._nodes[node.name] = node
         if node.kind == "getitem":
@@ -234,7 +228,7 @@ class _Memory:
 
     def _define(self, node: Node, schema: Any) -> None:
         """A view lies in the memory of the one tensor that it reads; what others own is not followed."""
-        if not is_view(schema):
+        if not pytorch_operators.is_view(schema):
             self._join(node.name, node.name)
             if [str(result.type) for result in schema.returns] != ["Tensor"]:
                 self._apart.add(node.name)
@@ -282,7 +276,7 @@ def _writes_first(schema: Any) -> bool:
 def _pure(node: Node) -> Node:
     """`node` by the operator that writes to none; some name their arguments otherwise, as `dropout_` does."""
     kind = _functional(node.kind)
-    taken, wanted = ([one.name for one in parameters_of(each)] for each in (node.kind, kind))
+    taken, wanted = ([one.name for one in pytorch_operators.parameters_of(each)] for each in (node.kind, kind))
     # Those of `polygamma_` have the same names in another order.
     names = {own: name for own, name in zip(taken, wanted, strict=False) if own not in wanted}
     return replace(node, kind=kind, arguments={names.get(name, name): one for name, one in node.arguments.items()})
@@ -292,8 +286,12 @@ def _functional(kind: str) -> str:
     """The operator that takes the same arguments and writes to none: `transpose.int` for `transpose_`."""
     package, name, overload = kind.split(".")
     plain = f"{package}.{name.removesuffix('_')}"
-    taken = [(one.name, one.kind) for one in parameters_of(kind)]
-    others = (f"{plain}.{one}" for one in overloads_of(plain))
-    alike = (one for one in others if taken == [(a.name, a.kind) for a in parameters_of(one)] and not is_in_place(one))
+    taken = [(one.name, one.kind) for one in pytorch_operators.parameters_of(kind)]
+    others = (f"{plain}.{one}" for one in pytorch_operators.overloads_of(plain))
+    alike = (
+        one
+        for one in others
+        if taken == [(a.name, a.kind) for a in pytorch_operators.parameters_of(one)] and not is_in_place(one)
+    )
     same = f"{plain}.{overload}"
-    return same if schema_of(same) is not None else next(alike, same)
+    return same if pytorch_operators.schema_of(same) is not None else next(alike, same)
