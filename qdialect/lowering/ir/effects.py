@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import bounds, constant, inside
-from qdialect.lowering.ir.views import may_alias
 
 # The effects of an op itself, without those of the ops in its regions.
 #
@@ -111,42 +108,3 @@ def _of_intrinsic(op: ir.Operation) -> Effects:
         return _INTRINSICS[name]
     is_value = len(op.results) > 0 and not any(str(value.type).startswith("!llvm.ptr") for value in op.operands)
     return NONE if is_value else UNKNOWN
-
-
-# The memory that a loop writes: whether a value that it reads in every iteration is loop-invariant.
-
-READ = "vector.transfer_read"
-
-
-def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | None:
-    """Why `what`, which `read` reads in the body of `loop`, cannot be hoisted out of it."""
-    if any(_is_inside(value, loop) for value in read.operands):
-        return f"must have a {what} that its loop does not change"
-    memory = read.operands[0]
-    for op in inside(loop):
-        effects = effects_of(op)
-        if not effects.is_known:
-            return f"must not be in a loop with '{op.name}', which may write where the {what} is read"
-        if any(may_alias(op.operands[number], memory) for number in effects.writes):
-            return f"must not be in a loop that writes where the {what} is read"
-    is_read = _is_sure(read) or bool((found := bounds(loop)) and found[2])
-    return None if is_read else f"must be in a loop that has an iteration, or have a {what} at a place that there is"
-
-
-def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether `value` is defined in the body of `loop`, constants apart."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return owner.owner.operation == loop
-    return owner.parent is not None and owner.parent.operation == loop
-
-
-def _is_sure(read: ir.Operation) -> bool:
-    """Whether a read of one element is certain to be in bounds."""
-    type_ = read.operands[0].type
-    if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
-        return False
-    indices = [constant(value) for value in list(read.operands)[1 : 1 + type_.rank]]
-    sizes = zip(indices, type_.shape, strict=True)
-    is_number = math.prod(ir.VectorType(read.results[0].type).shape) == 1
-    return is_number and all(index is not None and 0 <= index < size for index, size in sizes)

@@ -9,10 +9,8 @@ from qdialect import targets
 from qdialect.ir._mlir import ir, structured_transform, vector_transform
 from qdialect.lowering.instructions.instruction import portable_emission
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
-from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
-from qdialect.lowering.ir.effects import READ, change_problem
-from qdialect.lowering.ir.functions import LOOP, inside, ops_named
+from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
@@ -100,7 +98,6 @@ def to_x86(module: ir.Module, target: Target) -> None:
             flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
         apply_instructions(module, _functions(target))
-        hoist_invariant_reads(module)
         lower_gathers(module)
 
 
@@ -157,50 +154,3 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
     squares = [TransposedSquare(instructions.lanes if instructions else _FEWEST_LANES)]
     return [*multiply_add, *roundings, *squares]
-
-
-# Hoists loads of scalars that an innermost loop reads in every iteration and never writes.
-#
-# LLVM does not know that buffers do not alias: it would reload such a scalar after every store, and recompute
-# everything depends on it alone.
-
-_TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
-"""Ops that must not be hoisted out of a loop that may have no iteration."""
-
-
-def hoist_invariant_reads(module: ir.Module) -> None:
-    """Move reads of one scalar, and ops that depend only on those, before the innermost loops that repeat them."""
-    reads = [read for read in ops_named(module, READ) if _is_number(read)]
-    parents = [read.parent.operation for read in reads if read.parent is not None]
-    for loop in dict.fromkeys(parent for parent in parents if parent.name == LOOP):
-        if not any(op.name == LOOP for op in inside(loop)):
-            _hoist(loop)
-
-
-def _hoist(loop: ir.Operation) -> None:
-    body = loop.regions[0].blocks[0]
-    moved: set[ir.Operation] = set()
-    for op in [one.operation for one in body.operations][:-1]:
-        if _is_invariant_read(op, loop) or (_is_computed(op) and _depends_on(op, moved, body)):
-            op.move_before(loop)
-            moved.add(op)
-
-
-def _is_invariant_read(op: ir.Operation, loop: ir.Operation) -> bool:
-    return op.name == READ and _is_number(op) and change_problem(op, loop, "number") is None
-
-
-def _is_number(read: ir.Operation) -> bool:
-    return all(extent == 1 for extent in b.shape_of(read.results[0]))
-
-
-def _is_computed(op: ir.Operation) -> bool:
-    return op.name == "vector.broadcast" or (op.name.startswith("arith.") and op.name not in _TRAPS)
-
-
-def _depends_on(op: ir.Operation, moved: set[ir.Operation], body: ir.Block) -> bool:
-    """Whether `op` uses results of `moved` ops, and no other value that the loop computes."""
-    owners = [value.owner for value in op.operands]
-    found = [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
-    is_inside = any(owner == body for owner in owners) or any(owner.block == body for owner in found)
-    return not is_inside and any(owner in moved for owner in found)

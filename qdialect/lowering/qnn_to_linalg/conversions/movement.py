@@ -426,7 +426,8 @@ def _gather_rows(
     target = elementwise.MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
     rows, listed = gathering.Rows(source, froms[axis], before[axis]), gathering.Listed(target, tos[axis : axis + count])
     kernel = Kernel(lowering.program)
-    gathering.emit_row_gather(kernel, row, _whole(op.indices, indices), shape_of(op.indices.type), rows, listed)
+    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    gathering.emit_rows(kernel, row, *places, rows, listed, is_gather=True)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -441,9 +442,8 @@ def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
     rows, listed = gathering.Rows(target, tos[0], shape[0]), gathering.Listed(source, froms[:1])
     kernel = Kernel(lowering.program)
     reduce = _reduction(op.reduction, element_of(op.data.type))
-    gathering.emit_row_scatter(
-        kernel, shape[1:], _whole(op.indices, indices), shape_of(op.indices.type), rows, listed, reduce
-    )
+    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    gathering.emit_rows(kernel, shape[1:], *places, rows, listed, is_gather=False, reduce=reduce)
     lowering.program.call(kernel, op.operation.name)
 
 

@@ -211,27 +211,7 @@ class Listed:
     strides: tuple[int, ...]
 
 
-def emit_row_gather(
-    kernel: Kernel, row: Sequence[int], indices: MapOperand, extents: Sequence[int], rows: Rows, listed: Listed
-) -> None:
-    """Copy from `rows` to `listed`: `row` is the shape of a row, `extents` that of the indices."""
-    _emit(kernel, row, indices, extents, rows, listed, is_gather=True)
-
-
-def emit_row_scatter(
-    kernel: Kernel,
-    row: Sequence[int],
-    indices: MapOperand,
-    extents: Sequence[int],
-    rows: Rows,
-    listed: Listed,
-    reduce: Reduce | None,
-) -> None:
-    """Copy from `listed` to `rows`, in the order of the indices, or `reduce` the copy into the existing values."""
-    _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduce=reduce)
-
-
-def _emit(
+def emit_rows(
     kernel: Kernel,
     row: Sequence[int],
     indices: MapOperand,
@@ -242,6 +222,11 @@ def _emit(
     is_gather: bool,
     reduce: Reduce | None = None,
 ) -> None:
+    """Copy from `rows` to `listed`, or with `is_gather` false back, in the order of the indices.
+
+    `row` is the shape of a row, `extents` that of the indices. What is copied back may be a `reduce` of the existing
+    values and the new ones.
+    """
     table = declare_operand(kernel, "indices", indices).buffer
     at_row = replace(rows.operand, source=declare_operand(kernel, "rows", rows.operand).buffer)
     in_list = replace(listed.operand, source=declare_operand(kernel, "listed", listed.operand).buffer)
