@@ -372,18 +372,20 @@ def test_caches_that_are_longer_than_all_sequences(
 
 
 @variants_together
+@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("kind", ["PER_TENSOR", "PER_CHANNEL"])
 @pytest.mark.parametrize(
     ("earlier", "total", "steps", "lengths"),
     [(0, 3, 3, [2, 1]), (5, 8, 3, [7]), (9, 6, 1, [5, 3]), (9, 10, 1, [9, 7, 4])],
 )
-def test_caches_of_eight_bits(kind: str, earlier: int, total: int, steps: int, lengths: list[int]) -> None:
+def test_caches_of_few_bits(bits: int, kind: str, earlier: int, total: int, steps: int, lengths: list[int]) -> None:
     operands, how = query_attention("rotary", earlier, lengths, steps=steps, total=total)
     count = KEY_HEADS * QUERY_WIDTH if kind == "PER_CHANNEL" else 1
-    scales = np.abs(numbers(2, count, seed=3)) * np.float32(0.01) + np.float32(0.005)
-    operands[3:5] = [drawn((len(lengths), KEY_HEADS, earlier, QUERY_WIDTH), np.int8, seed) for seed in (4, 5)]
+    scales = (np.abs(numbers(2, count, seed=3)) * np.float32(0.01) + np.float32(0.005)) * np.float32(2 ** (8 - bits))
+    width, dtype = (QUERY_WIDTH, np.int8) if bits == 8 else (QUERY_WIDTH // 2, np.uint8)
+    operands[3:5] = [drawn((len(lengths), KEY_HEADS, earlier, width), dtype, seed) for seed in (4, 5)]
     operands += [None] * 3 + [Known(scales[0]), Known(scales[1])]
-    how |= {"kv_cache_bit_width": 8, "k_quant_type": kind, "v_quant_type": kind}
+    how |= {"kv_cache_bit_width": bits, "k_quant_type": kind, "v_quant_type": kind}
     check_node(f"{CONTRIB}.GroupQueryAttention", operands, outputs=RESULTS, version=21, **how)
 
 

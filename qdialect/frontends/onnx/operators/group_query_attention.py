@@ -60,7 +60,8 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
     scales = [_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
-    cache = cache_of(call, 3, 4, "f32" if scales[0] is None else "i8")
+    bits = _cache_bits(call, width)
+    cache = cache_of(call, 3, 4, _CACHES[bits])
     earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
     total = None if is_windowed else _total(call, earlier, steps)
     length = earlier + steps if is_windowed else max(earlier, total or earlier)
@@ -75,11 +76,11 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
     join = appended if lengths is None else lengths.appended
     whole = [
-        join(call, cached, own if scale is None else _quantized(call, own, scale))
+        join(call, cached, own if scale is None else _quantized(call, own, scale, bits))
         for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
     ]
     keys, values = (
-        one if scale is None else _dequantized(call, one, scale) for one, scale in zip(whole, scales, strict=True)
+        one if scale is None else _dequantized(call, one, scale, bits) for one, scale in zip(whole, scales, strict=True)
     )
     if isinstance(lengths, _Window):
         whole = [lengths.kept(call, one) for one in whole]
@@ -105,22 +106,35 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
 
 def _refuse(call: Call) -> None:
     for index, name in _OMITTED.items():
-        require(call.optional(index) is None, f"input {index}, {name}, must be omitted")
+        wanted = f"input {index}, {name}, must be omitted, as ONNX Runtime's CPU kernel asks"
+        require(call.optional(index) is None, wanted)
     call.ignore("qk_norm_epsilon")
     if not call.flag("do_rotary", 0):
         call.ignore("rotary_interleaved")
     kinds: list[str] = [call.attribute(name, "NONE") for name in ("k_quant_type", "v_quant_type")]
     holds = (kinds[0] == "NONE") == (kinds[1] == "NONE")
     require(holds, f"k_quant_type and v_quant_type must both be NONE or none of them, but got {' and '.join(kinds)}")
-    bits: int = call.attribute("kv_cache_bit_width", 0)
-    require(kinds[0] == "NONE" or bits == 8, f"kv_cache_bit_width must be 8, but got {bits}")
     output: int = call.attribute("qk_output", 0)
     require(output in (0, -1), f"qk_output must be 0, but got {output}")
 
 
-# Caches of i8: ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.
+# Caches of 8 or 4 bits: ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.
+#
+# Two numbers of 4 bits are a byte, each plus 8, the first in the lower half.
 
 _ALL, _COLUMNS = "PER_TENSOR", "PER_CHANNEL"
+_CACHES = {0: "f32", 4: "ui8", 8: "i8"}
+_HALF, _MIDDLE = 4, 8
+
+
+def _cache_bits(call: Call, width: int) -> int:
+    """Of a number of the caches; 0 for those of f32."""
+    if call.attribute("k_quant_type", "NONE") == "NONE":
+        return 0
+    bits: int = call.attribute("kv_cache_bit_width", 0)
+    holds = bits == 2 * _HALF or (bits == _HALF and width % 2 == 0)
+    require(holds, f"kv_cache_bit_width must be 8, or 4 for an even width, but got {bits} for {width}")
+    return bits
 
 
 def _scales(call: Call, name: str, index: int, heads: int, width: int) -> Array | None:
@@ -136,19 +150,53 @@ def _scales(call: Call, name: str, index: int, heads: int, width: int) -> Array 
     return found.reshape(shape)
 
 
-def _quantized(call: Call, source: Value, scales: Array) -> Value:
+def _quantized(call: Call, source: Value, scales: Array, bits: int) -> Value:
+    low, high = -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
+
     def quantized(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
         rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
-        return converted(s, s.op("arith.minimumf", s.op("arith.maximumf", rounded, -128.0), 127.0), "f32", "i8")
+        return converted(s, s.op("arith.minimumf", s.op("arith.maximumf", rounded, low), high), "f32", "i8")
 
-    return binary(call, [source, constant_of(call, scales)], "i8", quantized)
+    values = binary(call, [source, constant_of(call, scales)], "i8", quantized)
+    return values if bits > _HALF else _paired(call, values)
 
 
-def _dequantized(call: Call, source: Value, scales: Array) -> Value:
+def _paired(call: Call, source: Value) -> Value:
+    """Numbers of 4 bits, two to a byte."""
+    *outer, width = source.shape
+    shape = (*outer, width // 2)
+
+    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
+        s, rows = Arithmetic(emitter), [Slice(0, 1, extent) for extent in outer]
+        columns = [take_slices(emitter, operands[0], [*rows, Slice(i, 2, width // 2)]) for i in range(2)]
+        first, second = (s.op("arith.addi", s.resize(one, "i32"), _MIDDLE) for one in columns)
+        joined = s.op("arith.ori", first, s.op("arith.shli", second, _HALF))
+        return emitter.upstream("tensor.bitcast", "ui8", s.resize(joined, "i8"))
+
+    return call.plan.ordered(call.name, shape, "ui8", [source], build)
+
+
+def _apart(call: Call, source: Value) -> Value:
+    """The numbers of `_paired`."""
+    *outer, count = source.shape
+
+    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
+        s = Arithmetic(emitter)
+        whole = s.resize(emitter.upstream("tensor.bitcast", "i8", operands[0]), "i32")
+        fields = s.op("arith.andi", whole, 15), s.op("arith.andi", s.op("arith.shrui", whole, _HALF), 15)
+        numbers = [s.resize(s.op("arith.subi", field, _MIDDLE), "i8") for field in fields]
+        columns = [emitter.reshape(one, (*source.shape, 1)) for one in numbers]
+        return emitter.reshape(emitter.concatenate(columns, len(source.shape)), (*outer, 2 * count))
+
+    return call.plan.ordered(call.name, (*outer, 2 * count), "i8", [source], build)
+
+
+def _dequantized(call: Call, source: Value, scales: Array, bits: int) -> Value:
     def number(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
         return s.op("arith.mulf", converted(s, x, "i8", "f32"), scale)
 
-    return binary(call, [source, constant_of(call, scales)], "f32", number)
+    values = source if bits > _HALF else _apart(call, source)
+    return binary(call, [values, constant_of(call, scales)], "f32", number)
 
 
 def _sink(call: Call, heads: int) -> Value | None:
