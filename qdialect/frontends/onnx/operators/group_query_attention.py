@@ -24,6 +24,13 @@ from qdialect.frontends.onnx.operators.attention import (
     scale_of,
     softcap_of,
 )
+from qdialect.frontends.onnx.operators.cache_bits import (
+    CACHE_ELEMENTS,
+    as_numbers,
+    cache_bits,
+    cache_scales,
+    in_few_bits,
+)
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import (
@@ -59,9 +66,9 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
-    scales = [_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
-    bits = _cache_bits(call, width)
-    cache = cache_of(call, 3, 4, _CACHES[bits])
+    scales = [cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
+    bits = cache_bits(call, width)
+    cache = cache_of(call, 3, 4, CACHE_ELEMENTS[bits])
     earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
     total = None if is_windowed else _total(call, earlier, steps)
     length = earlier + steps if is_windowed else max(earlier, total or earlier)
@@ -76,11 +83,11 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
     join = appended if lengths is None else lengths.appended
     whole = [
-        join(call, cached, own if scale is None else _quantized(call, own, scale, bits))
+        join(call, cached, own if scale is None else in_few_bits(call, own, scale, bits))
         for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
     ]
     keys, values = (
-        one if scale is None else _dequantized(call, one, scale, bits) for one, scale in zip(whole, scales, strict=True)
+        one if scale is None else as_numbers(call, one, scale, bits) for one, scale in zip(whole, scales, strict=True)
     )
     if isinstance(lengths, _Window):
         whole = [lengths.kept(call, one) for one in whole]
@@ -116,87 +123,6 @@ def _refuse(call: Call) -> None:
     require(holds, f"k_quant_type and v_quant_type must both be NONE or none of them, but got {' and '.join(kinds)}")
     output: int = call.attribute("qk_output", 0)
     require(output in (0, -1), f"qk_output must be 0, but got {output}")
-
-
-# Caches of 8 or 4 bits: ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.
-#
-# Two numbers of 4 bits are a byte, each plus 8, the first in the lower half.
-
-_ALL, _COLUMNS = "PER_TENSOR", "PER_CHANNEL"
-_CACHES = {0: "f32", 4: "ui8", 8: "i8"}
-_HALF, _MIDDLE = 4, 8
-
-
-def _cache_bits(call: Call, width: int) -> int:
-    """Of a number of the caches; 0 for those of f32."""
-    if call.attribute("k_quant_type", "NONE") == "NONE":
-        return 0
-    bits: int = call.attribute("kv_cache_bit_width", 0)
-    holds = bits == 2 * _HALF or (bits == _HALF and width % 2 == 0)
-    require(holds, f"kv_cache_bit_width must be 8, or 4 for an even width, but got {bits} for {width}")
-    return bits
-
-
-def _scales(call: Call, name: str, index: int, heads: int, width: int) -> Array | None:
-    """Of a cache, to broadcast to [B, N, L, D]; None for one of f32."""
-    kind: str = call.attribute(f"{name}_quant_type", "NONE")
-    if kind == "NONE":
-        require(call.optional(index) is None, f"input {index}, {name}_scale, must be omitted")
-        return None
-    require(kind in (_ALL, _COLUMNS), f"{name}_quant_type must be {_ALL} or {_COLUMNS}, but got {kind}")
-    found, shape = call.constant(index), (1, heads, 1, width) if kind == _COLUMNS else (1, 1, 1, 1)
-    holds = found.dtype == np.float32 and found.size == math.prod(shape)
-    require(holds, f"input {index}, {name}_scale, must have {math.prod(shape)} entries of f32, but got {found.size}")
-    return found.reshape(shape)
-
-
-def _quantized(call: Call, source: Value, scales: Array, bits: int) -> Value:
-    low, high = -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
-
-    def quantized(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
-        rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
-        return converted(s, s.op("arith.minimumf", s.op("arith.maximumf", rounded, low), high), "f32", "i8")
-
-    values = binary(call, [source, constant_of(call, scales)], "i8", quantized)
-    return values if bits > _HALF else _paired(call, values)
-
-
-def _paired(call: Call, source: Value) -> Value:
-    """Numbers of 4 bits, two to a byte."""
-    *outer, width = source.shape
-    shape = (*outer, width // 2)
-
-    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
-        s, rows = Arithmetic(emitter), [Slice(0, 1, extent) for extent in outer]
-        columns = [take_slices(emitter, operands[0], [*rows, Slice(i, 2, width // 2)]) for i in range(2)]
-        first, second = (s.op("arith.addi", s.resize(one, "i32"), _MIDDLE) for one in columns)
-        joined = s.op("arith.ori", first, s.op("arith.shli", second, _HALF))
-        return emitter.upstream("tensor.bitcast", "ui8", s.resize(joined, "i8"))
-
-    return call.plan.ordered(call.name, shape, "ui8", [source], build)
-
-
-def _apart(call: Call, source: Value) -> Value:
-    """The numbers of `_paired`."""
-    *outer, count = source.shape
-
-    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
-        s = Arithmetic(emitter)
-        whole = s.resize(emitter.upstream("tensor.bitcast", "i8", operands[0]), "i32")
-        fields = s.op("arith.andi", whole, 15), s.op("arith.andi", s.op("arith.shrui", whole, _HALF), 15)
-        numbers = [s.resize(s.op("arith.subi", field, _MIDDLE), "i8") for field in fields]
-        columns = [emitter.reshape(one, (*source.shape, 1)) for one in numbers]
-        return emitter.reshape(emitter.concatenate(columns, len(source.shape)), (*outer, 2 * count))
-
-    return call.plan.ordered(call.name, (*outer, 2 * count), "i8", [source], build)
-
-
-def _dequantized(call: Call, source: Value, scales: Array, bits: int) -> Value:
-    def number(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
-        return s.op("arith.mulf", converted(s, x, "i8", "f32"), scale)
-
-    values = source if bits > _HALF else _apart(call, source)
-    return binary(call, [values, constant_of(call, scales)], "f32", number)
 
 
 def _sink(call: Call, heads: int) -> Value | None:
