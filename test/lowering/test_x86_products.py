@@ -291,18 +291,3 @@ def test_a_sum_that_wraps_is_no_saturated_sum_of_words(summed: str, rest: int) -
     values.reshape(-1)[: len(ends)] = ends
     values = values.astype(np.int32) if element == "i32" else np.clip(values, -(2**31), 2**31 - 128).astype(np.float32)
     assert_same_on_targets(text, [values, np.zeros((2, 4, 16), np.uint8)], WIDE_TARGETS)
-
-
-def test_what_is_proven_of_a_sum_lets_words_be_added() -> None:
-    added = {}
-    for summed, (element, zero, integers) in SUMMED.items():
-        text = SUM_STORE.format(element=element, zero=zero, integers=integers, rest=100)
-        added[summed] = "sadd.sat" in (found := x86_text(text)) or "padds" in found
-    assert added == {
-        "any": False,
-        "halved": True,
-        "logically halved": False,
-        "high": True,
-        "low": False,
-        "converted": True,
-    }
