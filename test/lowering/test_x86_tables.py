@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -101,16 +102,21 @@ def test_look_ups(shape: tuple[int, ...], bits: str, element: str) -> None:
     )
     indices = RNG.integers(0, 256, shape).astype(np.uint8 if bits == "i8" else np.int32)
     table = entries(element)
-    assert "vpermi2var.d.512" in x86_text(program)
+    assert "vpermi2var.qi.512" in x86_text(program)
     assert_same_on_targets(program, [table, indices, np.zeros(shape, table.dtype)])
 
 
-def test_distances_to_the_end_of_a_table() -> None:
+def test_distances_are_those_of_bytes() -> None:
     values, top = RNG.integers(0, 200, (3, 64), np.uint8), np.array([200, 230, 255], np.uint8)
+    text = x86_text(DISTANCES)
+    assert text.index("arith.subi") > text.index("scf.for") > text.index("vector.shuffle"), "planes are made before"
+    assert re.search(r"arith.subi .* : vector<64xi8>", text)
     assert_same_on_targets(DISTANCES, [entries("f32"), values, top, np.zeros((3, 64), np.float32)])
 
 
 def test_a_loop_that_writes_the_table_reads_it_again() -> None:
+    text = x86_text(CHANGING)
+    assert text.index("scf.for") < text.index("vector.shuffle")
     assert_same_on_targets(CHANGING, [entries("i32"), RNG.integers(0, 256, 64, np.uint8), np.zeros((3, 64), np.int32)])
 
 

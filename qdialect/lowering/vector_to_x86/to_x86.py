@@ -16,7 +16,7 @@ from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
-from qdialect.lowering.vector_to_x86.byte_tables import ByteTable, is_table_read
+from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
 from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
 from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, VectorRounding
 from qdialect.lowering.vector_to_x86.float_scaling import ScaleExponent
@@ -138,7 +138,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
-    bytes_ = [StridedRead(), PixelWrite()] if instructions.has_byte_permutes else []
+    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*rounding, *scaling, ByteStore(instructions), *tables, *numbers, *bytes_]
 
 
