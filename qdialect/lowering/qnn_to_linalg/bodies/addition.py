@@ -358,9 +358,9 @@ def _through(quantized: IntArray, left: IntArray, right: IntArray, shift: int, b
     """The constant in the middle of the window; None where it is empty or a number leaves 32 bits."""
     low, high = bounds
     total = left[:, None] + right
-    slack = (quantized << shift) - total
-    minimum = int(slack[quantized > low].max(initial=-(2**62)))
-    maximum = int(slack[quantized < high].min(initial=2**62)) + (1 << shift) - 1
+    remainder = (quantized << shift) - total
+    minimum = int(remainder[quantized > low].max(initial=-(2**62)))
+    maximum = int(remainder[quantized < high].min(initial=2**62)) + (1 << shift) - 1
     if minimum > maximum:
         return None
     rest = min(max((minimum + maximum) // 2, -(2**_WORD)), 2**_WORD - 1)
@@ -417,7 +417,7 @@ def _rests(
 def _middle(quantized: IntArray, products: NDArray[np.float64], bounds: tuple[int, int]) -> np.float32:
     """The middle of what may be added to `products`, were they not rounded."""
     low, high = bounds
-    slack = quantized - products
-    minimum = slack[quantized > low].max(initial=-_LARGEST_REST) - 0.5
-    maximum = slack[quantized < high].min(initial=_LARGEST_REST) + 0.5
+    remainder = quantized - products
+    minimum = remainder[quantized > low].max(initial=-_LARGEST_REST) - 0.5
+    maximum = remainder[quantized < high].min(initial=_LARGEST_REST) + 0.5
     return np.float32((minimum + maximum) / 2)

@@ -52,7 +52,7 @@ _LARGEST = 2.0**30
 """Of what becomes an integer of 32 bits."""
 _SMALLEST_MULTIPLIER = 2.0**-40
 _LARGEST_QUANTIZED = 1024
-SLACK = 2.0**-40
+MARGIN = 2.0**-40
 """More than the error of a sum in float64, and less than half a unit of the last place of c."""
 SMALLEST_REST, LARGEST_REST = 2.0**-12, 1 - 2.0**-12
 """Between which c is, so that it has no effect on the sign of a sum and reaches no whole number by itself."""
@@ -152,7 +152,7 @@ class _Side:
         """From where on and below what c may be for each channel; infinite where nothing bounds it."""
         low = (self.edge - self.outer * multiplier).max(axis=0, initial=-np.inf)
         high = (self.edge - self.inner * multiplier).min(axis=0, initial=np.inf)
-        return low + SLACK, high - SLACK
+        return low + MARGIN, high - MARGIN
 
     def of(self, channels: NDArray[np.intp]) -> _Side:
         return _Side(self.edge, self.inner[:, channels], self.outer[:, channels])
@@ -286,6 +286,6 @@ def _rest(
 ) -> np.float32 | None:
     """c for a multiplier; products of 8 bits and 24 bits are exact in float64."""
     exact = lhs * (rhs * multiplier).astype(np.float64)
-    low, high = max((least - exact).max() + SLACK, SMALLEST_REST), min((most - exact).min() - SLACK, LARGEST_REST)
+    low, high = max((least - exact).max() + MARGIN, SMALLEST_REST), min((most - exact).min() - MARGIN, LARGEST_REST)
     rest = np.float32((low + high) / 2)
     return rest if low <= rest < high else None
