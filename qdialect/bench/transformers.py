@@ -64,9 +64,11 @@ class Workload:
 
 
 def transformer_sources() -> list[Source]:
-    """T1 to T6 with all lengths and weights of T5 and T6, and as variations T1 to T4 with two layers each."""
-    sources = [
-        Source(name, KIND, partial(prepare, name, load)) for name, load in {**WORKLOADS, **LANGUAGE_LAYERS}.items()
+    """T1 to T6, two forms of T5 and T6, and as variations their other forms, and T1 to T4 with two layers each."""
+    sources = [Source(name, KIND, partial(prepare, name, load)) for name, load in WORKLOADS.items()]
+    sources += [
+        Source(name, KIND, partial(prepare, name, load), name in _LANGUAGE_DEFAULTS)
+        for name, load in LANGUAGE_LAYERS.items()
     ]
     short = {f"{name}_short": replace(load, shape=replace(load.shape, layers=2)) for name, load in WORKLOADS.items()}
     return sources + [Source(name, KIND, partial(prepare, name, load), False) for name, load in short.items()]
@@ -326,3 +328,4 @@ LANGUAGE_LAYERS: Mapping[str, Workload] = {
     ),
 }
 """Layers of language models: with caches of 128 or 2,048 tokens, or the first 128 or 512 tokens."""
+_LANGUAGE_DEFAULTS = ("T5", "T5_level4", "T6", "T6_level4")
