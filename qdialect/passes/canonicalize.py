@@ -160,7 +160,9 @@ class TurnPickedProduct(Pattern[DynamicGatherOp]):
 
     def check(self, op: F32MatmulOp) -> DynamicGatherOp | None:
         gather, column = produced_by(op.data, DynamicGatherOp), shape_of(op.matrix.type)
-        if gather is None or gather.axis != 0 or len(users(op.data)) > 1 or constant_value(gather.data) is None:
+        if op.bias is not None or gather is None or gather.axis != 0:
+            return None
+        if len(users(op.data)) > 1 or constant_value(gather.data) is None:
             return None
         indices, shape = shape_of(gather.indices.type), shape_of(gather.data.type)
         holds = column[-1] == 1 < shape[-2] and (len(indices), len(shape), len(column)) == (1, 3, 3)

@@ -1,5 +1,6 @@
 """Operators between float32 tensors: what LiteRT's reference kernels give, and what they gave (recorded)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def zeros_and_small(*shape: int) -> Given:
     return Given(data)
 
 
-MATRICES: list[tuple[Any, Any, tuple[bool, bool], tuple[int, ...]]] = [
+Matrices = tuple[Any, Any, tuple[bool, bool], tuple[int, ...]]
+MATRICES: list[Matrices] = [
     ((5, 7), (7, 3), (False, False), (5, 3)),
     ((2, 5, 7), (2, 7, 3), (False, False), (2, 5, 3)),
     ((2, 7, 5), (2, 3, 7), (True, True), (2, 5, 3)),
@@ -73,6 +75,22 @@ MATRICES: list[tuple[Any, Any, tuple[bool, bool], tuple[int, ...]]] = [
     ((2, 5, 7), (7, 3), (False, False), (2, 5, 3)),
     ((5, 7), (2, 7, 3), (False, False), (2, 5, 3)),
 ]
+
+
+def products(matrices: Sequence[Matrices]) -> list[Node]:
+    """By a constant matrix, and by one that is given."""
+    return [
+        (
+            KIND.BATCH_MATMUL,
+            [f32(*lhs), known(f32(*rhs, seed=1)) if is_known else f32(*rhs, seed=1)],
+            shape,
+            options_of("BatchMatMul", *adjoints),
+        )
+        for lhs, rhs, adjoints, shape in matrices
+        for is_known in (True, False)
+    ]
+
+
 CONVOLUTIONS: list[tuple[Any, Any, int, Any, Any, tuple[int, ...]]] = [
     ((1, 5, 7, 6, 3), (3, 3, 3, 3, 4), SAME, (1, 1, 1), (1, 1, 1), (1, 5, 7, 6, 4)),
     ((2, 6, 7, 9, 2), (2, 3, 4, 2, 5), VALID, (2, 1, 3), (1, 1, 1), (2, 3, 5, 2, 5)),
@@ -108,16 +126,7 @@ NODES: list[Node] = [
     ),
     # Sums of long rows are taken in order.
     *((kind, [f32(5, 100), extents(1)], (5,), options_of("Reducer", False)) for kind in (KIND.SUM, KIND.MEAN)),
-    *(
-        (
-            KIND.BATCH_MATMUL,
-            [f32(*lhs), known(f32(*rhs, seed=1)) if is_known else f32(*rhs, seed=1)],
-            shape,
-            options_of("BatchMatMul", *adjoints),
-        )
-        for lhs, rhs, adjoints, shape in MATRICES
-        for is_known in (True, False)
-    ),
+    *products(MATRICES),
     *(
         (
             KIND.CONV_3D,
@@ -214,17 +223,7 @@ DELEGATED: list[Node] = [
         for rows in (1, 5)
         for has_bias in (False, True)
     ),
-    *(
-        (
-            KIND.BATCH_MATMUL,
-            [f32(*lhs), known(f32(*rhs, seed=1)) if is_known else f32(*rhs, seed=1)],
-            shape,
-            options_of("BatchMatMul", *adjoints),
-        )
-        for lhs, rhs, adjoints, shape in MATRICES
-        for is_known in (True, False)
-        if not adjoints[0] and len(lhs) >= len(rhs)
-    ),
+    *products([one for one in MATRICES if not one[2][0] and len(one[0]) >= len(one[1])]),
     *(
         (kind, [f32(2, 9, 5, 33), extents(*axes)], shape, options_of("Reducer", False))
         for kind in (KIND.SUM, KIND.MEAN)

@@ -432,3 +432,24 @@ def test_an_epilogue_writes_no_further_than_a_reshaped_result(shape: tuple[int, 
     x, memory = np.ones((4, 13), np.float32), np.full(128, 3, np.float32)
     compile_module(parse(text)).run([x], [memory[32:84].reshape(shape)])
     assert memory.tolist() == [3.0] * 32 + [7.5] * 52 + [3.0] * 44
+
+
+@pytest.mark.parametrize("is_column", [False, True])
+def test_picked_matrices_whose_products_have_a_bias(is_column: bool) -> None:
+    rng = np.random.default_rng(6)
+    matrices, bias = (
+        rng.normal(size=(3, 4, 5)).astype(np.float32),
+        np.arange(1 if is_column else 5, dtype=np.float32) + 7,
+    )
+
+    def body(x: ir.Value, i: ir.Value) -> ir.Value:
+        picked = qnn.build(qnn.DynamicGatherOp, constant(matrices), i, element="f32", axis=0).output
+        sides = (picked, x) if is_column else (x, picked)
+        return qnn.build(qnn.F32MatmulOp, *sides, constant(bias), element="f32").output
+
+    module = graph([tensor((2, 5, 1) if is_column else (2, 1, 4), "f32"), tensor((2,), "i32")], body)
+    inputs = [rng.normal(size=(2, 5, 1) if is_column else (2, 1, 4)).astype(np.float32), np.array([2, 0], np.int32)]
+    (wanted,) = interpreter.run(module, inputs)
+    FuseQnnPass().run(module)
+    np.testing.assert_array_equal(interpreter.run(module, inputs)[0], wanted)
+    np.testing.assert_array_equal(compile_module(module)(*inputs), wanted)

@@ -100,4 +100,6 @@ def picked_matrices(value: ir.Value) -> DynamicGatherOp | None:
     shape, is_of_rows = shape_of(gather.data.type), shape_of(readers[0].data.type)[-2] == 1
     is_list = len(shape) == 3 and gather.axis == 0 and len(shape_of(gather.indices.type)) == 1
     is_matrix = is_list and is_of_rows and readers[0].matrix == value and readers[0].data != value
+    # Those sums start from zero.
+    is_matrix = is_matrix and readers[0].bias is None
     return gather if is_matrix and constant_value(gather.data) is not None else None
