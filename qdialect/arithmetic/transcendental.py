@@ -130,7 +130,7 @@ class Machine(FloatMachine[V]):
         return k, ops.cast("arith.bitcast", ops.add(fraction, root), _F)
 
     def by_quadrant(self, n: V, even: V, odd: V) -> V:
-        """`even` or `odd` by the lowest bit of the integer n, with the sign that its second bit says."""
+        """`even` or `odd` by the lowest bit of the integer n, with the sign of its second bit."""
         ops = self._ops
         bits = ops.cast("arith.bitcast", self.add(n, self.constant(ROUNDER)), _I)
         lowest, zero = ops.binary("arith.andi", bits, ops.constant(1, _I)), ops.constant(0, _I)
