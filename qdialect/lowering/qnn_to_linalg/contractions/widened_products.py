@@ -36,7 +36,7 @@ from qdialect.passes.matching import is_exact
 
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
-_STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
+_STEP, _BLOCK_ROWS, _VECTORS = 512, 128, 2
 PAIRED_ROWS, PAIRED_CHANNELS, PAIR = 5, 64, 2
 """From so many rows and channels on packing pairs pays; and numbers of a pair."""
 STORED_ROWS = 16
