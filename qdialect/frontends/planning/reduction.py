@@ -156,19 +156,21 @@ def affine(emitter: Emitter, value: ir.Value, scale: ir.Value | None, bias: ir.V
 def group_normalized(
     emitter: Emitter, value: ir.Value, groups: int, channels_axis: int, epsilon: float, parameters: Sequence[ir.Value]
 ) -> ir.Value:
-    """Each group of channels of each example normalized, then ``* scale + bias``.
+    """``(x - mean) * factor + bias`` in each group of channels of each example, as ONNX Runtime does.
 
-    `parameters` are scale and bias, with an entry for each channel or for each group.
+    The factor of a channel is ``scale / sqrt(variance + epsilon)``.  `parameters` are scale and bias, with an entry for
+    each channel or for each group.
     """
-    shape = shape_of(value.type)
+    shape, s = shape_of(value.type), emitter.f32
     before, channels, after = shape[:channels_axis], shape[channels_axis], shape[channels_axis + 1 :]
-    grouped = emitter.reshape(value, (*before, groups, channels // groups, *after))
-    axes = tuple(axis for axis in range(1, len(shape) + 1) if axis != channels_axis)
-    normal = normalized(emitter, grouped, axes, epsilon)
-    ones = (1,) * len(after)
+    source = emitter.reshape(value, (*before, groups, channels // groups, *after))
+    axes, ones = tuple(axis for axis in range(1, len(shape) + 1) if axis != channels_axis), (1,) * len(after)
     entries = [emitter.reshape(one, (groups, shape_of(one.type)[0] // groups, *ones)) for one in parameters]
     scale, bias = entries
-    return emitter.reshape(affine(emitter, normal, scale, bias), shape)
+    source = centred(emitter, source, axes)
+    variance = mean_of(emitter, s("mulf", source, source), axes)
+    factor = s("mulf", s("divf", 1.0, s("sqrt", s("addf", variance, epsilon))), scale)
+    return emitter.reshape(affine(emitter, source, factor, bias), shape)
 
 
 # The order of numbers: integers that are ordered as they are, and where the extreme one of a row stands.
