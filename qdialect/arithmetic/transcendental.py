@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.arithmetic import machine
 from qdialect.arithmetic.machine import FloatMachine, V
@@ -37,6 +40,13 @@ _TANH_ONE = 20.0
 _ERF_ONE = 6.0
 # (e^r - 1) / r for |r| <= ln(2) / 2, by Taylor, the highest power first.
 _EXPONENTIAL = [1 / math.factorial(n) for n in range(14, 0, -1)]
+# glibc's `expf` (2.27 and later): 2^(r / 32) for |r| <= 1/2, and 2^(i / 32) for each i.
+_ROOTS, _ROOT_SHIFT = 32, _FRACTION_BITS - 5
+_ROOT = tuple(
+    float.fromhex(number) for number in ("0x1.c6af84b912394p-20", "0x1.ebfce50fac4f3p-13", "0x1.62e42ff0c52d6p-6", "1")
+)
+_EXPF_LOWEST, _EXPF_HIGHEST = -105.0, 89.0
+"""Beyond them e^x rounds to 0 and infinity."""
 # (2 atanh(s) / s - 2) / s^2 for |s| <= 0.172, by Taylor.
 _ATANH = [2 / (2 * n + 1) for n in range(11, 0, -1)]
 # erf(x) / x for |x| <= 1 as a polynomial of x^2, by Taylor.
@@ -103,6 +113,21 @@ _SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(7, -1, -1)]
 _COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(8, -1, -1)]
 
 
+@cache
+def _root_tables() -> list[NDArray[np.float32]]:
+    """2^(i / 32) less i / 32 in its exponent, as sums of two float32 numbers.
+
+    Two sums are 2^-49 off, so that all float32 numbers have the bits of glibc's function on CPUs with fused
+    multiply-adds: with the nearest sums three would differ, 2.2124498, 32.564632 and -63.09946.
+    """
+    exact = np.array([float(Decimal(2) ** (Decimal(i) / _ROOTS)) for i in range(_ROOTS)])
+    numbers = (exact.view(np.int64) - (np.arange(_ROOTS) << _ROOT_SHIFT)).view(np.float64)
+    high = numbers.astype(np.float32)
+    low = (numbers - high).astype(np.float32)
+    low[[6, 31]] += np.array([-(2.0**-49), 2.0**-49], np.float32)
+    return [high, low]
+
+
 class Machine(FloatMachine[V]):
     """Operations on f64 values `V`."""
 
@@ -151,6 +176,15 @@ class Machine(FloatMachine[V]):
         bits = ops.cast("arith.bitcast", self.add(exponent, self.constant(ROUNDER + _EXPONENT_BIAS)), _I)
         return ops.cast("arith.bitcast", ops.binary("arith.shli", bits, ops.constant(_FRACTION_BITS, _I)), _F)
 
+    def root_power(self, n: V) -> V:
+        """2^(k / 32) of `n` = k + `ROUNDER`, a normal number: that of k modulo 32, and k / 32 more in its exponent."""
+        ops, bits = self._ops, self._ops.cast("arith.bitcast", n, _I)
+        wrapped = ops.binary("arith.andi", ops.cast("arith.trunci", bits, "i32"), ops.constant(_ROOTS - 1, "i32"))
+        index = ops.cast("arith.index_cast", wrapped, "index")
+        high, low = (ops.cast("arith.extf", ops.extract(ops.table(table), index), _F) for table in _root_tables())
+        shifted = ops.binary("arith.shli", bits, ops.constant(_ROOT_SHIFT, _I))
+        return ops.cast("arith.bitcast", ops.add(ops.cast("arith.bitcast", self.add(high, low), _I), shifted), _F)
+
 
 NUMPY: Machine[Any] = Machine(machine.NUMPY)
 """On float64 arrays."""
@@ -160,6 +194,17 @@ def exp(m: Machine[V], x: V) -> V:
     """e^x; x counts as -708 below that and as 709 above."""
     scale, rest = _scaled_exponential(m, x)
     return m.add(scale, rest)
+
+
+def expf(m: Machine[V], x: V) -> V:
+    """e^x of a float32 number with the bits of glibc's `expf` once it is rounded: 2^(k / 32) 2^(r / 32)."""
+    low, high, rounder = m.constant(_EXPF_LOWEST), m.constant(_EXPF_HIGHEST), m.constant(ROUNDER)
+    x = m.where_less(x, low, low, x)
+    x = m.where_less(high, x, high, x)
+    scaled = m.multiply(x, m.constant(_ROOTS / _LN2))
+    n = m.add(scaled, rounder)
+    r = m.subtract(scaled, m.subtract(n, rounder))
+    return m.multiply(m.root_power(n), _polynomial(m, r, _ROOT))
 
 
 def exp2(m: Machine[V], x: V) -> V:
@@ -360,6 +405,8 @@ IN_FLOAT64: Mapping[str, Callable[[Machine[Any], Any], Any]] = {
     "math.tanh": tanh,
 }
 """By the name of the op: functions of one number."""
+OF_LIBRARY: Mapping[str, Callable[[Machine[Any], Any], Any]] = {**IN_FLOAT64, "math.exp": expf}
+"""The same of float32 numbers, with a C library's bits where these are known."""
 PAIRS: Mapping[str, Callable[[Machine[Any], Any, Any], Any]] = {"arith.remf": remainder, "math.powf": power}
 """The same of two numbers."""
 

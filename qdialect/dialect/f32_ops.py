@@ -163,7 +163,7 @@ class F32Conv2DOp(F32ProductOp, name="f32_conv2d"):
 #
 # Without the attribute it is a sequence of float32 operations (`qdialect.arithmetic.float32`), at most one unit of the
 # last place from the truth.  With it the function is evaluated in float64 and rounded to float32 once, for operators
-# whose framework gives the nearest float32 number:
+# whose framework gives the nearest float32 number; of e^x it is the one that glibc's `expf` gives:
 #
 #     %y = math.exp %x {qnn.in_float64} : tensor<4xf32>
 

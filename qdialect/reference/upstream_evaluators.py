@@ -8,12 +8,14 @@ float64 where the op is defined so (`qdialect.dialect.f32_ops`). Integers wrap; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from qdialect.arithmetic import machine
-from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS
+from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS
+from qdialect.arithmetic.transcendental import OF_LIBRARY, evaluate
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
@@ -42,7 +44,10 @@ def _evaluator(
 
 
 def _float_evaluator(name: str) -> Callable[[Any, Arrays], Array]:
-    in_kernel, in_float64 = _evaluator(FLOAT_FUNCTIONS[name]), _evaluator(TABLE_FUNCTIONS[name])
+    in_kernel = _evaluator(FLOAT_FUNCTIONS[name])
+    if name not in OF_LIBRARY:
+        return in_kernel
+    in_float64 = _evaluator(partial(evaluate, OF_LIBRARY[name]))
     return lambda op, operands: (in_float64 if is_in_float64(op) else in_kernel)(op, operands)
 
 

@@ -1,5 +1,6 @@
 """Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
 
+import ctypes
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -287,6 +288,23 @@ def test_powers() -> None:
     with np.errstate(all="ignore"):
         found, wanted = transcendental.power(NUMPY, x, y), np.power(x, y)
         np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+
+
+def test_exponentials_are_those_of_the_c_library() -> None:
+    """Those next to a tie of float32 are what glibc gives on CPUs with fused multiply-adds."""
+    ties = {
+        2.2124498: 9.138075,
+        32.564632: 1.3888015e14,
+        -63.09946: 3.9468667e-28,
+        0.237968: 1.2686687,
+        -1.7358403: 0.17625204,
+    }
+    library = ctypes.CDLL("libm.so.6").expf
+    library.argtypes, library.restype = [ctypes.c_float], ctypes.c_float
+    x = np.concatenate([any_floats(20_000, 5), np.linspace(-110, 95, 20_000, dtype=F32), SPECIAL])
+    wanted = np.array([library(number) for number in x], F32)
+    found = transcendental.evaluate(transcendental.expf, np.concatenate([x, np.array([*ties], F32)]))
+    np.testing.assert_array_equal(found, np.concatenate([wanted, np.array([*ties.values()], F32)]))
 
 
 def test_ends_of_the_range() -> None:

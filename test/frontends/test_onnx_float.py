@@ -67,11 +67,23 @@ def test_a_transposed_convolution(data: tuple[int, ...], weight: tuple[int, ...]
     check_node("ConvTranspose", [data, Known(weight), bias], version=11, **attributes)
 
 
+@variants_together
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("attributes", [{}, {"pads": [1, 1, 1, 1], "output_padding": [1, 1]}, {"dilations": [2, 3]}])
+def test_a_transposed_convolution_to_few_channels(outputs: int, attributes: Attributes) -> None:
+    """The sums of all taps are added as ONNX Runtime adds them."""
+    weight = Known((17, outputs, 3, 3))
+    check_node("ConvTranspose", [(2, 17, 5, 4), weight], within="", version=11, strides=[2, 2], **attributes)
+
+
+@pytest.mark.parametrize("channels", [(3, 9), (16, 3)])
 @pytest.mark.parametrize("attributes", [{}, {"strides": [2, 2]}, {"strides": [3, 2], "dilations": [2, 3]}])
-def test_a_transposed_convolution_spreads_infinity_no_further_than_its_taps(attributes: Attributes) -> None:
-    data = numbers(1, 3, 4, 5)
+def test_a_transposed_convolution_spreads_infinity_no_further_than_its_taps(
+    channels: tuple[int, int], attributes: Attributes
+) -> None:
+    data = numbers(1, channels[0], 4, 5)
     data[0, 1, 2, 2] = np.inf
-    content, inputs = node("ConvTranspose", [data, Known((3, 9, 3, 3))], version=11, **attributes)
+    content, inputs = node("ConvTranspose", [data, Known((*channels, 3, 3))], version=11, **attributes)
     (found,), (wanted,) = found_by(content, *inputs), of_onnx_runtime(content, *inputs)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
 

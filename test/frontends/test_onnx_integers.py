@@ -339,9 +339,10 @@ def test_running_sums(dtype: Any) -> None:
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("largest", [0, 1])
 def test_the_first_few(dtype: Any, axis: int, largest: int) -> None:
-    """Of equal numbers the first comes first."""
-    for shape in [(7, 19), (5, 3, 11)]:
-        x, count = drawn(shape, dtype), min(4, shape[axis])
+    """Of equal numbers the first comes first, of the least ones too; of 300 the largest are found by a heap."""
+    ends = np.finfo(dtype) if dtype is np.float32 else np.iinfo(dtype)
+    for x in [*(drawn(shape, dtype) for shape in ((7, 19), (5, 3, 11), (2, 300))), np.full((5, 4), ends.min, dtype)]:
+        count = min(4, x.shape[axis])
         content, _ = node("TopK", [x, known(count)], outputs=2, axis=axis, largest=largest)
         values, indices = found_by(content, x)
         keys = x.astype(np.float64)

@@ -78,6 +78,17 @@ def test_thresholds_are_where_each_integer_begins(is_proved: bool) -> None:
     np.testing.assert_array_equal(found.thresholds.first[:, 0], 7 * np.arange(8, 21))
 
 
+def test_values_that_are_further_apart_than_64_bits_hold_are_many() -> None:
+    body = f"""
+      %0 = arith.extsi %x : {TYPE} to tensor<2x3xi64>
+      %c = arith.constant dense<54> : tensor<2x3xi64>
+      %1 = arith.shli %0, %c : tensor<2x3xi64>"""
+    module = of_i32(body, "%1", "i64")
+    found = thresholds_of_graph(returned(module), np.array([-500]), np.array([500]))
+    assert isinstance(found, MatchFailure)
+    assert found.reason == f"must have 256 values at most, but has {1000 * 2**54 + 1}"
+
+
 # Element-wise ops on a product's result are computed in its kernel, with the bits that they have apart.
 
 Product = Callable[[ir.Value, int], ir.Value]

@@ -126,8 +126,8 @@ def softmax(
 ) -> ir.Value:
     """``e^(beta * d) * (1 / sum)`` over `axes`, with the distance d from the largest number, or the logarithm of that.
 
-    ONNX Runtime multiplies by the reciprocal.  With `in_order` terms are added one after another, functions are rounded
-    from float64, and the sum divides.  A `sink` is one number more, of which there is no result.
+    ONNX Runtime multiplies by the reciprocal.  With `in_order` terms are added one after another, functions are those
+    of a C library, and the sum divides.  A `sink` is one number more, of which there is no result.
     """
     s, largest = emitter.f32, reduced(emitter, F32MaxOp, value, axes)
     if sink is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
@@ -405,8 +406,43 @@ def f32_transposed_convolution(
     if len(shape) == RANK:
         check_indices(weight.shape[2] * (shape[2] + output[0]), budget)
     window = flat + strides, flat + dilation, (0,) * len(flat) + before, flat + output
+    are_alike = all(len(_remainders(*one)) == 1 for one in zip(weight.shape[2:], *window[:2], strict=True))
+    is_few = groups == 1 and weight.ndim == 4 and weight[0].size <= _FEW_PRODUCTS and len(weight) >= _MANY_INPUTS
+    if is_few and not are_alike:
+        return lambda emitter, value: _added_products(emitter, image(emitter, value), weight, window)
     build = transposed_sums(weight, groups, *window, convolve)
     return lambda emitter, value: build(emitter, emitter.last(value) if len(shape) == RANK else image(emitter, value))
+
+
+_FEW_PRODUCTS, _MANY_INPUTS = 32, 16
+"""Sums of products of an element with all taps that fill two vectors, where each remainder's would fill a part of one;
+and how many terms of each sum outweigh that the sums are moved."""
+
+
+def _added_products(
+    emitter: OpBuilder, data: ir.Value, weight: Array, window: tuple[Shape, Shape, Shape, Shape]
+) -> ir.Value:
+    """The sums over channels for all taps, added up for each element of the result, as ONNX Runtime does."""
+    inputs, outputs, kernel = *weight.shape[:2], weight.shape[2:]
+    taps = np.moveaxis(weight, 1, -1).reshape(inputs, 1, 1, -1).T
+    products = emitter.build(F32Conv2DOp, data, emitter.constant(np.ascontiguousarray(taps)), element="f32")
+
+    def add(emitter: OpBuilder, framed: ir.Value, channels: Array, steps: Shape, start: Array | None) -> ir.Value:
+        batch, *extents, _ = shape_of(framed.type)
+        reach = [(k - 1) * step for k, step in zip(channels.shape[1:-1], steps, strict=True)]
+        terms: list[ir.Value] = []
+        for tap in reversed([*np.ndindex(*channels.shape[1:-1])]):
+            inside = [
+                Slice(at * step, 1, extent - last)
+                for at, step, extent, last in zip(tap, steps, extents, reach, strict=True)
+            ]
+            firsts = channels[(slice(None, None, outputs), *tap, 0)].tolist()
+            parts = [(Slice(0, 1, batch), *inside, Slice(first, 1, outputs)) for first in firsts]
+            terms.append(emitter.concatenate([take_slices(emitter, framed, one) for one in parts], len(kernel) + 1))
+        return reduce(lambda total, term: emitter.f32("addf", total, term), terms)
+
+    numbers = np.arange(outputs * math.prod(kernel), dtype=np.int64).reshape((*kernel, outputs))
+    return transposed_sums(np.moveaxis(numbers, -1, 0)[None], 1, *window, add)(emitter, products)
 
 
 def transposed_sums(

@@ -13,7 +13,7 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import CumSumOp, MeanOp, SumOp, TopKOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
+from qdialect.frontends.building.op_builder import OpBuilder, blocked_sum, reduced_numbers
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
@@ -156,19 +156,21 @@ def affine(emitter: Emitter, value: ir.Value, scale: ir.Value | None, bias: ir.V
 def group_normalized(
     emitter: Emitter, value: ir.Value, groups: int, channels_axis: int, epsilon: float, parameters: Sequence[ir.Value]
 ) -> ir.Value:
-    """Each group of channels of each example normalized, then ``* scale + bias``.
+    """``(x - mean) * factor + bias`` in each group of channels of each example, as ONNX Runtime does.
 
-    `parameters` are scale and bias, with an entry for each channel or for each group.
+    The factor of a channel is ``scale / sqrt(variance + epsilon)``.  `parameters` are scale and bias, with an entry for
+    each channel or for each group.
     """
-    shape = shape_of(value.type)
+    shape, s = shape_of(value.type), emitter.f32
     before, channels, after = shape[:channels_axis], shape[channels_axis], shape[channels_axis + 1 :]
-    grouped = emitter.reshape(value, (*before, groups, channels // groups, *after))
-    axes = tuple(axis for axis in range(1, len(shape) + 1) if axis != channels_axis)
-    normal = normalized(emitter, grouped, axes, epsilon)
-    ones = (1,) * len(after)
+    source = emitter.reshape(value, (*before, groups, channels // groups, *after))
+    axes, ones = tuple(axis for axis in range(1, len(shape) + 1) if axis != channels_axis), (1,) * len(after)
     entries = [emitter.reshape(one, (groups, shape_of(one.type)[0] // groups, *ones)) for one in parameters]
     scale, bias = entries
-    return emitter.reshape(affine(emitter, normal, scale, bias), shape)
+    source = centred(emitter, source, axes)
+    variance = mean_of(emitter, s("mulf", source, source), axes)
+    factor = s("mulf", s("divf", 1.0, s("sqrt", s("addf", variance, epsilon))), scale)
+    return emitter.reshape(affine(emitter, source, factor, bias), shape)
 
 
 # The order of numbers: integers that are ordered as they are, and where the extreme one of a row stands.
@@ -223,10 +225,35 @@ def top_indices(site: Site, source: tensors.Tensor, axis: int, count: int, *, is
     keys = keys_of(site, source, is_largest)
     shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
 
-    def top_k(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
-        return emitter.build(TopKOp, held[0], element="i64", axis=axis, count=count)
+    return site.plan.ordered(
+        site.name, shape, "i64", [keys], lambda emitter, held: top_k(emitter, held[0], axis, count)
+    )
 
-    return site.plan.ordered(site.name, shape, "i64", [keys], top_k)
+
+_FEW_COMPARISONS = 1024
+"""Up to so many for a row, comparing all with each largest one takes less than a heap."""
+_PLACE_BITS = 32
+
+
+def top_k(emitter: OpBuilder, keys: ir.Value, axis: int, count: int) -> ir.Value:
+    """The indices along `axis` of the `count` largest of `keys`, as `TopKOp` has them.
+
+    In short rows one is found after the other, the largest of words with a key above its place from behind.
+    """
+    shape = shape_of(keys.type)
+    extent = shape[axis]
+    if element_of(keys.type) != "i32" or extent * count > _FEW_COMPARISONS:
+        return emitter.build(TopKOp, keys, element="i64", axis=axis, count=count)
+    s, found = Arithmetic(emitter), list[ir.Value]()
+    places = np.arange(extent)[::-1].reshape(-1, *(1,) * (len(shape) - axis - 1))
+    words = s.op("arith.shli", s.resize(keys, "i64"), _PLACE_BITS)
+    words = s.op("arith.ori", words, emitter.broadcast(emitter.constant(places), shape))
+    for _ in range(count):
+        largest = reduced_numbers(emitter, "max", words, (axis,))
+        found.append(largest)
+        words = s.select(s.compare("eq", words, emitter.broadcast(largest, shape)), -(2**63), words)
+    from_behind = s.op("arith.andi", emitter.concatenate(found, axis), 2**_PLACE_BITS - 1)
+    return s.op("arith.addi", s.op("arith.xori", from_behind, -1), extent)
 
 
 def extreme_index(

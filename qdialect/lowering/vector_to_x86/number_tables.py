@@ -56,7 +56,7 @@ def lookup_of(
     return Lookup(table, found) if found is not None else MatchFailure(f"indices must be cast from {wanted}")
 
 
-# `vector.gather` from as many elements as one or two registers hold -> a permute of them.
+# `vector.gather` from as many elements as a few registers hold -> permutes of them.
 #
 # A gather loads lane by lane.  Of 256 numbers of 32 bits one `vpermi2d` looks up 32 in two registers by the low five
 # bits of each index; eight of them look up all, and seven selects on the three bits above choose among them.  Where
@@ -69,7 +69,7 @@ _LANES, _REGISTER = 16, 64
 
 
 class RegisterTable(InstructionPattern[Lookup]):
-    """A gather in every lane from at most two registers of 32-bit numbers, or of bytes where `vpermi2b` picks them.
+    """A gather in every lane from up to 32 numbers of 32 bits, or from two registers of bytes where `vpermi2b` is.
 
     Registers of 16 numbers may be 16, too.
     """
@@ -87,7 +87,7 @@ class RegisterTable(InstructionPattern[Lookup]):
             return None
         lanes, entries = self._lanes_of(type_), type_.shape[0]
         is_long = entries == BYTE_ENTRIES and lanes == _LANES
-        if not (0 < entries <= 2 * lanes or is_long):
+        if lanes == 0 or not (0 < entries <= 2 * max(lanes, _LANES) or is_long):
             return None
         is_wrapping = has_numbers(type_) and entries <= ENTRIES
         found = lookup_of(op, _unwrapped if is_wrapping else whole_indices, "a vector of 8 or 32-bit integers")

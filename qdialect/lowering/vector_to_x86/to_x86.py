@@ -26,6 +26,7 @@ from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import RegisterTable
 from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
 from qdialect.lowering.vector_to_x86.transpositions import (
+    FoldedRows,
     PixelWrite,
     StridedRead,
     TransposedGather,
@@ -152,5 +153,5 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     has_roundings = instructions is None or instructions.has_roundings
     roundings = [] if has_roundings else [VectorRounding()]
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
-    squares = [TransposedSquare(instructions.lanes if instructions else _FEWEST_LANES)]
-    return [*multiply_add, *roundings, *squares]
+    lanes = instructions.lanes if instructions else _FEWEST_LANES
+    return [*multiply_add, *roundings, FoldedRows(lanes), TransposedSquare(lanes)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from qdialect.ir._mlir import arith, ir, vector
@@ -236,6 +237,53 @@ def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
     """Every other part of two vectors, from the one at `start` on."""
     lanes = [part + i for part in range(start, 2 * b.lanes_of(first), 2 * _PART) for i in range(_PART)]
     return b.shuffle(first, second, lanes)
+
+
+# `vector.multi_reduction` of floats along rows -> operations on columns, which are vectors once rows are transposed.
+#
+# The terms of each row are folded in their order, which is that of upstream's lowering to a chain for each row.
+
+_FLOAT_FOLDS = {"add": arith.addf, "mul": arith.mulf, "maximumf": arith.maximumf, "minimumf": arith.minimumf}
+
+
+class FoldedRows(InstructionPattern[list[int]]):
+    """The sums, products or extremes of some rows of float32 numbers; the match is their number and their length."""
+
+    name: ClassVar[str] = "folded-rows"
+    roots = ("vector.multi_reduction",)
+
+    def __init__(self, lanes: int) -> None:
+        """`lanes` are those of 32 bits of the widest vector."""
+        self._lanes = lanes
+
+    def check(self, op: ir.Operation) -> list[int] | MatchFailure | None:
+        source, start = op.operands
+        is_float = isinstance(start.type, ir.VectorType) and isinstance(start.type.element_type, ir.F32Type)
+        is_along_rows = 0 not in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
+        if not is_float or not is_along_rows or _kind(op) not in _FLOAT_FOLDS:
+            return None
+        rows, *row = b.shape_of(source)
+        if b.shape_of(start) != [rows]:
+            return MatchFailure(f"rows must be the first dimension, but got {[rows, *row]} for {b.shape_of(start)}")
+        sizes = [rows, prod(row)]
+        if not all(_FEWEST <= size <= self._lanes for size in sizes):
+            return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {sizes[1]}")
+        return sizes
+
+    def emit(self, op: ir.Operation, match: list[int]) -> ir.Value:
+        source, start = op.operands
+        element, fold = ir.VectorType(source.type).element_type, _FLOAT_FOLDS[_kind(op)]
+        square = vector.shape_cast(ir.VectorType.get(match, element), source)
+        columns = vector.transpose(ir.VectorType.get(match[::-1], element), square, [1, 0])
+        total = start
+        for column in range(match[1]):
+            total = fold(total, b.extract(columns, [column]))
+        return total
+
+
+def _kind(op: ir.Operation) -> str:
+    """Of a reduction, such as ``add``."""
+    return str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
 
 
 # Bytes, or numbers of 32 bits, that lie apart in two vectors -> two loads and a permute.

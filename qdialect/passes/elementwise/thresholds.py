@@ -349,8 +349,9 @@ def thresholds_of_graph(graph: ElementwiseGraph, low: IntArray, high: IntArray) 
     at_ends = _numbers_at(graph, whole.ends)
     if isinstance(at_ends, MatchFailure):
         return at_ends
-    if at_ends.max() - at_ends.min() >= _VALUES:
-        return MatchFailure(f"must have {_VALUES} values at most, but has {int(at_ends.max() - at_ends.min()) + 1}")
+    values = int(at_ends.max()) - int(at_ends.min()) + 1
+    if values > _VALUES:
+        return MatchFailure(f"must have {_VALUES} values at most, but has {values}")
     intervals = monotonic_intervals(graph, whole)
     if isinstance(intervals, str):
         return _counted(graph, whole, intervals)

@@ -1,12 +1,12 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
 
-// A softmax of rows is one kernel: a loop over blocks of 8 rows, between whose kernels scratch memory lies.
+// A softmax of rows is one kernel: a loop over blocks of 16 rows, between whose kernels scratch memory lies.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK-SAME: memref<16384xf32>, %{{[a-z0-9]+}}: memref<16384xf32>
 // CHECK-SAME: {qnn.scratch}
-// CHECK: %[[BLOCKS:.*]] = arith.constant 8 : index
+// CHECK: %[[BLOCKS:.*]] = arith.constant 4 : index
 // CHECK: scf.for {{.*}} to %[[BLOCKS]]
 // CHECK: arith.maximumf
 // CHECK: math.fma

@@ -78,7 +78,8 @@ def _entries(call: Call, index: int, channels: int) -> Array:
 # Normalizations over a part of each tensor, in float32: layer, root mean square, instance, group, Lp.
 #
 # All compute ``(x - mean) / sqrt(variance + epsilon) * scale + bias`` over their dimensions, or leave out what they
-# lack. ONNX Runtime takes the variance of layers as ``mean(x^2) - mean^2``, here it is that of centred numbers.
+# lack; those of channels multiply by one factor. ONNX Runtime takes the variance of layers as ``mean(x^2) - mean^2``,
+# here it is that of centred numbers.
 
 _EPSILON = 1e-5
 _SKIP_EPSILON = 1e-12

@@ -1,8 +1,8 @@
 """Operators between float32 tensors, with the steps of TFLite's reference kernels, each rounded to float32.
 
-Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits, and
-SOFTMAX evaluates e^x in float64, which C libraries round to the same number. Functions that are operators of their own
-are those of kernels, at most an ulp from the truth, as a C library's may be.
+Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits, and so has
+SOFTMAX with the e^x of glibc. Functions that are operators of their own are those of kernels, at most an ulp from the
+truth, as a C library's may be.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from qdialect.frontends.building.checks import Array, axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.elementwise import without_sign
-from qdialect.frontends.planning.reduction import order_key
+from qdialect.frontends.planning.reduction import order_key, top_k
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
@@ -290,7 +290,7 @@ def _top_k(operator: Operator) -> registry.Building:
     rows, k = math.prod(data.shape[:-1]), counts[0]
     emitter = yield
     value = emitter.reshape(emitter.value(data), (rows, extent))
-    first = emitter.build(qnn.TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
+    first = top_k(emitter, _keys(emitter, value, data), 1, k)
     s = Arithmetic(emitter)
     at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
     flat = emitter.reshape(value, (rows * extent,))

@@ -9,7 +9,7 @@ import numpy as np
 from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.expressions import Expression, Node, Number, fold
 from qdialect.arithmetic.float32 import ALGORITHMS, BELOW_ZERO, machine
-from qdialect.arithmetic.transcendental import IN_FLOAT64, PAIRS
+from qdialect.arithmetic.transcendental import IN_FLOAT64, OF_LIBRARY, PAIRS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 _F = "f64"
@@ -33,7 +33,7 @@ def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is
     if name in ALGORITHMS and not in_float64:
         return emit_float32(body, name, x, is_below_zero=is_below_zero)
     wide = body.cast("arith.extf", x, _F)
-    return body.cast("arith.truncf", IN_FLOAT64[name](transcendental.Machine(body), wide), "f32")
+    return body.cast("arith.truncf", OF_LIBRARY[name](transcendental.Machine(body), wide), "f32")
 
 
 def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:

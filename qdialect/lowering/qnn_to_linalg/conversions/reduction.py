@@ -389,10 +389,13 @@ def _reduce_windows(
 
 def _tile(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[int, int]:
     """Lanes of a tile, and rows of it where these are few."""
-    shape = shape_of(op.input.type)
+    shape, lanes = shape_of(op.input.type), lowering.program.strategy.lanes
     if len(shape) - 1 in op.axes:
-        return TILE_LANES, ROWS
-    width = lowering.program.strategy.lanes * _CHAINS
+        if _accumulators(lowering, op) > 1:
+            return TILE_LANES, ROWS
+        # As many rows as a vector has lanes are transposed: those of sums and products in squares.
+        return (TILE_LANES if isinstance(op, qnn.F32ExtremeOp) else lanes), lanes
+    width = lanes * _CHAINS
     return width, min(max(width // shape[-1], 1), ROWS)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect import BroadcastOp, ReshapeOp
+from qdialect.dialect import BroadcastOp, F32SumOp, ReshapeOp
 from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import func, ir
@@ -171,7 +171,7 @@ class BlockProgram(Program):
 
 # Fused rows become one kernel: a loop over blocks of rows, and in it the kernels of the ops.
 
-_BLOCK_BYTES = 8 * 1024
+_BLOCK_BYTES = 16 * 1024
 """Of the largest tensor of a block: several of them fit in L1."""
 _PRODUCT_BYTES = 64 * 1024
 """The same if rows are multiplied by matrices, which every block reads again from an outer cache."""
@@ -194,7 +194,7 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
     _store_inputs(lowering, group)
     outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
-    for blocks in _blocks(group):
+    for blocks in _blocks(group, program.strategy.lanes):
         _lower_blocks(lowering, program, group, blocks, outputs)
     program.finish(_LABEL)
 
@@ -254,14 +254,16 @@ class _BlockLowering(GraphLowering):
         """None: what a block gives is no array of a user."""
 
 
-def _blocks(group: FusedRows) -> Iterator[_Blocks]:
+def _blocks(group: FusedRows, lanes: int) -> Iterator[_Blocks]:
     if group.is_of_matrices:
         yield _Blocks(0, group.rows, 1)
         return
     most = _PRODUCT_BYTES if group.products else _BLOCK_BYTES
     values = [*group.outputs, *(op.results[0] for op in group.members)]
     row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
-    block = _best_block(group.rows, max(1, min(group.rows, most // row)))
+    # Sums in order are those of as many rows as a vector has lanes, however long they are.
+    least = lanes if any(isinstance(op.opview, F32SumOp) and op.opview.in_order for op in group.members) else 1
+    block = _best_block(group.rows, min(group.rows, max(least, most // row)))
     whole, rest = divmod(group.rows, block)
     yield _Blocks(0, whole, block)
     if rest:

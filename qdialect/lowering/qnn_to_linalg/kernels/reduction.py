@@ -31,7 +31,7 @@ class Fold:
     join: Callable[[Body, Value, Value], Value]
     """Joins two accumulators."""
     is_ordered: bool = False
-    """Whether the result depends on the order, so that there must be one accumulator for all elements."""
+    """Whether the result depends on the order: one accumulator takes all elements, or `lanes` of them do."""
     lanes: int = 1
     """Adjacent accumulators along the last reduced axis, joined in order, then the remaining elements.
 
@@ -131,10 +131,11 @@ class _Emitter:
         kernel, op = self.kernel, self.op
         micro_kernel = kernel.next_micro_kernel()
         loops = tuple(f"m{i}" for i in range(len(part.axes)))
-        accumulators = [
-            self._accumulate(micro_kernel, f"fold{i}", part, loops, taps, start)
-            for i, (taps, start) in enumerate(self._tap_parts())
-        ]
+        accumulators: list[Tensor] = []
+        for i, (taps, start) in enumerate(self._tap_parts()):
+            # Where the order of all elements counts, each part goes on from the one before it.
+            before = accumulators.pop() if accumulators and op.fold.is_ordered and op.fold.lanes == 1 else None
+            accumulators.append(self._accumulate(micro_kernel, f"fold{i}", part, loops, taps, start, before))
         inputs = [Operand(acc, loops) for acc in accumulators]
         inputs += [self._kept_operand(part, loops, len(op.inputs) + i) for i in range(len(op.extras))]
         last = len(self.declared) - 1
@@ -158,12 +159,20 @@ class _Emitter:
         tile = min(self.op.width, last.size)
         if self.op.fold.lanes > 1:
             tile = self.op.fold.lanes
-        elif self.op.fold.is_ordered:
+        elif self.op.fold.is_ordered and outer:
+            # What is left of a row comes before the next one.
             tile = max(n for n in range(1, tile + 1) if last.size % n == 0)
         return [([*outer, *_split_axis(last, size, tile)], start) for start, size, tile in split(last.size, tile)]
 
     def _accumulate(
-        self, micro_kernel: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
+        self,
+        micro_kernel: int,
+        role: str,
+        part: _Part,
+        loops: tuple[str, ...],
+        taps: Sequence[Axis],
+        start: int,
+        before: Tensor | None,
     ) -> Tensor:
         kernel, fold = self.kernel, self.op.fold
         if fold.lanes > 1 and taps[-1].size == fold.lanes:
@@ -171,7 +180,7 @@ class _Emitter:
         reduction = tuple(f"k{i}" for i in range(len(taps)))
         pairs, steps = list(zip(part.axes, loops, strict=True)), list(zip(taps, reduction, strict=True))
         inputs = [self._reduced_operand(part, pairs, steps, start, index) for index in range(len(self.op.inputs))]
-        first = kernel.filled(
+        first = before or kernel.filled(
             tuple(a.size for a in part.axes), fold.element, fold.start, Tag(micro_kernel, f"{role}_fill")
         )
         output = Operand(first, loops)
