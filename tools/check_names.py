@@ -190,8 +190,9 @@ def passes(root: Path) -> Iterator[str]:
     """
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
-    # The lowering has its passes in the folders of its phases.
-    folders = [root / "qdialect" / "passes", *(root / "qdialect" / "lowering").glob("*")]
+    # The lowering has its passes in the folders of its phases, and a front end may be a pass.
+    parents = [root / "qdialect" / folder for folder in ("lowering", "frontends")]
+    folders = [root / "qdialect" / "passes", *(folder for parent in parents for folder in parent.glob("*"))]
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         name = path.relative_to(root).as_posix()
         for found in pass_names(path.read_text()):

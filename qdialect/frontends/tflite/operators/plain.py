@@ -12,7 +12,7 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import RequantizeOp
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits, without_sign
+from qdialect.frontends.planning.elementwise import Build, OfOne, OfTwo, on_bits
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, eight_bit, operands, same_content, sixteen_bit
 from qdialect.frontends.tflite.operators.reduction import reduction_of
@@ -105,7 +105,7 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
 
 def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
     """The values of an 8-bit tensor without its zero point, as i32."""
-    s, value = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), without_sign(emitter, emitter.value(tensor))
+    s, value = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), emitter.without_sign(emitter.value(tensor))
     return s.op("arith.addi", s.resize(value, "i32"), -tensor.zero_point)
 
 
