@@ -144,7 +144,7 @@ fuzz-graphs fuzz-tflite fuzz-torch fuzz-models fuzz-files: $(INSTALLED) ## Campa
 	$(BIN)/python tools/gen_docs.py
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
-	$(BIN)/python -m qdialect.bench.models
+	$(BIN)/python -m tools.models
 
 fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)
