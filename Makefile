@@ -54,7 +54,7 @@ $(INSTALLED): $(PACKAGE)
 	@touch $@
 
 demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real network
-	@$(BIN)/python -m qdialect.cli.demo
+	@$(BIN)/python -m tools.demo
 
 $(BENCH): pyproject.toml
 	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(BENCH_VENV)
