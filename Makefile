@@ -54,7 +54,7 @@ $(INSTALLED): $(PACKAGE)
 	@touch $@
 
 demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real network
-	@$(BIN)/python -m qdialect.cli.demo
+	@$(BIN)/python -m tools.demo
 
 $(BENCH): pyproject.toml
 	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(BENCH_VENV)
@@ -144,7 +144,7 @@ fuzz-graphs fuzz-tflite fuzz-torch fuzz-models fuzz-files: $(INSTALLED) ## Campa
 	$(BIN)/python tools/gen_docs.py
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
-	$(BIN)/python -m qdialect.bench.models
+	$(BIN)/python -m tools.models
 
 fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)

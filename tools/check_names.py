@@ -16,7 +16,10 @@ import house
 LINE_LIMIT = 600
 # Files of fewer lines with one importer that stay apart, and why. Passes, what is imported late, and what a registry
 # imports by its name need not be named.
-APART = {"qdialect/frontends/torch/archive/trusted.py": "the only way on which PyTorch runs what an archive holds"}
+APART = {
+    "qdialect/bench/models.py": "tests look for networks by it",
+    "qdialect/frontends/torch/archive/trusted.py": "the only way on which PyTorch runs what an archive holds",
+}
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "models", "Output"}
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".mlir", ".toml", ".yml", ".json", ".sh", ".c", ".h", ""}
 
@@ -190,8 +193,9 @@ def passes(root: Path) -> Iterator[str]:
     """
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
-    # The lowering has its passes in the folders of its phases.
-    folders = [root / "qdialect" / "passes", *(root / "qdialect" / "lowering").glob("*")]
+    # The lowering has its passes in the folders of its phases, and a front end may be a pass.
+    parents = [root / "qdialect" / folder for folder in ("lowering", "frontends")]
+    folders = [root / "qdialect" / "passes", *(folder for parent in parents for folder in parent.glob("*"))]
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         name = path.relative_to(root).as_posix()
         for found in pass_names(path.read_text()):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
+from qdialect.bench.clock import seconds_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.runtime import memory
@@ -33,13 +33,7 @@ def read_rate(size: int) -> float:
     values = (iterations, size // _ITERATION, block.ctypes.data, sink.ctypes.data)
     loop = _code().bind("read", values, keep=(block, sink))
     loop.call()
-    return iterations * size / min(_seconds(loop.call) for _ in range(_SAMPLES))
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    return iterations * size / min(seconds_of(loop.call) for _ in range(_SAMPLES))
 
 
 @cache

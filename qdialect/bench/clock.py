@@ -7,6 +7,7 @@ the same loop, one half of the other.  A figure is one of a state, and figures o
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -17,6 +18,13 @@ _APART = 1.3
 """Rates of two states differ by at least this factor; those of one by less."""
 _ATTEMPTS = 4
 """To take a sample within the state."""
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ ROWS, COLUMNS = 64, 512
 TOLERANCE = 4e-6
 """How far a number may be from the float64 answer, as a share of it or of 1, whichever is larger."""
 
-_ALPHA, _EPSILON = 1.702, 1e-5
+_ALPHA, EPSILON = 1.702, 1e-5
 
 F64 = NDArray[np.float64]
 Parameters = tuple[NDArray[np.float32], ...]
@@ -49,43 +49,46 @@ def _logistic(x: F64) -> F64:
     return 1 / (1 + np.exp(-x))
 
 
-def _softmax(x: F64) -> F64:
+def softmax(x: F64) -> F64:
+    """Along the last axis."""
     raised = np.exp(x - x.max(axis=-1, keepdims=True))
     return raised / raised.sum(axis=-1, keepdims=True)
 
 
-def _erf(x: F64) -> F64:
+def erf(x: F64) -> F64:
+    """Of each number."""
     return transcendental.erf(NUMPY, x)
 
 
 def _gelu(x: F64) -> F64:
-    return x / 2 * (1 + _erf(x * np.sqrt(0.5)))
+    return x / 2 * (1 + erf(x * np.sqrt(0.5)))
 
 
 def _quick_gelu(x: F64) -> F64:
     return x * _logistic(_ALPHA * x)
 
 
-def _normalized(x: F64, scale: F64, bias: F64) -> F64:
+def normalized(x: F64, scale: NDArray[Any], bias: NDArray[Any]) -> F64:
+    """LayerNormalization of the last axis."""
     centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON) * scale + bias
+    return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + EPSILON) * scale + bias
 
 
 FUNCTIONS: Mapping[str, FloatFunction] = {
     "F1": FloatFunction("Gelu", _gelu, {}, builtin=tflite.BuiltinOperator.GELU, options=options("GeluOptions")),
-    "F2": FloatFunction("Erf", _erf, {}),
+    "F2": FloatFunction("Erf", erf, {}),
     "F3": FloatFunction("Exp", np.exp, {}, builtin=tflite.BuiltinOperator.EXP),
     "F4": FloatFunction("Tanh", np.tanh, {}, builtin=tflite.BuiltinOperator.TANH),
     "F5": FloatFunction("Sigmoid", _logistic, {}, builtin=tflite.BuiltinOperator.LOGISTIC),
     "F6": FloatFunction(
         "Softmax",
-        _softmax,
+        softmax,
         {"axis": -1},
         builtin=tflite.BuiltinOperator.SOFTMAX,
         options=options("SoftmaxOptions", Beta=1.0),
     ),
     "F7": FloatFunction(f"{CONTRIB}.QuickGelu", _quick_gelu, {"alpha": _ALPHA}),
-    "F8": FloatFunction("LayerNormalization", _normalized, {"axis": -1, "epsilon": _EPSILON}, parameters=2),
+    "F8": FloatFunction("LayerNormalization", normalized, {"axis": -1, "epsilon": EPSILON}, parameters=2),
 }
 """By the name of the workload."""
 

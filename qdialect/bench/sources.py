@@ -26,7 +26,18 @@ from qdialect.support.options import ImportOptions
 
 # Workloads made of real networks; one that is not here is named and left out.
 
-_TFLITE = (*models.MODELS, "derived_selfie_segmenter_a8w8")
+_TFLITE = (
+    "mobilenet_v1_0.25_224_quant",
+    "vww_96_int8",
+    "tf2_mobilenet_v2_1.0_224_ptq",
+    "bisonai_mobilenetv3_mnist",
+    "pretrainedResnet_quant",
+    "kws_ref_model",
+    "ad01_int8",
+    "deeplabv3_mnv2_dm05_pascal_quant",
+    "dcgan_generator_int8",
+    "derived_selfie_segmenter_a8w8",
+)
 _ONNX = (
     "mobilenet_v2_torch_qat_qdq",
     "ort_qdq_with_multi_consumer_dq_nodes",

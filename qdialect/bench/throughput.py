@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import targets
-from qdialect.bench.clock import Clock, agree, common_state
+from qdialect.bench.clock import Clock, agree, common_state, seconds_of
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
@@ -107,9 +107,7 @@ def times_of(call: Callable[[], object], seconds: float) -> list[float]:
     times: list[float] = []
     end = time.perf_counter() + seconds
     while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
+        times.append(seconds_of(call))
     return times
 
 
@@ -155,25 +153,19 @@ def bare_loop(target: Target) -> Callable[[], float]:
 
 def bare_vector_bits(target: Target) -> int:
     """Bits of the vectors that code for `target` multiplies; raises `CompileError` where it has no dot products."""
-    instructions = instruction_set_of(target)
-    if instructions is None:
-        raise _without_dots(target)
-    return 32 * instructions.lanes
+    return 32 * _instructions(target).lanes
 
 
 def products_per_cycle(target: Target, machine: Machine) -> float:
     """Multiply-accumulates that the loop of vectors does in a cycle of `machine`; raises `CompileError` without one."""
-    instructions = instruction_set_of(target)
-    if instructions is None:
-        raise _without_dots(target)
-    return _vector_loop(target, instructions).products_per_cycle(machine)
+    return _vector_loop(target, _instructions(target)).products_per_cycle(machine)
 
 
-def _known_loop(target: Target, dots: Dots) -> BareLoop:
-    loop = _loop_of(target, dots)
-    if loop is None:
+def _instructions(target: Target) -> InstructionSet:
+    found = instruction_set_of(target)
+    if found is None:
         raise _without_dots(target)
-    return loop
+    return found
 
 
 def _without_dots(target: Target) -> CompileError:
@@ -190,14 +182,16 @@ def dot_product_rate(target: Target, dots: Dots = Dots.FASTEST) -> float:
 
     Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks them, or the target has none.
     """
-    loop = _known_loop(target, dots)
+    loop = _loop_of(target, dots)
+    if loop is None:
+        raise _without_dots(target)
     missing = target.kind.features - targets.host_features()
     if missing:
         raise CompileError(
             f"the rate of {loop.title} needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
         )
     call = _code(loop, target.kind)
-    return loop.iterations * loop.products / min(_seconds(call) for _ in range(_SAMPLES))
+    return loop.iterations * loop.products / min(seconds_of(call.call) for _ in range(_SAMPLES))
 
 
 def _loop_of(target: Target, dots: Dots) -> BareLoop | None:
@@ -225,12 +219,6 @@ def _pairs_loop(target: Target, instructions: InstructionSet) -> VectorLoop | No
     prefix, assembly = ("v", _PAIRS) if "avx" in target.kind.code_features else ("", _OLD_PAIRS)
     title = f"{prefix}pmaddubsw, {prefix}pmaddwd and {prefix}paddd"
     return VectorLoop(title, assembly, instructions.lanes, 4)
-
-
-def _seconds(loop: BoundCall) -> float:
-    start = time.perf_counter()
-    loop.call()
-    return time.perf_counter() - start
 
 
 @cache

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import QuantParams, transcendental
-from qdialect.arithmetic.transcendental import NUMPY
+from qdialect.arithmetic import QuantParams
+from qdialect.bench.float_functions import EPSILON, erf, normalized, softmax
 from qdialect.bench.onnx_writer import GraphWriter, Port
 
 Array = NDArray[Any]
@@ -23,7 +23,6 @@ _LEVELS = 255
 _LARGEST_WEIGHT = 127
 _MIDDLE = 8
 """The stored number of 0 in a weight of 4 bits."""
-EPSILON = 1e-5
 _FLOAT = 1
 """ONNX's number of the element type float32."""
 
@@ -234,16 +233,13 @@ class TracedGraph:
 
     def softmax(self, source: Float) -> Float:
         """Softmax along the last axis."""
-        raised = np.exp(source.values - source.values.max(axis=-1, keepdims=True))
-        return Float(self.writer.node("Softmax", [source.name], axis=-1), raised / raised.sum(axis=-1, keepdims=True))
+        return Float(self.writer.node("Softmax", [source.name], axis=-1), softmax(source.values))
 
     def layer_norm(self, source: Float, scale: NDArray[np.float32], bias: NDArray[np.float32]) -> Float:
         """LayerNormalization of the last axis."""
         inputs = [source.name, self.writer.constant(scale), self.writer.constant(bias)]
         name = self.writer.node("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
-        centred = source.values - source.values.mean(axis=-1, keepdims=True)
-        deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + EPSILON)
-        return Float(name, centred / deviation * scale + bias)
+        return Float(name, normalized(source.values, scale, bias))
 
     def rms_norm(self, source: Float, scale: NDArray[np.float32]) -> Float:
         """The normalization of Llama, in the operators that exporters write."""
@@ -269,7 +265,7 @@ class TracedGraph:
         scaled = writer.node("Div", [source.name, writer.constant(np.float32(root))])
         raised = writer.node("Add", [writer.node("Erf", [scaled]), writer.constant(np.float32(1))])
         name = writer.node("Mul", [writer.node("Mul", [source.name, raised]), writer.constant(np.float32(0.5))])
-        return Float(name, source.values / 2 * (1 + _erf(source.values / root)))
+        return Float(name, source.values / 2 * (1 + erf(source.values / root)))
 
     def first_row(self, source: Quantized) -> Quantized:
         """The first row of [rows, columns], as [1, columns]."""
@@ -311,7 +307,3 @@ def _quantized(name: str, values: NDArray[np.float64], params: QuantParams | Non
 
 def _port(tensor: Float | Quantized) -> Port:
     return tensor.name, tensor.values.shape, "UINT8" if isinstance(tensor, Quantized) else "FLOAT"
-
-
-def _erf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return transcendental.erf(NUMPY, x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -48,6 +48,13 @@ def check_output(option: str, output: str | None, model: str) -> None:
         raise InputError(f"{option} must not name the model, but got '{output}'")
 
 
+def refuse(given: Mapping[str, object], wanted: str) -> None:
+    """Raise `InputError` for the first option of `given` that has a value: it is `wanted` otherwise."""
+    option = next((name for name, value in given.items() if value), None)
+    if option is not None:
+        raise InputError(f"{option} {wanted}")
+
+
 # The option ``--quiet`` of all commands.
 
 
@@ -71,15 +78,19 @@ def add_json_argument(add: Callable[..., object]) -> None:
 
 def add_jobs_argument(add: Callable[..., object]) -> None:
     """Add ``--jobs N`` by the method `add` of a parser or group."""
-    add("--jobs", "-j", type=_job_count, metavar="N", help="compile on N threads (default: one for each CPU)")
+    count = _count("jobs", checked_jobs)
+    add("--jobs", "-j", type=count, metavar="N", help="compile on N threads (default: one for each CPU)")
 
 
-def _job_count(text: str) -> int:
-    try:
-        return checked_jobs(int(text) if text.isascii() and text.isdigit() else text)
-    except CompileError as error:
-        # The name of the option stands before it.
-        raise argparse.ArgumentTypeError(str(error).removeprefix("jobs ")) from error
+def _count(name: str, check: Callable[[object], int]) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        try:
+            return check(int(text) if text.isascii() and text.isdigit() else text)
+        except CompileError as error:
+            # The name of the option stands before it.
+            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name} ")) from error
+
+    return count
 
 
 # The option ``--threads`` of the commands that compile.
@@ -89,19 +100,11 @@ def add_threads_argument(add: Callable[..., object]) -> None:
     """Add ``--threads N`` by the method `add` of a parser or group."""
     add(
         "--threads",
-        type=_thread_count,
+        type=_count("threads", checked),
         default=1,
         metavar="N",
         help="divide a call among N threads (default: %(default)s)",
     )
-
-
-def _thread_count(text: str) -> int:
-    try:
-        return checked(int(text) if text.isascii() and text.isdigit() else text)
-    except CompileError as error:
-        # The name of the option stands before it.
-        raise argparse.ArgumentTypeError(str(error).removeprefix("threads ")) from error
 
 
 # The options for the CPU that code is for, and the list of CPUs.

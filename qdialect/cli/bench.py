@@ -184,9 +184,9 @@ def _run(options: Arguments) -> int:
         terminal.say(f"{PROGRAM}: '{name}' is left out: {reason}")
     if folder is not None:
         # Before minutes are spent.
-        _make(folder)
+        terminal.make_folder(folder)
     settings = Settings(options.threads, options.rounds, options.seconds, options.quick, options.target)
-    results = Run(selection, settings, _progress, _show).results()
+    results = Run(selection, settings, terminal.progress, _show).results()
     if folder is not None:
         terminal.write_file(str(folder / _RESULTS), results.to_json().encode())
         _write_report(folder, results)
@@ -210,13 +210,6 @@ def _write_report(folder: Path, results: Results) -> None:
     print(f"wrote {', '.join(files)} to {folder}")
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise QDialectError(f"cannot make folder '{folder}': {error.strerror}") from error
-
-
 def _print_list(selection: Selection) -> None:
     print(render_table(("workload", "kind"), [(source.name, source.kind) for source in selection.sources]))
     print(f"\nengines: {', '.join(selection.engines)}")
@@ -226,11 +219,6 @@ def _print_list(selection: Selection) -> None:
 
 def _show(measurement: Measurement) -> None:
     print(measurement_table(measurement), flush=True)
-
-
-def _progress(what: str) -> None:
-    if sys.stderr and sys.stderr.isatty():
-        terminal.say(f"{what} ...")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from qdialect.cli.arguments import (
     add_jobs_argument,
     add_threads_argument,
     check_output,
+    refuse,
 )
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
@@ -149,8 +150,8 @@ def _compile(options: Arguments) -> int:
 def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, bytes]) -> Artifact:
     """The network of the model, and in `listings` the files that its line tables name."""
     if options.batch == DYNAMIC:
-        wanted = f"with a batch of one size, but got --batch {DYNAMIC}"
-        _check_lacking(options, ("--tune", "--debug-info", "--clock"), wanted)
+        given = {"--tune": options.tune, "--debug-info": options.debug_info, "--clock": options.clock}
+        refuse(given, f"must be given with a batch of one size, but got --batch {DYNAMIC}")
         network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
@@ -161,7 +162,7 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
-        _check_lacking(options, ("--clock",), "without --tune")
+        refuse({"--clock": options.clock}, "must be given without --tune")
         module = _tuned(module, targets)
     lowered: list[Lowered] = []
     for target in targets:
@@ -175,12 +176,6 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
             found = lower(module, target, threads=threads, clocked=options.clock)
         lowered.append(found)
     return artifact_of(name, targets, lowered)
-
-
-def _check_lacking(options: Arguments, names: Sequence[str], wanted: str) -> None:
-    for name in names:
-        if getattr(options, name.removeprefix("--").replace("-", "_")):
-            raise InputError(f"{name} must be given {wanted}")
 
 
 def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from qdialect import targets
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import CommandParser, add_json_argument, check_output
+from qdialect.cli.arguments import CommandParser, add_json_argument, check_output, refuse
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.driver.report import NetworkReport, NodeReport, report
 from qdialect.frontends.model_files import FORMATS, condition_of, format_of, is_float32
@@ -113,9 +113,8 @@ def _import(options: argparse.Namespace) -> int:
     path, how = Path(options.model), import_options(options)
     check_output("--output", options.output, options.model)
     if options.report:
-        for option, is_given in (("--fuse", options.fuse), ("--mlir-print-debuginfo", options.mlir_print_debuginfo)):
-            if is_given:
-                raise InputError(f"{option} must be given without --report, which prints no module")
+        given = {"--fuse": options.fuse, "--mlir-print-debuginfo": options.mlir_print_debuginfo}
+        refuse(given, "must be given without --report, which prints no module")
         return _report(options, path, how)
     if options.json:
         raise InputError("--json must be given with --report")

@@ -28,7 +28,7 @@ from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.partitioned import PartitionedExecutable, region_times
 from qdialect.runtime.shaped import ShapedExecutable
-from qdialect.support.diagnostics import InputError, QDialectError
+from qdialect.support.diagnostics import InputError
 from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
@@ -194,12 +194,7 @@ def _summary(array: Array) -> tuple[str, str, str]:
 
 
 def _write(folder: Path, outputs: Sequence[Array], *, is_told: bool) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        # A path with NUL is a ValueError.
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise QDialectError(f"cannot make folder '{folder}': {reason}") from error
+    terminal.make_folder(folder)
     for index, array in enumerate(outputs):
         content = io.BytesIO()
         np.save(content, array)

@@ -15,6 +15,7 @@ from qdialect.cli.arguments import (
     add_target_arguments,
     add_threads_argument,
     check_output,
+    refuse,
 )
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
@@ -176,13 +177,13 @@ def check(options: Arguments) -> None:
     """Raise `InputError` for options that do not go together."""
     if options.is_library:
         _check_library(options)
-    is_dynamic = options.batch == DYNAMIC
-    traced = {"--trace": options.trace is not None, "--tune": options.tune}
-    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, **traced}
-    for option, is_given in given.items():
-        if is_given and is_dynamic:
-            raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
-    _check_json(options)
+    traced = {"--trace": options.trace is not None}
+    measured = {"--reference": options.reference, "--profile-ops": options.profile_ops, **traced}
+    if options.batch == DYNAMIC:
+        wanted = f"must be given with a batch of one size, but got --batch {DYNAMIC}"
+        refuse({**measured, "--tune": options.tune}, wanted)
+    if options.json:
+        refuse({**measured, "--compare-layers": options.compare_layers}, "must be given without --json")
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
     if options.profile_ops and options.threads > 1:
@@ -213,18 +214,6 @@ def _check_layers(options: Arguments) -> None:
             raise InputError(f"--compare-layers must be given without {option}")
 
 
-def _check_json(options: Arguments) -> None:
-    given = {
-        "--reference": options.reference,
-        "--profile-ops": options.profile_ops,
-        "--trace": options.trace is not None,
-        "--compare-layers": options.compare_layers,
-    }
-    for option, is_given in given.items():
-        if options.json and is_given:
-            raise InputError(f"{option} must be given without --json")
-
-
 def _check_library(options: Arguments) -> None:
     """Reject options of how a network is read or compiled."""
     given = {
@@ -246,6 +235,4 @@ def _check_library(options: Arguments) -> None:
         "--fallback": options.fallback is not None,
         "--externals": options.externals,
     }
-    for option, is_given in given.items():
-        if is_given:
-            raise InputError(f"{option} must be given with a model, but got the library '{options.model}'")
+    refuse(given, f"must be given with a model, but got the library '{options.model}'")

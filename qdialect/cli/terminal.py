@@ -147,6 +147,16 @@ def _json_value(value: object) -> object:
     return found if isinstance(found, int | float) and math.isfinite(found) else str(value)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder that may be there already; raises `QDialectError` where that is impossible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        # A path with NUL is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise QDialectError(f"cannot make folder '{folder}': {reason}") from error
+
+
 def write_file(name: str, content: bytes) -> None:
     """Write a file as a whole or not at all; raises `QDialectError` where that is impossible."""
     write_files({Path(name): content})

@@ -27,14 +27,14 @@ from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.reference.evaluators import EVALUATORS
 
 _TRUNCATE = "arith.truncf"
 
 
-class RemoveIdentity(Pattern[ir.Value]):
+class RemoveIdentity(Replacement[ir.Value]):
     """An op that changes neither quantized values nor parameters is its input."""
 
     name: ClassVar[str] = "remove-identity"
@@ -53,8 +53,8 @@ class RemoveIdentity(Pattern[ir.Value]):
             return holds
         return source if holds else None
 
-    def rewrite(self, op: QnnOp, match: ir.Value, rewriter: Rewriter) -> None:
-        rewriter.replace(op, match)
+    def emit(self, op: QnnOp, match: ir.Value) -> ir.Value:
+        return match
 
     def _requantize(self, op: RequantizeOp) -> ir.Value | MatchFailure | None:
         if op.weight_scales != (1.0,) or not same_scale(op.input_scale, op.output_scale):
@@ -85,7 +85,7 @@ def _keeps_values(op: QnnOp) -> bool | MatchFailure:
     return True
 
 
-class MergeReshapes(Pattern[ReshapeOp]):
+class MergeReshapes(Replacement[ReshapeOp]):
     """A reshape of a reshape is one reshape."""
 
     name: ClassVar[str] = "merge-reshapes"
@@ -94,13 +94,11 @@ class MergeReshapes(Pattern[ReshapeOp]):
     def check(self, op: ReshapeOp) -> ReshapeOp | None:
         return produced_by(op.input, ReshapeOp)
 
-    def rewrite(self, op: ReshapeOp, match: ReshapeOp, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            merged = build(ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape)
-        rewriter.replace(op, merged.output)
+    def emit(self, op: ReshapeOp, match: ReshapeOp) -> ir.Value:
+        return build(ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape).output
 
 
-class MergeTransposes(Pattern[TransposeOp]):
+class MergeTransposes(Replacement[TransposeOp]):
     """A transpose of a transpose is one transpose."""
 
     name: ClassVar[str] = "merge-transposes"
@@ -109,14 +107,12 @@ class MergeTransposes(Pattern[TransposeOp]):
     def check(self, op: TransposeOp) -> TransposeOp | None:
         return produced_by(op.input, TransposeOp)
 
-    def rewrite(self, op: TransposeOp, match: TransposeOp, rewriter: Rewriter) -> None:
+    def emit(self, op: TransposeOp, match: TransposeOp) -> ir.Value:
         permutation = [match.permutation[i] for i in op.permutation]
-        with rewriter.before(op):
-            merged = build(TransposeOp, match.input, element=element_of(op.output.type), permutation=permutation)
-        rewriter.replace(op, merged.output)
+        return build(TransposeOp, match.input, element=element_of(op.output.type), permutation=permutation).output
 
 
-class TransposeToReshape(Pattern[tuple[int, ...]]):
+class TransposeToReshape(Replacement[tuple[int, ...]]):
     """A transpose that moves only dimensions of extent 1 keeps the order of the elements: it is a reshape."""
 
     name: ClassVar[str] = "transpose-to-reshape"
@@ -127,16 +123,14 @@ class TransposeToReshape(Pattern[tuple[int, ...]]):
         moved = [i for i in op.permutation if shape[i] != 1]
         return tuple(shape[i] for i in op.permutation) if moved == sorted(moved) else None
 
-    def rewrite(self, op: TransposeOp, match: tuple[int, ...], rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            reshaped = build(ReshapeOp, op.input, element=element_of(op.output.type), shape=match)
-        rewriter.replace(op, reshaped.output)
+    def emit(self, op: TransposeOp, match: tuple[int, ...]) -> ir.Value:
+        return build(ReshapeOp, op.input, element=element_of(op.output.type), shape=match).output
 
 
 _Movement = TransposeOp | ReshapeOp | SliceOp | GatherOp
 
 
-class FoldConstantMovement(Pattern[NDArray[Any]]):
+class FoldConstantMovement(Replacement[NDArray[Any]]):
     """A constant that is moved is another constant."""
 
     name: ClassVar[str] = "fold-constant-movement"
@@ -146,13 +140,11 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
         value = constant_value(op.input)
         return None if value is None else EVALUATORS[op.operation.name](op, [value])
 
-    def rewrite(self, op: _Movement, match: NDArray[Any], rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            moved = constant(match)
-        rewriter.replace(op, moved)
+    def emit(self, op: _Movement, match: NDArray[Any]) -> ir.Value:
+        return constant(match)
 
 
-class TurnPickedProduct(Pattern[DynamicGatherOp]):
+class TurnPickedProduct(Replacement[DynamicGatherOp]):
     """Constant matrices that a gather picks, times a column each, are the columns as rows times the matrices turned."""
 
     name: ClassVar[str] = "turn-picked-product"
@@ -168,24 +160,22 @@ class TurnPickedProduct(Pattern[DynamicGatherOp]):
         holds = column[-1] == 1 < shape[-2] and (len(indices), len(shape), len(column)) == (1, 3, 3)
         return gather if holds else None
 
-    def rewrite(self, op: F32MatmulOp, match: DynamicGatherOp, rewriter: Rewriter) -> None:
+    def emit(self, op: F32MatmulOp, match: DynamicGatherOp) -> ir.Value:
         matrices = constant_value(match.data)
         assert matrices is not None, "checked"
         count, depth, _ = shape_of(op.matrix.type)
-        with rewriter.before(op):
-            turned = constant(np.ascontiguousarray(matrices.transpose(0, 2, 1)))
-            picked = build(DynamicGatherOp, turned, match.indices, element="f32").output
-            row = build(ReshapeOp, op.matrix, element="f32", shape=(count, 1, depth)).output
-            product = build(F32MatmulOp, row, picked, element="f32", rounded_products=op.rounded_products).output
-            column = build(ReshapeOp, product, element="f32", shape=shape_of(op.output.type))
-        rewriter.replace(op, column.output)
+        turned = constant(np.ascontiguousarray(matrices.transpose(0, 2, 1)))
+        picked = build(DynamicGatherOp, turned, match.indices, element="f32").output
+        row = build(ReshapeOp, op.matrix, element="f32", shape=(count, 1, depth)).output
+        product = build(F32MatmulOp, row, picked, element="f32", rounded_products=op.rounded_products).output
+        return build(ReshapeOp, product, element="f32", shape=shape_of(op.output.type)).output
 
 
 # Small floats are extended where they are read, and what is computed is truncated: between ops that move or choose
 # numbers neither changes one.
 
 
-class RemoveRounding(Pattern[ir.Value]):
+class RemoveRounding(Replacement[ir.Value]):
     """Numbers that a small float type has are not changed by rounding to it."""
 
     name: ClassVar[str] = "remove-rounding"
@@ -199,11 +189,11 @@ class RemoveRounding(Pattern[ir.Value]):
         wide = truncated.operation.operands[0]
         return wide if wide.type == op.operation.results[0].type and is_exact(wide, element_of(small.type)) else None
 
-    def rewrite(self, op: ir.OpView, match: ir.Value, rewriter: Rewriter) -> None:
-        rewriter.replace(op, match)
+    def emit(self, op: ir.OpView, match: ir.Value) -> ir.Value:
+        return match
 
 
-class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
+class MoveSmallFloats(Replacement["ir.Value | SameElementOp"]):
     """A tensor that is extended, moved as f32 and truncated, but read nowhere else, is moved as it was before."""
 
     name: ClassVar[str] = "move-small-floats"
@@ -218,19 +208,14 @@ class MoveSmallFloats(Pattern["ir.Value | SameElementOp"]):
             return moved
         return _extended(wide, type_)
 
-    def rewrite(self, op: ir.OpView, match: ir.Value | SameElementOp, rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: ir.Value | SameElementOp) -> ir.Value:
         if isinstance(match, ir.Value):
-            rewriter.replace(op, match)
-            return
+            return match
         type_ = op.operation.results[0].type
         small = _extended(match.input, type_)
         assert small is not None, "checked"
-        with rewriter.before(op):
-            attributes = dict(match.operation.attributes.items())
-            moved = ir.Operation.create(
-                match.operation.name, [type_], [small], attributes, loc=match.operation.location
-            )
-        rewriter.replace(op, moved.results[0])
+        attributes, location = dict(match.operation.attributes.items()), match.operation.location
+        return ir.Operation.create(match.operation.name, [type_], [small], attributes, loc=location).results[0]
 
 
 def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:

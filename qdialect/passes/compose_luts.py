@@ -13,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
 
@@ -153,7 +153,7 @@ class ComposeChain(LutPattern):
         return tabulated(op, inner.input, before, after)
 
 
-class LutToClip(Pattern[Bounds]):
+class LutToClip(Replacement[Bounds]):
     """A table that clamps and keeps the parameters is a clip."""
 
     name: ClassVar[str] = "lut-to-clip"
@@ -162,10 +162,8 @@ class LutToClip(Pattern[Bounds]):
     def check(self, op: LutOp) -> Bounds | None:
         return clamp_of(op)
 
-    def rewrite(self, op: LutOp, match: Bounds, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            clip = build(ClipOp, op.input, element=element_of(op.output.type), min=match[0], max=match[1])
-        rewriter.replace(op, clip.output)
+    def emit(self, op: LutOp, match: Bounds) -> ir.Value:
+        return build(ClipOp, op.input, element=element_of(op.output.type), min=match[0], max=match[1]).output
 
 
 def _function(op: ir.OpView | None) -> Function | None:

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
 from qdialect.passes.outlined import function_of, is_extern
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
 from qdialect.passes.registry import all_passes, register
 
 
-class DecomposeFused(Pattern[AnyFused]):
+class DecomposeFused(Replacement[AnyFused]):
     """A contraction, and the ops that each stage stands for."""
 
     name: ClassVar[str] = "decompose-fused"
@@ -30,16 +31,15 @@ class DecomposeFused(Pattern[AnyFused]):
                 return MatchFailure(reason)
         return op
 
-    def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            contraction = CONTRACTION_CLASSES[type(op)]
-            values = op.attribute_values()
-            attributes = {name: values[name] for name in contraction.attribute_fields}
-            bias = op.bias if element_of(op.bias.type) == "i32" else None
-            value = build(contraction, op.data, op.weight, bias, element="i32", **attributes).output
-            for placed in op.stages():
-                value = DECOMPOSITIONS[type(placed.stage)].build(op, placed, value)
-        rewriter.replace(op, value)
+    def emit(self, op: AnyFused, match: AnyFused) -> ir.Value:
+        contraction = CONTRACTION_CLASSES[type(op)]
+        values = op.attribute_values()
+        attributes = {name: values[name] for name in contraction.attribute_fields}
+        bias = op.bias if element_of(op.bias.type) == "i32" else None
+        value = build(contraction, op.data, op.weight, bias, element="i32", **attributes).output
+        for placed in op.stages():
+            value = DECOMPOSITIONS[type(placed.stage)].build(op, placed, value)
+        return value
 
 
 def _obstacle(op: AnyFused, stage: Stage) -> str | None:

@@ -17,7 +17,7 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.canonicalize import FoldConstantMovement, MergeReshapes, RemoveIdentity
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 _UPSTREAM = (*FLOAT_FUNCTIONS, *SIGNED_FUNCTIONS, *UNSIGNED_FUNCTIONS, "arith.bitcast", "arith.cmpf", "arith.cmpi")
@@ -26,7 +26,7 @@ _EXTREMES = (qnn.F32MaxOp, qnn.F32MinOp, qnn.IntMaxOp, qnn.IntMinOp, qnn.ReduceM
 _REDUCTIONS = (*_EXTREMES, qnn.F32ProdOp, qnn.F32SumOp, qnn.IntProdOp, qnn.IntSumOp)
 
 
-class DropTrailingUnits(Pattern[int]):
+class DropTrailingUnits(Replacement[int]):
     """``f(x)`` of a shape that ends with 1 becomes ``reshape(f(reshape(x)))``, where f works element by element."""
 
     name: ClassVar[str] = "drop-trailing-units"
@@ -39,23 +39,21 @@ class DropTrailingUnits(Pattern[int]):
         )
         return _trailing(shape_of(values[-1].type)) or None if are_tensors else None
 
-    def rewrite(self, op: ir.OpView, match: int, rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: int) -> ir.Value:
         (result,) = op.operation.results
         shape = shape_of(result.type)[:-match]
-        with rewriter.before(op):
-            operands = [_dropped(value, match) for value in op.operation.operands]
-            if isinstance(op, qnn.QnnOp):
-                changes: dict[str, Any] = {"shape": shape} if isinstance(op, qnn.BroadcastOp) else {}
-                if isinstance(op, qnn.QuantizeOp | qnn.DequantizeOp):
-                    # Parameters of a dimension of extent 1 are those of the tensor.
-                    changes = {"axis": min(op.axis, len(shape) - 1)}
-                value = rebuilt(op, *operands, **changes).operation.results[0]
-            else:
-                type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(result.type).element_type)
-                attributes = dict(op.operation.attributes.items())
-                value = ir.Operation.create(op.operation.name, [type_], operands, attributes).result
-            whole = _reshaped(value, shape_of(result.type))
-        rewriter.replace(op, whole)
+        operands = [_dropped(value, match) for value in op.operation.operands]
+        if isinstance(op, qnn.QnnOp):
+            changes: dict[str, Any] = {"shape": shape} if isinstance(op, qnn.BroadcastOp) else {}
+            if isinstance(op, qnn.QuantizeOp | qnn.DequantizeOp):
+                # Parameters of a dimension of extent 1 are those of the tensor.
+                changes = {"axis": min(op.axis, len(shape) - 1)}
+            value = rebuilt(op, *operands, **changes).operation.results[0]
+        else:
+            type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(result.type).element_type)
+            attributes = dict(op.operation.attributes.items())
+            value = ir.Operation.create(op.operation.name, [type_], operands, attributes).result
+        return _reshaped(value, shape_of(result.type))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class _Reduced:
     axes: tuple[int, ...]
 
 
-class DropUnitReductions(Pattern[_Reduced]):
+class DropUnitReductions(Replacement[_Reduced]):
     """A reduction over dimensions of extent 1 is none: of floats, which are added to zero, it is ``x + 0``."""
 
     name: ClassVar[str] = "drop-unit-reductions"
@@ -81,20 +79,18 @@ class DropUnitReductions(Pattern[_Reduced]):
             return MatchFailure("takes the extreme of one number and zero")
         return _Reduced(trailing, axes)
 
-    def rewrite(self, op: Any, match: _Reduced, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            value = _dropped(op.input, match.trailing)
-            if match.axes:
-                # The order of a sum is that of the shape that it had.
-                is_longer = partial_sums(shape_of(value.type), match.axes) > 1
-                in_order: dict[str, Any] = (
-                    {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, qnn.F32SumOp) else {}
-                )
-                value = rebuilt(op, value, axes=match.axes, keep_dims=False, **in_order).output
-            elif isinstance(op, qnn.F32SumOp):
-                value = arith.addf(value, constant(np.broadcast_to(np.float32(0), shape_of(value.type))))
-            whole = _reshaped(value, shape_of(op.output.type))
-        rewriter.replace(op, whole)
+    def emit(self, op: Any, match: _Reduced) -> ir.Value:
+        value = _dropped(op.input, match.trailing)
+        if match.axes:
+            # The order of a sum is that of the shape that it had.
+            is_longer = partial_sums(shape_of(value.type), match.axes) > 1
+            in_order: dict[str, Any] = (
+                {"in_order": is_longer and op.partial_sums == 1} if isinstance(op, qnn.F32SumOp) else {}
+            )
+            value = rebuilt(op, value, axes=match.axes, keep_dims=False, **in_order).output
+        elif isinstance(op, qnn.F32SumOp):
+            value = arith.addf(value, constant(np.broadcast_to(np.float32(0), shape_of(value.type))))
+        return _reshaped(value, shape_of(op.output.type))
 
 
 def _trailing(shape: Sequence[int]) -> int:

@@ -7,13 +7,13 @@ from typing import ClassVar
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import differences, produced_by, rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
 
 
-class FoldPadding(Pattern[PadOp]):
+class FoldPadding(Replacement[PadOp]):
     """``conv(pad(x))`` is ``conv(x)`` with more padding where the pad's value is the conv's input zero point.
 
     That of 16-bit data is 0. Other users of the padded tensor keep the pad.
@@ -33,14 +33,12 @@ class FoldPadding(Pattern[PadOp]):
         reason = differences(**{"pad value": (zero_point, pad.value)})
         return MatchFailure(reason) if reason else pad
 
-    def rewrite(self, op: AnyConv2D, match: PadOp, rewriter: Rewriter) -> None:
+    def emit(self, op: AnyConv2D, match: PadOp) -> ir.Value:
         top, left, bottom, right = op.padding
         (_, low_y, low_x, _), (_, high_y, high_x, _) = match.low, match.high
         padding = (top + low_y, left + low_x, bottom + high_y, right + high_x)
         operands: list[ir.Value] = [match.input, *list(op.operation.operands)[1:]]
-        with rewriter.before(op):
-            folded = rebuilt(op, *operands, padding=padding)
-        rewriter.replace(op, folded.output)
+        return rebuilt(op, *operands, padding=padding).output
 
 
 @register

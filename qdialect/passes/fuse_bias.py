@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import per_channel_constant
 from qdialect.passes.matching import producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 
@@ -24,7 +24,7 @@ class _Match:
     bias: NDArray[np.int32]
 
 
-class FuseBias(Pattern[_Match]):
+class FuseBias(Replacement[_Match]):
     """``contraction + constant`` or ``contraction - constant`` where the constant depends on the channel alone.
 
     It may be broadcast; an earlier constant bias is added to.  All sums wrap modulo 2^32, so their order does not
@@ -59,12 +59,10 @@ class FuseBias(Pattern[_Match]):
             return MatchFailure("needs the contraction's own bias to be constant")
         return _Match(contraction, earlier + bias)
 
-    def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
         contraction = match.contraction
-        with rewriter.before(op):
-            bias = constant(match.bias)
-            biased = rebuilt(contraction, contraction.data, contraction.weight, bias)
-        rewriter.replace(op, biased.output)
+        bias = constant(match.bias)
+        return rebuilt(contraction, contraction.data, contraction.weight, bias).output
 
 
 def _bias_of(addend: ir.Value) -> NDArray[np.int32] | MatchFailure:

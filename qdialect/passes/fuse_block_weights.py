@@ -15,7 +15,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 Array = NDArray[Any]
@@ -34,7 +34,7 @@ class _Numbers:
         return _Numbers(movement(self.integers), movement(self.scales), movement(self.zero_points))
 
 
-class FuseBlockWeights(Pattern[PackedWeights]):
+class FuseBlockWeights(Replacement[PackedWeights]):
     """``f32_matmul(x, w)`` with w of dequantized integers, perhaps reshaped and transposed, becomes `block_dense`."""
 
     name: ClassVar[str] = "fuse-block-weights"
@@ -53,12 +53,10 @@ class FuseBlockWeights(Pattern[PackedWeights]):
         bounds = "must have weights of 8 bits at most, in blocks of a multiple of 16"
         return MatchFailure(f"{bounds}, but got blocks of {size}") if packed is None else packed
 
-    def rewrite(self, op: F32MatmulOp, match: PackedWeights, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            operands = [constant(np.ascontiguousarray(one)) for one in match.operands]
-            form: dict[str, Any] = {"bits": match.bits, "block": match.block, "rounded_products": op.rounded_products}
-            product = build(BlockDenseOp, op.data, *operands, element="f32", **form)
-        rewriter.replace(op, product.output)
+    def emit(self, op: F32MatmulOp, match: PackedWeights) -> ir.Value:
+        operands = [constant(np.ascontiguousarray(one)) for one in match.operands]
+        form: dict[str, Any] = {"bits": match.bits, "block": match.block, "rounded_products": op.rounded_products}
+        return build(BlockDenseOp, op.data, *operands, element="f32", **form).output
 
 
 def _numbers_of(value: ir.Value) -> _Numbers | None:

@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes
 from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
 
@@ -29,7 +29,7 @@ class _Match:
     changes: dict[str, Any]
 
 
-class FuseClamp(Pattern[_Match]):
+class FuseClamp(Replacement[_Match]):
     """A clamp of the result of an op that clamps already, or of another clip.
 
     A relu is a clamp where its input and output have the same parameters.
@@ -50,10 +50,8 @@ class FuseClamp(Pattern[_Match]):
             return MatchFailure(reason or "must have the same parameters before and after to be a clamp")
         return _Match(clamped, _clamped(clamped, bounds))
 
-    def rewrite(self, op: ClipOp | ReluOp | Relu6Op, match: _Match, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            fused = rebuilt(match.producer, **match.changes)
-        rewriter.replace(op, fused.operation.results[0])
+    def emit(self, op: ClipOp | ReluOp | Relu6Op, match: _Match) -> ir.Value:
+        return rebuilt(match.producer, **match.changes).operation.results[0]
 
 
 def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:

@@ -9,15 +9,16 @@ import numpy as np
 from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
 from qdialect.passes.matching import not_constant, producer, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 Contraction = Conv2DOp | DenseOp
 
 
-class FuseDequantize(Pattern[Contraction]):
+class FuseDequantize(Replacement[Contraction]):
     """``dequantize(contraction)`` becomes a product whose scale is 1, its zero point and its scales constant."""
 
     name: ClassVar[str] = "fuse-dequantize"
@@ -35,16 +36,14 @@ class FuseDequantize(Pattern[Contraction]):
         reason = second_use(contraction.output) or not_constant(contraction)
         return MatchFailure(reason) if reason else contraction
 
-    def rewrite(self, op: DequantizeOp, match: Contraction, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            point = np.array(match.input_zero_point, dtype_of(match.data.type))
-            how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
-            if isinstance(match, Conv2DOp):
-                how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
-            op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
-            operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
-            fused = build(op_class, *operands, element="f32", **how)
-        rewriter.replace(op, fused.output)
+    def emit(self, op: DequantizeOp, match: Contraction) -> ir.Value:
+        point = np.array(match.input_zero_point, dtype_of(match.data.type))
+        how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
+        if isinstance(match, Conv2DOp):
+            how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
+        op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
+        operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
+        return build(op_class, *operands, element="f32", **how).output
 
 
 @register

@@ -20,7 +20,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 Contraction = qnn.Conv2DOp | qnn.DenseOp
@@ -44,7 +44,7 @@ class _Match:
     factor: _Factor
 
 
-class FuseDynamicScale(Pattern[_Match]):
+class FuseDynamicScale(Replacement[_Match]):
     """``dequantize(contraction - zero_point * sums) * scale`` becomes a product with operands for both.
 
     `sums` are those of each channel's weights, less their zero points; the zero point may also be the contraction's
@@ -74,24 +74,23 @@ class FuseDynamicScale(Pattern[_Match]):
         found = _factor(factor, _row_shape(contraction))
         return found if isinstance(found, MatchFailure) else _Match(contraction, point, found)
 
-    def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
         contraction, own = match.contraction, match.contraction.input_zero_point
-        with rewriter.before(op):
-            point = match.zero_point or constant(np.array(own, dtype_of(contraction.data.type)))
-            operands = (contraction.data, contraction.weight, match.factor.scale, point)
-            how: dict[str, Any] = {
-                "weight_scales": match.factor.weight_scales,
-                "weight_zero_points": contraction.weight_zero_points,
-            }
-            if isinstance(contraction, qnn.DenseOp):
-                fused = qnn.build(qnn.DynamicDenseOp, *operands, element="f32", **how)
-            else:
-                how |= {name: getattr(contraction, name) for name in ("strides", "dilation", "groups")}
-                fused = qnn.build(qnn.DynamicConv2DOp, *operands, element="f32", **how)
-        rewriter.replace(op, fused.output)
+        point = match.zero_point or constant(np.array(own, dtype_of(contraction.data.type)))
+        operands = (contraction.data, contraction.weight, match.factor.scale, point)
+        how: dict[str, Any] = {
+            "weight_scales": match.factor.weight_scales,
+            "weight_zero_points": contraction.weight_zero_points,
+        }
+        if isinstance(contraction, qnn.DenseOp):
+            fused = qnn.build(qnn.DynamicDenseOp, *operands, element="f32", **how)
+        else:
+            how |= {name: getattr(contraction, name) for name in ("strides", "dilation", "groups")}
+            fused = qnn.build(qnn.DynamicConv2DOp, *operands, element="f32", **how)
+        return fused.output
 
 
-class FuseDynamicBias(Pattern[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
+class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
     """A constant of the channels that is added to a product's f32 values becomes its bias."""
 
     name: ClassVar[str] = "fuse-dynamic-bias"
@@ -104,15 +103,13 @@ class FuseDynamicBias(Pattern[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
                 return _with_bias(product, addend)
         return None
 
-    def rewrite(self, op: ir.OpView, match: tuple[qnn.AnyDynamic, NDArray[np.float32]], rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: tuple[qnn.AnyDynamic, NDArray[np.float32]]) -> ir.Value:
         product, bias = match
-        with rewriter.before(op):
-            operands = (product.data, product.weight, product.scale, product.zero_point)
-            biased = rebuilt(product, *operands, constant(bias))
-        rewriter.replace(op, biased.output)
+        operands = (product.data, product.weight, product.scale, product.zero_point)
+        return rebuilt(product, *operands, constant(bias)).output
 
 
-class FuseDynamicActivation(Pattern[_Activated]):
+class FuseDynamicActivation(Replacement[_Activated]):
     """An activation of a product's f32 values, written as its float ops, becomes its own."""
 
     name: ClassVar[str] = "fuse-dynamic-activation"
@@ -131,11 +128,9 @@ class FuseDynamicActivation(Pattern[_Activated]):
             return MatchFailure(f"must have alpha in [-2^30, 2^30], but got {found.alpha}")
         return product, found.activation, found.alpha
 
-    def rewrite(self, op: ir.OpView, match: _Activated, rewriter: Rewriter) -> None:
+    def emit(self, op: ir.OpView, match: _Activated) -> ir.Value:
         product, activation, alpha = match
-        with rewriter.before(op):
-            activated = rebuilt(product, activation=activation, alpha=alpha)
-        rewriter.replace(op, activated.output)
+        return rebuilt(product, activation=activation, alpha=alpha).output
 
 
 def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure:

@@ -20,7 +20,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_activation
 from qdialect.passes.fused_stages import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit, uniform_value
 
@@ -48,7 +48,7 @@ class _Match:
     epilogue: _Epilogue
 
 
-class FuseFloatEpilogue(Pattern[_Match]):
+class FuseFloatEpilogue(Replacement[_Match]):
     """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
     may be absent, and clamps of f32 values become the range of the quantized values, for rounding keeps the order.
 
@@ -78,21 +78,19 @@ class FuseFloatEpilogue(Pattern[_Match]):
         multiplier = multiplier_of(contraction, dequantize)
         return multiplier if isinstance(multiplier, MatchFailure) else _Match(contraction, multiplier, epilogue)
 
-    def rewrite(self, op: QuantizeOp, match: _Match, rewriter: Rewriter) -> None:
+    def emit(self, op: QuantizeOp, match: _Match) -> ir.Value:
         contraction, epilogue = match.contraction, match.epilogue
-        with rewriter.before(op):
-            operands = [contraction.data, contraction.weight, _bias(contraction, epilogue)]
-            operands += [] if epilogue.residual is None else [epilogue.residual.input]
-            fused = build(
-                FUSED_CLASSES[type(contraction)],
-                *operands,
-                element=element_of(op.output.type),
-                output_scale=op.scales[0],
-                output_zero_point=op.zero_points[0],
-                epilogue=tuple(_stages(op, match)),
-                **contraction.attribute_values(),
-            )
-        rewriter.replace(op, fused.output)
+        operands = [contraction.data, contraction.weight, _bias(contraction, epilogue)]
+        operands += [] if epilogue.residual is None else [epilogue.residual.input]
+        return build(
+            FUSED_CLASSES[type(contraction)],
+            *operands,
+            element=element_of(op.output.type),
+            output_scale=op.scales[0],
+            output_zero_point=op.zero_points[0],
+            epilogue=tuple(_stages(op, match)),
+            **contraction.attribute_values(),
+        ).output
 
 
 def _stages(op: QuantizeOp, match: _Match) -> Iterator[Stage]:

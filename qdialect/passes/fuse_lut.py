@@ -12,11 +12,11 @@ from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import producer, quantization_difference, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 
-class FuseLut(Pattern[AnyFused]):
+class FuseLut(Replacement[AnyFused]):
     """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
 
     name: ClassVar[str] = "fuse-lut"
@@ -29,15 +29,13 @@ class FuseLut(Pattern[AnyFused]):
         reason = second_use(op.input) or quantization_difference("input", fused.output_type, op.input_params)
         return MatchFailure(reason) if reason else fused
 
-    def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:
+    def emit(self, op: LutOp, match: AnyFused) -> ir.Value:
         output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))
         stages, table = resolved_stages(match), op.table
         last = stages[-1]
         if isinstance(last, LutStage):
             stages, table = stages[:-1], compose_tables(last.table, table)
-        with rewriter.before(op):
-            fused = with_stages(match, (*stages, LutStage(table=table)), output)
-        rewriter.replace(op, fused.output)
+        return with_stages(match, (*stages, LutStage(table=table)), output).output
 
 
 @decomposes(LutStage)

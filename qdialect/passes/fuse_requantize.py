@@ -14,12 +14,12 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
 
-class FuseRequantize(Pattern[AnyContraction]):
+class FuseRequantize(Replacement[AnyContraction]):
     """``requantize(contraction)`` with equal scales and an 8-bit result."""
 
     name: ClassVar[str] = "fuse-requantize"
@@ -37,23 +37,21 @@ class FuseRequantize(Pattern[AnyContraction]):
         )
         return MatchFailure(reason) if reason else contraction
 
-    def rewrite(self, op: RequantizeOp, match: AnyContraction, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            bias = match.bias
-            if bias is None:
-                bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
-            # Of scales that are one float32 number, the requantization may read more than that.
-            scales: dict[str, Any] = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
-            fused = build(
-                FUSED_CLASSES[type(match)],
-                *(match.data, match.weight, bias),
-                element=element_of(op.output.type),
-                output_scale=op.output_scale,
-                output_zero_point=op.output_zero_point,
-                epilogue=(RequantizeStage(rounding=op.rounding, multiplier=op.multiplier),),
-                **{**match.attribute_values(), **scales},
-            )
-        rewriter.replace(op, fused.output)
+    def emit(self, op: RequantizeOp, match: AnyContraction) -> ir.Value:
+        bias = match.bias
+        if bias is None:
+            bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
+        # Of scales that are one float32 number, the requantization may read more than that.
+        scales: dict[str, Any] = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
+        return build(
+            FUSED_CLASSES[type(match)],
+            *(match.data, match.weight, bias),
+            element=element_of(op.output.type),
+            output_scale=op.output_scale,
+            output_zero_point=op.output_zero_point,
+            epilogue=(RequantizeStage(rounding=op.rounding, multiplier=op.multiplier),),
+            **{**match.attribute_values(), **scales},
+        ).output
 
 
 @decomposes(RequantizeStage)

@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_o
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import StageFusionPass, decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import differences, producer, quantization_difference, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
+from qdialect.passes.pattern import MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 
@@ -28,7 +28,7 @@ class _Side:
     residual_is_lhs: bool
 
 
-class FuseResidual(Pattern[_Side]):
+class FuseResidual(Replacement[_Side]):
     """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one."""
 
     name: ClassVar[str] = "fuse-residual"
@@ -43,7 +43,7 @@ class FuseResidual(Pattern[_Side]):
         first, last = sides[0], sides[-1]
         return last if first.fused.is_before_in_block(last.fused) else first
 
-    def rewrite(self, op: AddOp, match: _Side, rewriter: Rewriter) -> None:
+    def emit(self, op: AddOp, match: _Side) -> ir.Value:
         output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))
         added = AddStage(
             residual_scale=match.params.scale,
@@ -55,10 +55,8 @@ class FuseResidual(Pattern[_Side]):
         )
         bounds = op.output_min, op.output_max
         clamp = () if bounds == output.range else (ClampStage(min=bounds[0], max=bounds[1]),)
-        with rewriter.before(op):
-            stages = (*resolved_stages(match.fused), added, *clamp)
-            fused = with_stages(match.fused, stages, output, match.residual)
-        rewriter.replace(op, fused.output)
+        stages = (*resolved_stages(match.fused), added, *clamp)
+        return with_stages(match.fused, stages, output, match.residual).output
 
 
 def _side(

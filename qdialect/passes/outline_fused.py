@@ -29,7 +29,7 @@ from qdialect.passes.outlined import (
     symbol_for,
     target_of,
 )
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, Severity
 
@@ -185,7 +185,7 @@ def _error(op: FusedOp, text: str) -> PassError:
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-class OutlineFused(Pattern[FusedOp]):
+class OutlineFused(Replacement[FusedOp]):
     """A fused op becomes a call of a private function that holds it and its constants."""
 
     name: ClassVar[str] = "outline-fused"
@@ -204,16 +204,14 @@ class OutlineFused(Pattern[FusedOp]):
         reason = self._reason(op)
         return MatchFailure(reason) if reason else op
 
-    def rewrite(self, op: FusedOp, match: FusedOp, rewriter: Rewriter) -> None:
+    def emit(self, op: FusedOp, match: FusedOp) -> ir.Value:
         operands = list(op.operation.operands)
         inputs = list(dict.fromkeys(value for value in operands if constant_value(value) is None))
         outlined = _outlined(op, operands, inputs)
         if self._target:
             outlined.attributes[TARGET] = ir.StringAttr.get(self._target)
             outlined.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(self._target, op.operation.name))
-        with rewriter.before(op):
-            call = func.CallOp(outlined, inputs)
-        rewriter.replace(op, call.results[0])
+        return func.CallOp(outlined, inputs).results[0]
 
 
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:

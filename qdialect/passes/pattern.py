@@ -114,6 +114,19 @@ class Pattern(ABC, Generic[M]):
         """Rewrite at the root `op`."""
 
 
+class Replacement(Pattern[M]):
+    """A pattern whose rewrite is a value in place of the one result of its root."""
+
+    @abstractmethod
+    def emit(self, op: Any, match: M) -> ir.Value:
+        """The value, by ops in front of `op` and with its location."""
+
+    def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            value = self.emit(op, match)
+        rewriter.replace(op, value)
+
+
 class PatternPass(Pass):
     """A pass that applies patterns until none of them matches::
 

@@ -23,7 +23,7 @@ from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import tabulate
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 _FLOAT_OPS = frozenset(
@@ -70,7 +70,7 @@ class _Binary:
         return {**binary_attributes(self.quantization), **self.how}
 
 
-class RaiseToBinary(Pattern[_Binary]):
+class RaiseToBinary(Replacement[_Binary]):
     """A float region with two 8-bit inputs is an add or mul where all its results agree with that op's."""
 
     name: ClassVar[str] = "raise-to-binary"
@@ -86,10 +86,8 @@ class RaiseToBinary(Pattern[_Binary]):
             return MatchFailure(f"must depend on one or two dequantized tensors, but got {len(sources)}")
         return _same_everywhere(op, sources[0], sources[1])
 
-    def rewrite(self, op: QuantizeOp, match: _Binary, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            raised = build(match.op_class, *match.operands, element=element_of(op.output.type), **match.attributes)
-        rewriter.replace(op, raised.output)
+    def emit(self, op: QuantizeOp, match: _Binary) -> ir.Value:
+        return build(match.op_class, *match.operands, element=element_of(op.output.type), **match.attributes).output
 
 
 def _sources_of(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:

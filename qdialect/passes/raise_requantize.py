@@ -21,7 +21,7 @@ from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -44,7 +44,7 @@ class _Match:
     clamp: Bounds | None
 
 
-class RaiseRequantize(Pattern[_Match]):
+class RaiseRequantize(Replacement[_Match]):
     """A value of at most 256 integers that rises with a 16- or 32-bit tensor, on its way to an 8-bit result.
 
     The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
@@ -75,27 +75,25 @@ class RaiseRequantize(Pattern[_Match]):
         # A graph that is not complete yet may still become a requantization.
         return None if isinstance(match, MatchFailure) or self._matches_at_end(result) else match
 
-    def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
-        result, scales, element = op.operation.results[0], match.fit.scales, match.stored.element
-        with rewriter.before(op):
-            value = build(
-                RequantizeOp,
-                _rescaled(match),
-                element=element,
-                input_scale=scales.input,
-                weight_scales=scales.weights,
-                output_scale=scales.output,
-                output_zero_point=match.fit.zero_point,
-                axis=max(len(shape_of(result.type)) - 1, 0),
-                rounding=match.fit.rounding,
-                multiplier=scales.multiplier,
-            ).output
-            if match.clamp is not None:
-                value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
-            value = sources.widened(value, result.type, match.stored.shift)
-        rewriter.replace(op, value)
+    def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
         self._found.clear()
         self._sources.forget()
+        result, scales, element = op.operation.results[0], match.fit.scales, match.stored.element
+        value = build(
+            RequantizeOp,
+            _rescaled(match),
+            element=element,
+            input_scale=scales.input,
+            weight_scales=scales.weights,
+            output_scale=scales.output,
+            output_zero_point=match.fit.zero_point,
+            axis=max(len(shape_of(result.type)) - 1, 0),
+            rounding=match.fit.rounding,
+            multiplier=scales.multiplier,
+        ).output
+        if match.clamp is not None:
+            value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
+        return sources.widened(value, result.type, match.stored.shift)
 
     def _may_be_graph(self, value: ir.Value) -> bool:
         """Whether `value` may be a graph of accumulators or their like; where that has 8 bits, a reason may be due."""

@@ -1,8 +1,8 @@
 """All passes by name.
 
 A pass registers itself when its module is imported.  `lookup` finds that module by the name of the pass (``qnn-fold-x``
-is in ``passes/fold_x.py``; a phase of the lowering has its passes in its own folder), so that using one pass imports no
-other.
+is in ``passes/fold_x.py``; a phase of the lowering has its passes in its own folder, and so has a front end), so that
+using one pass imports no other.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from qdialect.support.late_imports import LATE_IMPORTS
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
 _PACKAGE = "qdialect.passes"
-_LOWERING = {
-    name: f"qdialect.lowering.{folder}.{name}"
+_ELSEWHERE = {
+    name: f"qdialect.{folder}.{name}"
     for name, folder in {
-        "pair_channels": "qnn_to_linalg",
-        "to_linalg": "qnn_to_linalg",
-        "to_vector": "linalg_to_vector",
-        "to_threads": "threads",
-        "to_x86": "vector_to_x86",
-        "to_llvm": "x86_to_llvm",
+        "import_tosa": "frontends.tosa",
+        "pair_channels": "lowering.qnn_to_linalg",
+        "to_linalg": "lowering.qnn_to_linalg",
+        "to_vector": "lowering.linalg_to_vector",
+        "to_threads": "lowering.threads",
+        "to_x86": "lowering.vector_to_x86",
+        "to_llvm": "lowering.x86_to_llvm",
     }.items()
 }
-"""Modules of the passes that are steps of the lowering."""
+"""Modules of the passes that stand with what they belong to: a front end, or a step of the lowering."""
 _FUSIONS = "fuse_"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -98,14 +99,14 @@ def _import_all(beginning: str = "") -> None:
     """Import the modules of all passes whose names begin so; once, for every compilation asks for them."""
     names = [f"{_PACKAGE}.{module.name}" for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__)]
     with LATE_IMPORTS:
-        for name in (*names, *_LOWERING.values()):
+        for name in (*names, *_ELSEWHERE.values()):
             if name.rpartition(".")[2].startswith(beginning):
                 import_module(name)
 
 
 def _import_module_of(name: str) -> None:
     module = name.removeprefix("qnn-").replace("-", "_")
-    found = _LOWERING.get(module, f"{_PACKAGE}.{module}")
+    found = _ELSEWHERE.get(module, f"{_PACKAGE}.{module}")
     with LATE_IMPORTS:
         if find_spec(found):
             import_module(found)

@@ -9,13 +9,13 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 _SUNK_THROUGH = (UnaryOp, ClipOp, LutOp, RequantizeOp)
 
 
-class SinkReshape(Pattern[ReshapeOp]):
+class SinkReshape(Replacement[ReshapeOp]):
     """``f(reshape(contraction))`` becomes ``reshape(f(contraction))`` where f works element by element.
 
     A rescale by channel must find its channels where they were, in the last dimension.
@@ -31,14 +31,12 @@ class SinkReshape(Pattern[ReshapeOp]):
         reason = second_use(reshape.output) or _channel_obstacle(op, reshape)
         return MatchFailure(reason) if reason else reshape
 
-    def rewrite(self, op: QnnOp, match: ReshapeOp, rewriter: Rewriter) -> None:
+    def emit(self, op: QnnOp, match: ReshapeOp) -> ir.Value:
         axis = len(shape_of(match.input.type)) - 1
         changes = {"axis": axis} if isinstance(op, RequantizeOp) else {}
-        with rewriter.before(op):
-            moved = rebuilt(op, match.input, element=element_of(op.operation.results[0].type), **changes)
-            value = moved.operation.results[0]
-            sunk = build(ReshapeOp, value, element=element_of(value.type), shape=match.shape)
-        rewriter.replace(op, sunk.output)
+        moved = rebuilt(op, match.input, element=element_of(op.operation.results[0].type), **changes)
+        value = moved.operation.results[0]
+        return build(ReshapeOp, value, element=element_of(value.type), shape=match.shape).output
 
 
 def _is_contracted(value: ir.Value) -> bool:

@@ -20,7 +20,7 @@ from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
@@ -45,15 +45,13 @@ class _Reshaped:
     permutation: Sequence[int]
 
 
-class _Sink(Pattern[_Match]):
+class _Sink(Replacement[_Match]):
     """``f(transpose(x))`` becomes ``transpose(f(x))``; the transpose stays for its other users."""
 
-    def rewrite(self, op: qnn.QnnOp, match: _Match, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            operands = [value if isinstance(value, ir.Value) else constant(value) for value in match.operands]
-            moved = rebuilt(op, *operands, **self.changes(op, match.permutation)).operation.results[0]
-            sunk = qnn.build(qnn.TransposeOp, moved, element=element_of(moved.type), permutation=match.permutation)
-        rewriter.replace(op, sunk.output)
+    def emit(self, op: qnn.QnnOp, match: _Match) -> ir.Value:
+        operands = [value if isinstance(value, ir.Value) else constant(value) for value in match.operands]
+        moved = rebuilt(op, *operands, **self.changes(op, match.permutation)).operation.results[0]
+        return qnn.build(qnn.TransposeOp, moved, element=element_of(moved.type), permutation=match.permutation).output
 
     @abstractmethod
     def changes(self, op: Any, permutation: Permutation) -> dict[str, Any]:
@@ -114,7 +112,7 @@ class SinkThroughBinary(_Sink):
         return {"axis": permutation[op.axis]} if isinstance(op, qnn.ConcatOp) else {}
 
 
-class SinkThroughReshape(Pattern[_Reshaped]):
+class SinkThroughReshape(Replacement[_Reshaped]):
     """``reshape(transpose(x))`` that is transposed again becomes ``transpose(reshape(x))``: two become one, or none.
 
     Dimensions that the reshape joins must lie side by side in `x`, as rows and columns do on the way of an image to
@@ -142,12 +140,10 @@ class SinkThroughReshape(Pattern[_Reshaped]):
             transpose.input, [op.shape[axis] for axis in order], [order.index(i) for i in range(len(order))]
         )
 
-    def rewrite(self, op: qnn.ReshapeOp, match: _Reshaped, rewriter: Rewriter) -> None:
+    def emit(self, op: qnn.ReshapeOp, match: _Reshaped) -> ir.Value:
         element = element_of(op.output.type)
-        with rewriter.before(op):
-            moved = qnn.build(qnn.ReshapeOp, match.source, element=element, shape=match.shape)
-            sunk = qnn.build(qnn.TransposeOp, moved.output, element=element, permutation=match.permutation)
-        rewriter.replace(op, sunk.output)
+        moved = qnn.build(qnn.ReshapeOp, match.source, element=element, shape=match.shape)
+        return qnn.build(qnn.TransposeOp, moved.output, element=element, permutation=match.permutation).output
 
 
 def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
@@ -166,7 +162,7 @@ def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int]
     return [*groups, ([*range(i, len(before))], [*range(j, len(after))])]
 
 
-class HoistAboveDequantize(Pattern[qnn.DequantizeOp]):
+class HoistAboveDequantize(Replacement[qnn.DequantizeOp]):
     """``move(dequantize(x))`` becomes ``dequantize(move(x))``: quantized values are a quarter of the bytes.
 
     Reshapes, which transposes of extents of 1 have become, are hoisted too.  The f32 values stay as they are for their
@@ -188,13 +184,11 @@ class HoistAboveDequantize(Pattern[qnn.DequantizeOp]):
             return MatchFailure("must move values of one scale and zero point")
         return dequantize
 
-    def rewrite(self, op: qnn.TransposeOp | qnn.ReshapeOp, match: qnn.DequantizeOp, rewriter: Rewriter) -> None:
+    def emit(self, op: qnn.TransposeOp | qnn.ReshapeOp, match: qnn.DequantizeOp) -> ir.Value:
         is_transposed = isinstance(op, qnn.TransposeOp)
-        with rewriter.before(op):
-            moved = rebuilt(op, match.input, element=element_of(match.input.type)).output
-            axis = op.permutation.index(match.axis) if is_transposed else 0
-            dequantized = rebuilt(match, moved, axis=axis)
-        rewriter.replace(op, dequantized.output)
+        moved = rebuilt(op, match.input, element=element_of(match.input.type)).output
+        axis = op.permutation.index(match.axis) if is_transposed else 0
+        return rebuilt(match, moved, axis=axis).output
 
 
 def _unpermuted(values: Sequence[int], permutation: Permutation) -> tuple[int, ...]:

@@ -9,14 +9,14 @@ from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256
 """Of rows: joining the lanes of a shorter one takes longer than reading it once more."""
 
 
-class SplitExtreme(Pattern[int]):
+class SplitExtreme(Replacement[int]):
     """``extreme(x)`` over several axes and the last becomes ``extreme(extreme(x) over the last)`` over all of them.
 
     An extreme is the same in any order.  The rows must come from an element-wise op, whose kernel finds theirs.
@@ -36,11 +36,9 @@ class SplitExtreme(Pattern[int]):
             return MatchFailure(f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
         return last if _is_element_wise(op.input) else MatchFailure("must read what an element-wise op computes")
 
-    def rewrite(self, op: F32MaxOp | F32MinOp, match: int, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            rows = rebuilt(op, axes=(match,), keep_dims=True)
-            whole = rebuilt(op, rows.output)
-        rewriter.replace(op, whole.output)
+    def emit(self, op: F32MaxOp | F32MinOp, match: int) -> ir.Value:
+        rows = rebuilt(op, axes=(match,), keep_dims=True)
+        return rebuilt(op, rows.output).output
 
 
 def _is_element_wise(value: ir.Value) -> bool:

@@ -16,7 +16,7 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import Pattern, Rewriter
+from qdialect.passes.pattern import Replacement
 from qdialect.reference import interpreter
 
 # Tables of subgraphs between 8-bit tensors, found by evaluating them for every quantized value.
@@ -114,22 +114,20 @@ class LutMatch:
     output: QuantParams
 
 
-class LutPattern(Pattern[LutMatch]):
+class LutPattern(Replacement[LutMatch]):
     """A pattern whose root becomes a `qnn.lut`."""
 
-    def rewrite(self, op: QnnOp, match: LutMatch, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            lut = build(
-                LutOp,
-                match.source,
-                element=element_of(op.operation.results[0].type),
-                table=match.table,
-                input_scale=match.input.scale,
-                input_zero_point=match.input.zero_point,
-                output_scale=match.output.scale,
-                output_zero_point=match.output.zero_point,
-            )
-        rewriter.replace(op, lut.output)
+    def emit(self, op: QnnOp, match: LutMatch) -> ir.Value:
+        return build(
+            LutOp,
+            match.source,
+            element=element_of(op.operation.results[0].type),
+            table=match.table,
+            input_scale=match.input.scale,
+            input_zero_point=match.input.zero_point,
+            output_scale=match.output.scale,
+            output_zero_point=match.output.zero_point,
+        ).output
 
 
 def tabulated(op: QnnOp, source: ir.Value, before: QuantParams, after: QuantParams) -> LutMatch:

@@ -11,8 +11,9 @@ from qdialect.arithmetic.choices import LeakyMode
 from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError
@@ -68,7 +69,7 @@ class TabulateConstantOperand(LutPattern):
 
 
 @dataclass(frozen=True)
-class SetLeakyMode(Pattern[LeakyMode]):
+class SetLeakyMode(Replacement[LeakyMode]):
     """A leaky_relu follows the arithmetic `mode` instead of its own."""
 
     name: ClassVar[str] = "set-leaky-mode"
@@ -84,10 +85,8 @@ class SetLeakyMode(Pattern[LeakyMode]):
             return MatchFailure(f"must have an alpha in [0, 2^30] for tflite, but got {op.alpha}")
         return self.mode
 
-    def rewrite(self, op: LeakyReluOp, match: LeakyMode, rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            changed = rebuilt(op, mode=match)
-        rewriter.replace(op, changed.output)
+    def emit(self, op: LeakyReluOp, match: LeakyMode) -> ir.Value:
+        return rebuilt(op, mode=match).output
 
 
 def check_leaky_relu(pass_name: str, value: str) -> None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
@@ -59,7 +60,7 @@ class _Trimmed:
     padding: tuple[int, int, int, int]
 
 
-class TrimTaps(Pattern[_Trimmed]):
+class TrimTaps(Replacement[_Trimmed]):
     """A padded element is the zero point, so a tap that reads no other adds nothing.
 
     Dilated kernels whose taps are as far apart as the image is large become small, as 3x3 kernels on an image of one
@@ -81,12 +82,10 @@ class TrimTaps(Pattern[_Trimmed]):
         padding = (above - top * down, before - left * along, below - bottom * down, behind - right * along)
         return _Trimmed(weight[:, top : height - bottom, left : width - right], padding)
 
-    def rewrite(self, op: AnyConv2D, match: _Trimmed, rewriter: Rewriter) -> None:
+    def emit(self, op: AnyConv2D, match: _Trimmed) -> ir.Value:
         data, _, *others = op.operation.operands
-        with rewriter.before(op):
-            weight = constant(np.ascontiguousarray(match.weight))
-            trimmed = rebuilt(op, data, weight, *others, padding=match.padding)
-        rewriter.replace(op, trimmed.output)
+        weight = constant(np.ascontiguousarray(match.weight))
+        return rebuilt(op, data, weight, *others, padding=match.padding).output
 
 
 def _axes(op: AnyConv2D) -> tuple[_Axis, _Axis]:

@@ -21,13 +21,14 @@ import qdialect
 from qdialect.bench import frameworks
 from qdialect.bench.frameworks import Runner
 from qdialect.bench.truth.tracing import Exact
-from qdialect.bench.units import Measured, compared_units, flipped_ties, measured_units
-from qdialect.bench.units.agreement import Agreement, Ties, ties
+from qdialect.bench.units import compared_units
 from qdialect.bench.units.onnx_units import OnnxNetwork, cut, exposed, quantized_tensors
 from qdialect.bench.units.torch_units import load as load_torch
 from qdialect.cli.run import main as run_command
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from tools.zoo.agreement import Agreement, Ties, ties
 from tools.zoo.tensors import tensors
+from tools.zoo.units import Measured, flipped_ties, measured_units
 
 X, Y, Z = (0.02, 128), (0.05, 100), (0.1, 0)
 SAMPLES = [(np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32),) for seed in (0, 1)]

@@ -25,11 +25,11 @@ import qdialect
 from qdialect.bench import models
 from qdialect.cli import compile as command
 from qdialect.cli import import_model, run, terminal
-from qdialect.cli.demo import layers, network
 from qdialect.dialect import DequantizeOp, build
 from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.targets import TARGETS, Target
+from tools.demo import layers, network
 
 
 @pytest.fixture

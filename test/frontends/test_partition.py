@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from bounds import deadline
 
-from qdialect.bench.models import MODELS, Model, ModelError, download, find, find_reference, main
+from qdialect.bench.models import find, find_reference
 from qdialect.frontends.planning.partition import FOLLOWS, TOO_SMALL, Partition, PartitionNode, partition
+from tools.models import MODELS, Model, ModelError, download, main
 
 WORK = 1 << 20
 

@@ -16,12 +16,12 @@ from qdialect.frontends.onnx.operators import registry as onnx_operators
 from qdialect.frontends.tflite.operators import registry as tflite_operators
 from qdialect.frontends.torch.operators import registry as torch_operators
 from qdialect.frontends.tosa import import_tosa
+from qdialect.frontends.tosa.operators.conversion import converts
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse, several_threads
 from qdialect.lowering.ir import upstream
 from qdialect.lowering.pipeline.phases import Phase, compile_to
 from qdialect.lowering.qnn_to_linalg.graph.graph import lowers
-from qdialect.passes.tosa.conversion import converts
 from qdialect.reference.evaluators import EVALUATORS, evaluates
 from qdialect.support import limits
 from qdialect.support.diagnostics import CompileError, RegistrationError
@@ -122,7 +122,7 @@ def test_a_compilation_names_every_op_and_its_line() -> None:
 # Each fills a table while it is imported.
 for package in (
     *("frontends.onnx", "frontends.tflite", "frontends.torch"),
-    *("lowering.qnn_to_linalg.conversions", "passes.import_tosa"),
+    *("lowering.qnn_to_linalg.conversions", "frontends.tosa"),
 ):
     import_module(f"qdialect.{package}")
 import_module("qdialect.reference.interpreter")

@@ -12,12 +12,12 @@ from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
 import qdialect
-from qdialect.bench import frameworks, truth, units
+from qdialect.bench import frameworks, truth
 from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.frameworks import Runner
 from qdialect.bench.truth.tracing import Exact
-from qdialect.bench.units import Measured
-from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance
+from tools.zoo import units
+from tools.zoo.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance
 from tools.zoo.campaign import Campaign
 from tools.zoo.flows.few_bits import quantize_wrapped
 from tools.zoo.flows.registry import FLOWS, TORCHAO
@@ -30,6 +30,7 @@ from tools.zoo.networks.torch_networks import TORCH_NETWORKS
 from tools.zoo.report import report
 from tools.zoo.results import Result, read
 from tools.zoo.table import Entry, entries
+from tools.zoo.units import Measured
 from tools.zoo.verdict import is_further, verdict
 
 ENTRY = Entry("mlp", "qdq_u8s8")

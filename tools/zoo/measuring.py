@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 import qdialect
-from qdialect.bench import frameworks, truth, units
+from qdialect.bench import frameworks, truth
 from qdialect.bench.frameworks import Array, Runner
-from qdialect.bench.units.agreement import difference, distance
 from qdialect.support.diagnostics import QDialectError
 from qdialect.support.interface import Port
+from tools.zoo import units
+from tools.zoo.agreement import difference, distance
 from tools.zoo.flows.samples import Sample
 from tools.zoo.results import Result, Status
 from tools.zoo.verdict import is_further

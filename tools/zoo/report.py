@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from qdialect.bench.units.agreement import Agreement, Cause, Distance, Ties
+from tools.zoo.agreement import Agreement, Cause, Distance, Ties
 from tools.zoo.markdown import ABSENT, escaped, table
 from tools.zoo.results import OURS, STATUSES, Result
 from tools.zoo.speed import factor, times

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties
+from tools.zoo.agreement import Agreement, Cause, Difference, Distance, Ties
 
 OURS = "qdialect"
 """The engine that is this compiler."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qdialect.bench.units.agreement import Distance, Ties
+from tools.zoo.agreement import Distance, Ties
 from tools.zoo.results import Result
 
 # An output in f32 is a rounding away from the truth, whoever computes it.

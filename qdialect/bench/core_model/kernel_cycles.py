@@ -52,18 +52,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qdialect.bench.core_model.memory_traffic import Reuse, missed_lines, tile_loads
+from qdialect.bench.core_model.memory_traffic import KERNEL_NUMBER, Reuse, missed_lines, tile_loads
 from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied, simplified
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import bounds, contraction_of, function_of, functions, name_of, ops_named
+from qdialect.lowering.ir.functions import bounds, contraction_of, entry, function_of, functions, name_of, ops_named
 from qdialect.lowering.ir.lowered import PROGRAM
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
-from qdialect.support.interface import KERNEL
 from qdialect.targets.machine import Machine
 
-_NUMBER = re.compile(rf"{KERNEL}(\d+)")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd|dpbf16")
 _TILE_PRODUCT = re.compile(r"tdpb")
@@ -144,8 +142,8 @@ def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles
         module = simplified(module)
     constants, network = _constants(module)
     for function in functions(module):
-        name = ir.StringAttr(function.attributes["sym_name"]).value
-        number = _NUMBER.match(name)
+        name = name_of(function)
+        number = KERNEL_NUMBER.match(name)
         if number:
             counts, own = counted(function, machine), constants.get(name, {})
             loads = tile_loads(function)
@@ -186,8 +184,7 @@ def _constants(module: ir.Module) -> tuple[dict[str, dict[int, int]], NetworkMem
     program = ir.DictAttr(module.operation.attributes[PROGRAM])
     # They come behind the arrays of the user.
     position = sum(len(ir.ArrayAttr(program[ports])) for ports in ("inputs", "outputs"))
-    main = next(op for op in functions(module) if ir.StringAttr(op.attributes["sym_name"]).value == "main")
-    block = main.regions[0].blocks[0].arguments[position]
+    block = entry(module).regions[0].blocks[0].arguments[position]
     for use in block.uses:
         for call in use.owner.operation.results[0].uses if use.owner.name == "memref.view" else ():
             op = call.owner.operation
@@ -225,7 +222,7 @@ def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
     named = {"llvm.call_intrinsic": "intrin", "llvm.inline_asm": "asm_string"}
     ops = ops_named(module, *named)
     users = (op for op in ops if instruction.search(ir.StringAttr(op.attributes[named[op.name]]).value))
-    numbers = (_NUMBER.match(name_of(function_of(op))) for op in users)
+    numbers = (KERNEL_NUMBER.match(name_of(function_of(op))) for op in users)
     return {int(number[1]) for number in numbers if number}
 
 

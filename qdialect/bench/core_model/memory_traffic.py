@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from qdialect.ir._mlir import ir, walk
+from qdialect.ir._mlir import ir
 from qdialect.lowering.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
-from qdialect.lowering.ir.functions import bounds, constant, functions, loop_of
+from qdialect.lowering.ir.functions import MAIN, bounds, constant, functions, inside, loop_of, name_of
 from qdialect.lowering.ir.views import behind, is_view
 from qdialect.support.interface import KERNEL
 
@@ -100,16 +100,9 @@ class _Address:
 
 def tile_loads(function: ir.Operation) -> list[TileLoad]:
     """The loads of tiles of a kernel, from buffers that are known."""
-    found: list[TileLoad] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value in (LOAD, LOAD_PAST):
-            load = _tile_load(op)
-            found.extend([load] if load else [])
-        return ir.WalkResult.ADVANCE
-
-    walk(function, visit)
-    return found
+    calls = (op for op in inside(function) if op.name == "llvm.call_intrinsic")
+    loads = (op for op in calls if ir.StringAttr(op.attributes["intrin"]).value in (LOAD, LOAD_PAST))
+    return [load for op in loads if (load := _tile_load(op))]
 
 
 def missed_lines(loads: Sequence[TileLoad], capacity: int) -> int:
@@ -203,7 +196,7 @@ def _offset(buffer: ir.Value) -> _Address:
 # and no more than all that the network uses.  The calls are walked through twice, as a network is called again and
 # again: constants come back once in a round.
 
-_NUMBER = re.compile(rf"{KERNEL}(\d+)")
+KERNEL_NUMBER = re.compile(rf"{KERNEL}(\d+)")
 
 
 @dataclass(frozen=True)
@@ -242,7 +235,7 @@ class _Part:
 
 def call_reuses(module: ir.Module) -> list[CallReuse]:
     """Of every call of `main`, in their order."""
-    main = next((op for op in functions(module) if ir.StringAttr(op.attributes["sym_name"]).value == "main"), None)
+    main = next((op for op in functions(module) if name_of(op) == MAIN), None)
     calls = list(_calls(main)) if main else []
     parts = _parts([one for _, ranges in calls for one in ranges])
     all_bytes = sum(part.size for some in parts.values() for _, part in some)
@@ -259,16 +252,8 @@ def call_reuses(module: ir.Module) -> list[CallReuse]:
 
 
 def _calls(main: ir.Operation) -> Iterator[tuple[int, list[_Range]]]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    walk(main, visit)
-    for op in found:
-        number = _NUMBER.match(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+    for op in (one for one in inside(main) if one.name == "func.call"):
+        number = KERNEL_NUMBER.match(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
         if number:
             ranges = (_range(value) for value in op.operands if isinstance(value.type, ir.MemRefType))
             yield int(number[1]), [one for one in ranges if one]

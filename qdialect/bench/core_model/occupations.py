@@ -11,7 +11,7 @@ from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import effects_of
-from qdialect.lowering.ir.functions import constant, contraction_of, functions
+from qdialect.lowering.ir.functions import constant, contraction_of, functions, inside, owner_of
 from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.ir.views import static_strides
 from qdialect.targets.machine import Kind, Pipes
@@ -280,7 +280,7 @@ def simplified(module: ir.Module) -> ir.Module:
 
 def _merge_reads(function: ir.Operation) -> None:
     """Replace what reads the same bytes as an op before it in its block, from a buffer that nothing writes."""
-    ops = [(op, effects_of(op)) for op in _ops(function)]
+    ops = [(op, effects_of(op)) for op in inside(function)]
     if not all(effects.is_known for _, effects in ops):
         return
     written = {root(op.operands[number]) for op, effects in ops for number in effects.writes}
@@ -303,10 +303,6 @@ def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
                 yield from _blocks(inner.operation)
 
 
-def _ops(function: ir.Operation) -> Iterator[ir.Operation]:
-    return (op.operation for block in _blocks(function) for op in block.operations)
-
-
 def _where(read: ir.Operation) -> tuple[ir.BlockArgument | None, Sum | None]:
     """The buffer that is read, and the byte of it that the read begins with; None where that is not known."""
     if read.name == "llvm.load":
@@ -317,7 +313,7 @@ def _where(read: ir.Operation) -> tuple[ir.BlockArgument | None, Sum | None]:
 
 def _pointed(pointer: ir.Value) -> tuple[ir.BlockArgument | None, Sum]:
     """The buffer that `pointer` points into, and at which byte of it."""
-    total, op = Sum(), _owner(pointer)
+    total, op = Sum(), owner_of(pointer)
     while op is not None and op.name == "llvm.getelementptr":
         size = b.integer_bits(ir.TypeAttr(op.attributes["elem_type"]).value) // 8
         (number,) = ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"])
@@ -325,16 +321,12 @@ def _pointed(pointer: ir.Value) -> tuple[ir.BlockArgument | None, Sum]:
             total[None] += size * number
         else:
             _add(total, op.operands[1], size)
-        op = _owner(op.operands[0])
+        op = owner_of(op.operands[0])
     if op is None or op.name != "llvm.extractvalue":
         return None, total
-    descriptor = _owner(op.operands[0])
+    descriptor = owner_of(op.operands[0])
     is_cast = descriptor is not None and descriptor.name == "builtin.unrealized_conversion_cast"
     return (root(descriptor.operands[0]) if descriptor is not None and is_cast else None), total
-
-
-def _owner(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _position(op: ir.Operation) -> Sum | None:
@@ -357,7 +349,7 @@ def _add(total: Sum, value: ir.Value, factor: int) -> None:
     if number is not None:
         total[None] += factor * number
         return
-    op = _owner(value)
+    op = owner_of(value)
     if op is not None and op.name == "arith.index_cast":
         _add(total, op.operands[0], factor)
         return

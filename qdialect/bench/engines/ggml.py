@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.bench.cases import Array, Case, Form, foreign
-from qdialect.bench.traced_graph import EPSILON
+from qdialect.bench.float_functions import EPSILON
 from qdialect.bench.transformers import BLOCK, LANGUAGE_LAYERS
 
 _NIBBLES, _BYTES = "q4_0", "q8_0"

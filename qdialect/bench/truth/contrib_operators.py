@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,24 @@ class _Contributed(OpRun):
 # The operators.
 
 
-def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | None, like: Array) -> Array:
-    """Quantized values of the type of `like` where there is no zero point."""
-    return op.quantize(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
+class _OfOne(_Contributed, Quantizing):
+    """A function of one quantized tensor; without a zero point the result has the type of the tensor."""
+
+    def _run(
+        self,
+        x: Array,
+        x_scale: Array,
+        x_zero: Array | None,
+        y_scale: Array,
+        y_zero: Array | None = None,
+        **attributes: Any,
+    ) -> Result:
+        zero_point = np.zeros((), x.dtype) if y_zero is None else y_zero
+        return (self.quantize(self.exact(dequantized(x, x_scale, x_zero), attributes), y_scale, zero_point),)
+
+    @abstractmethod
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
+        """The function."""
 
 
 class QLinearAdd(_Contributed, Quantizing):
@@ -77,40 +93,24 @@ class QLinearMul(_Contributed, Quantizing):
         return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearSigmoid(_Contributed, Quantizing):
-    def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array) -> Result:
-        return (self.quantize(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
+class QLinearSigmoid(_OfOne):
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
+        del attributes
+        return 1 / (1 + np.exp(-x))
 
 
-class QLinearLeakyRelu(_Contributed, Quantizing):
-    def _run(
-        self,
-        x: Array,
-        x_scale: Array,
-        x_zero: Array | None,
-        y_scale: Array,
-        y_zero: Array | None = None,
-        **attributes: Any,
-    ) -> Result:
-        wide = dequantized(x, x_scale, x_zero)
-        return (_requantized(self, np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
+class QLinearLeakyRelu(_OfOne):
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
+        return np.where(x < 0, x * attributes.get("alpha", 0.01), x)
 
 
-class QLinearSoftmax(_Contributed, Quantizing):
-    def _run(
-        self,
-        x: Array,
-        x_scale: Array,
-        x_zero: Array | None,
-        y_scale: Array,
-        y_zero: Array | None = None,
-        **attributes: Any,
-    ) -> Result:
-        axis, wide = attributes.get("axis", -1), dequantized(x, x_scale, x_zero)
+class QLinearSoftmax(_OfOne):
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
+        axis = attributes.get("axis", -1)
         # Before operator set 13 the softmax is that of all dimensions from the axis on.
         axes = (axis,) if attributes["opset"] >= 13 else tuple(range(axis % x.ndim, x.ndim))
-        powers = np.exp(wide - wide.max(axes, keepdims=True))
-        return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
+        powers = np.exp(x - x.max(axes, keepdims=True))
+        return powers / powers.sum(axes, keepdims=True)
 
 
 class MatMulNBits(_Contributed):
@@ -144,33 +144,24 @@ class QLinearWhere(_Contributed, Quantizing):
         return (self.quantize(chosen, z_scale, z_zero),)
 
 
-class QLinearAveragePool(_Contributed, Quantizing):
-    def _run(
-        self,
-        x: Array,
-        x_scale: Array,
-        x_zero: Array | None,
-        y_scale: Array,
-        y_zero: Array | None = None,
-        **attributes: Any,
-    ) -> Result:
+class QLinearAveragePool(_OfOne):
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
         from onnx import helper
         from onnx.reference import ReferenceEvaluator
 
-        is_channels_last = bool(attributes.pop("channels_last", 0))
-        wide = dequantized(x, x_scale, x_zero)
+        is_channels_last = bool(attributes.get("channels_last", 0))
         names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
         given = {name: attributes[name] for name in names if attributes.get(name) is not None}
         node = helper.make_node("AveragePool", ["x"], ["y"], **given)
         evaluator: Any = ReferenceEvaluator(node)
-        (found,) = evaluator.run(None, {"x": np.moveaxis(wide, -1, 1) if is_channels_last else wide})
-        return (_requantized(self, np.moveaxis(found, 1, -1) if is_channels_last else found, y_scale, y_zero, x),)
+        (found,) = evaluator.run(None, {"x": np.moveaxis(x, -1, 1) if is_channels_last else x})
+        return np.moveaxis(found, 1, -1) if is_channels_last else found
 
 
-class QLinearGlobalAveragePool(_Contributed, Quantizing):
-    def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array, **attributes: Any) -> Result:
+class QLinearGlobalAveragePool(_OfOne):
+    def exact(self, x: Array, attributes: dict[str, Any]) -> Array:
         axes = tuple(range(1, x.ndim - 1)) if attributes.get("channels_last") else tuple(range(2, x.ndim))
-        return (self.quantize(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
+        return x.mean(axes, keepdims=True)
 
 
 class QLinearConcat(_Contributed, Quantizing):

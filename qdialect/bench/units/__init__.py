@@ -18,29 +18,10 @@ import qdialect
 from qdialect.bench import frameworks, truth
 from qdialect.bench.frameworks import Array, Runner, Sample
 from qdialect.bench.truth.tracing import Exact, tracing
-from qdialect.bench.units.agreement import Agreement, Cause, Ties, agreement, causes, difference, ties
 
 _MODULES = {".onnx": "onnx_units", ".pt2": "torch_units", ".tflite": "tflite_units"}
-# Behind the last quantized tensor floats are left, which are rounded in another order.
-_ROUNDINGS = 2.0**-16
 
 Tensors = dict[str, Array]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The units of a network; `None` for what a network lacks or what cannot be measured."""
-
-    integer: Agreement | None = None
-    """Of ours with the framework: units that it computes with an integer kernel or a table."""
-    floating: Agreement | None = None
-    """Those with float arithmetic inside."""
-    ours: Ties | None = None
-    """Of ours with the truth."""
-    framework: Ties | None = None
-    """Of the framework's with the truth."""
-    causes: tuple[Cause, ...] = ()
-    """Of the units of ours that differ from the framework's."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +47,7 @@ def compared_units(path: Path, sample: Sample, target: str = "host") -> tuple[Un
 
     Raises `ImportError` where the framework is not installed, and whatever it raises for a part of the model.
     """
-    runs = _runs(path, [sample], target)
+    runs = runs_of(path, [sample], target)
     if runs is None:
         return ()
     truths: Mapping[str, tuple[int, int]] = {}
@@ -92,7 +73,7 @@ def _unit(name: str, ours: Array, theirs: Array, truths: tuple[int | None, int |
 
 
 @dataclass(frozen=True)
-class _Runs:
+class Runs:
     """The results of units on samples: ours and the framework's from the framework's tensors, and from the truth's."""
 
     network: Network
@@ -104,82 +85,43 @@ class _Runs:
     against: tuple[Sequence[Mapping[str, Exact]], Sequence[Tensors], Sequence[Tensors]] | None
 
 
-def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
-    """Each unit computed from the framework's tensors, and each from those of the truth.
-
-    Raises whatever the framework raises for a part of the model.
-    """
-    runs = _runs(path, samples)
-    if runs is None:
-        return Measured()
-    network, found, wanted = runs.network, runs.found, runs.wanted
-    floating = [name for name in network.quantized if name not in runs.cut.integer]
-    integer, others = (_agreement(found, wanted, names) for names in (runs.cut.integer, floating))
-    against = (ties(runs.against[1], runs.against[0]), ties(runs.against[2], runs.against[0])) if runs.against else ()
-    return Measured(integer, others, *(against or (None, None)), _causes(runs, samples))
-
-
-def _runs(path: Path, samples: Sequence[Sample], target: str = "host") -> _Runs | None:
-    network = _network(path)
+def runs_of(path: Path, samples: Sequence[Sample], target: str = "host") -> Runs | None:
+    """Those of a model; None where it has no quantized tensors.  Raises whatever its framework raises for a part."""
+    network = network_of(path)
     if network is None:
         return None
     with TemporaryDirectory() as folder:
         whole, parts = (Path(folder) / f"{name}{path.suffix}" for name in ("whole", "units"))
         network.write_exposed(whole, samples[0])
-        runner = _framework(whole)
-        runs = [_run(network, runner, one) for one in samples]
+        runner = framework_runner(whole)
+        runs = [exposed_tensors(network, runner, one) for one in samples]
         cut = network.write_units(parts, runs[0])
-        engines = _ours(parts, target), _framework(parts)
+        engines = own_runner(parts, target), framework_runner(parts)
 
         def results(tensors: Mapping[str, Array]) -> tuple[Tensors, Tensors]:
-            ours, theirs = (_of_units(network, cut, engine, tensors) for engine in engines)
+            ours, theirs = (unit_tensors(network, cut, engine, tensors) for engine in engines)
             return ours, theirs
 
         found, wanted = zip(*map(results, runs), strict=True)
         exact = _truth(path)
         against = _against_truth(network, exact, samples, results) if exact else None
-    return _Runs(network, cut, exact, runs, found, wanted, against)
+    return Runs(network, cut, exact, runs, found, wanted, against)
 
 
-def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> Ties | None:
-    """The elements that distinguish `outputs`, our results for `samples`, from the truth and from the framework.
-
-    The truth is computed once more, and where it quantizes it goes on with our elements.  If it then has our results,
-    to the rounding of floats, then the elements that it would have quantized otherwise are all that distinguishes us.
-    Those of them are returned that the framework, too, quantizes otherwise from the same tensors; None is returned
-    where the results are not ours.
-    """
-    network = _network(path)
-    if network is None:
-        return None
-    exact = truth.load(str(path), path.suffix)
-    with TemporaryDirectory() as folder:
-        whole, parts = (Path(folder) / f"{name}{path.suffix}" for name in ("whole", "units"))
-        network.write_exposed(whole, samples[0])
-        engine = _ours(whole)
-        found = [_run(network, engine, one) for one in samples]
-        cut = network.write_units(parts, found[0])
-        framework = _framework(parts)
-        theirs = [_of_units(network, cut, framework, one) for one in found]
-    forced = [_forced(network, exact, one, own) for one, own in zip(samples, found, strict=True)]
-    ends, traces = zip(*forced, strict=True)
-    if difference(outputs, ends).maximum > _ROUNDINGS:
-        return None
-    return ties(found, traces, theirs)
-
-
-def _network(path: Path) -> Network | None:
+def network_of(path: Path) -> Network | None:
     """The model at `path`, where it has quantized tensors."""
     module: Any = import_module(f"{__name__}.{_MODULES[path.suffix]}")
     network: Network = module.load(path)
     return network if network.quantized else None
 
 
-def _framework(path: Path) -> Runner:
+def framework_runner(path: Path) -> Runner:
+    """The model in its own framework."""
     return frameworks.load(frameworks.OWN[path.suffix.lower()], str(path))
 
 
-def _ours(path: Path, target: str = "host") -> Runner:
+def own_runner(path: Path, target: str = "host") -> Runner:
+    """The compiled model, of which the framework runs the rest."""
     profile = frameworks.PROFILES.get(path.suffix, "")
     executable = qdialect.compile(path, profile=profile, fallback="framework", cache=False, target=target)
 
@@ -190,21 +132,15 @@ def _ours(path: Path, target: str = "host") -> Runner:
     return run
 
 
-def _run(network: Network, engine: Runner, sample: Sample) -> Tensors:
+def exposed_tensors(network: Network, engine: Runner, sample: Sample) -> Tensors:
     """The inputs and quantized tensors of the exposed network."""
     found = engine(sample)[-len(network.quantized) :]
     return {**dict(zip(network.inputs, sample, strict=False)), **dict(zip(network.quantized, found, strict=True))}
 
 
-def _of_units(network: Network, cut: Cut, engine: Runner, tensors: Mapping[str, Array]) -> Tensors:
+def unit_tensors(network: Network, cut: Cut, engine: Runner, tensors: Mapping[str, Array]) -> Tensors:
     """Each quantized tensor, computed from others in `tensors`."""
     return dict(zip(network.quantized, engine([tensors[name] for name in cut.given]), strict=True))
-
-
-def _agreement(found: Sequence[Tensors], wanted: Sequence[Tensors], names: Sequence[str]) -> Agreement | None:
-    if not names:
-        return None
-    return agreement(found, [{name: one[name] for name in names} for one in wanted])
 
 
 def _truth(path: Path) -> Runner | None:
@@ -215,16 +151,6 @@ def _truth(path: Path) -> Runner | None:
         return None
 
 
-def _causes(runs: _Runs, samples: Sequence[Sample]) -> tuple[Cause, ...]:
-    """Of differences of our results and the framework's, both from the framework's tensors."""
-    exact, results = runs.exact, (runs.found, runs.wanted)
-    pairs = [(one[name], other[name]) for one, other in zip(*results, strict=True) for name in other]
-    if exact is None or all(np.array_equal(one, other) for one, other in pairs):
-        return ()
-    traces = [_forced(runs.network, exact, one, run)[1] for one, run in zip(samples, runs.runs, strict=True)]
-    return causes(*results, traces)
-
-
 def _against_truth(
     network: Network,
     exact: Runner,
@@ -232,7 +158,7 @@ def _against_truth(
     results: Callable[[Mapping[str, Array]], tuple[Tensors, Tensors]],
 ) -> tuple[Sequence[Mapping[str, Exact]], Sequence[Tensors], Sequence[Tensors]]:
     """The truth, and ours and the framework's units, each computed from its tensors."""
-    traces = [_forced(network, exact, one, {})[1] for one in samples]
+    traces = [forced_truth(network, exact, one, {})[1] for one in samples]
     given = [
         {**dict(zip(network.inputs, one, strict=False)), **{name: trace[name].values for name in network.quantized}}
         for one, trace in zip(samples, traces, strict=True)
@@ -241,7 +167,7 @@ def _against_truth(
     return traces, ours, theirs
 
 
-def _forced(
+def forced_truth(
     network: Network, exact: Runner, sample: Sample, forced: Mapping[str, Array]
 ) -> tuple[list[Array], dict[str, Exact]]:
     """The outputs of the truth, and its quantized tensors, which are those of `forced` to what reads them."""

@@ -136,6 +136,11 @@ class OpBuilder:
         type_ = ir.RankedTensorType.get(list(shape_of(value.type)), ir.Type.parse(element))
         return ir.Operation.create(name, results=[type_], operands=[value], loc=self._location).results[0]
 
+    def without_sign(self, value: ir.Value) -> ir.Value:
+        """Integers as their bits, which is what upstream ops take."""
+        element = element_of(value.type)
+        return self.convert("tensor.bitcast", value, element[1:]) if element.startswith("u") else value
+
     def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values of one element type side by side along `axis`, at most all but one of them without elements."""
         values = [value for value in values if shape_of(value.type)[axis]]

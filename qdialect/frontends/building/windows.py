@@ -1,4 +1,4 @@
-"""Describes windows of convolutions and pools, and builds maxima and sums of windows over f32 images."""
+"""Describes windows of convolutions and pools, and builds maxima and sums of windows over images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect import F32MaxOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Budget, Shape, require
-from qdialect.frontends.building.op_builder import OpBuilder, reduced
+from qdialect.frontends.building.op_builder import OpBuilder, reduced_numbers
 from qdialect.frontends.building.slices import check_indices, framed, gather
 from qdialect.ir._mlir import ir
 
@@ -87,7 +86,7 @@ def effective_kernel_extent(kernel: Shape, dilation: Shape) -> Shape:
     return tuple((extent - 1) * rate + 1 for extent, rate in zip(kernel, dilation, strict=True))
 
 
-# Maxima and sums of windows over f32 images, as ops: along one dimension after the other.
+# Maxima and sums of windows over images, as ops: along one dimension after the other.
 #
 # A window's taps along a dimension are gathered side by side and reduced, for dilated and padded windows alike.
 
@@ -124,7 +123,7 @@ class Pool:
         """The largest numbers of the windows over [N, ..., C]; NaN where there is one."""
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             inside = [_inside(taps, extent) for taps in windows]
-            value = _folded(emitter, value, axis, inside, F32MaxOp)
+            value = _folded(emitter, value, axis, inside, "max")
         return value
 
     def sums(self, emitter: OpBuilder, value: ir.Value) -> ir.Value:
@@ -134,7 +133,7 @@ class Pool:
             high = max(0, max(max(taps) for taps in windows) + 1 - extent)
             before, after = ([count if i == axis else 0 for i in range(len(self.size) + 2)] for count in (low, high))
             padded = framed(emitter, value, before, after)
-            value = _folded(emitter, padded, axis, [[tap + low for tap in taps] for taps in windows], F32SumOp)
+            value = _folded(emitter, padded, axis, [[tap + low for tap in taps] for taps in windows], "sum")
         return value
 
 
@@ -144,13 +143,11 @@ def _inside(taps: Sequence[int], extent: int) -> list[int]:
     return [tap if 0 <= tap < extent else known for tap in taps]
 
 
-def _folded(
-    emitter: OpBuilder, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], op_class: type[F32ReduceOp]
-) -> ir.Value:
+def _folded(emitter: OpBuilder, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], kind: str) -> ir.Value:
     taps = len(windows[0])
     gathered = gather(emitter, value, axis, [tap for window in windows for tap in window])
     if taps == 1:
         return gathered
     shape = shape_of(value.type)
     split = emitter.reshape(gathered, (*shape[:axis], len(windows), taps, *shape[axis + 1 :]))
-    return reduced(emitter, op_class, split, (axis + 1,), keep_dims=False)
+    return reduced_numbers(emitter, kind, split, (axis + 1,), keep_dims=False)

@@ -220,7 +220,7 @@ def signed_words(emitter: Emitter, value: Value, hold: Callable[[Value], ir.Valu
     if isinstance(value, _OfWords):
         return hold(value.words)
     held = hold(value)
-    return held if value.element == "i16" else _other_sign(emitter, emitter.upstream("tensor.bitcast", "i16", held))
+    return held if value.element == "i16" else _other_sign(emitter, emitter.convert("tensor.bitcast", held, "i16"))
 
 
 _EXACT_TERMS = 256
@@ -285,7 +285,7 @@ class WordContraction(Contraction):
 
         def emit_unsigned(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.either(words)
-            return emitter.upstream("tensor.bitcast", "ui16", _other_sign(emitter, held)), is_channels_last
+            return emitter.convert("tensor.bitcast", _other_sign(emitter, held), "ui16"), is_channels_last
 
         return plan.add(_OfWords(name, self.shape, to.element, emission=emit_unsigned, words=words))
 
@@ -303,7 +303,7 @@ def signed_word(element: str, number: int) -> int:
 
 def _other_sign(emitter: Emitter, words: ir.Value) -> ir.Value:
     highest = emitter.constant(np.broadcast_to(np.int16(-(2**15)), shape_of(words.type)))
-    return emitter.upstream("arith.xori", "i16", words, highest)
+    return emitter.float_op("arith.xori", words, highest)
 
 
 # Shared by contractions.

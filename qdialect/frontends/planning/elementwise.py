@@ -135,14 +135,8 @@ def elementwise(site: Site, values: Sequence[Value], element: str, build: Build)
 def on_bits(emitter: OpBuilder, operands: Sequence[ir.Value], element: str, build: Build) -> ir.Value:
     """The result of `build` on `operands` of one shape, as a tensor of `element`."""
     s = Arithmetic(emitter, any(element_of(operand.type).startswith("u") for operand in operands))
-    result = build(s, [without_sign(emitter, operand) for operand in operands])
+    result = build(s, [emitter.without_sign(operand) for operand in operands])
     return emitter.convert("tensor.bitcast", result, element) if element.startswith("u") else result
-
-
-def without_sign(emitter: OpBuilder, operand: ir.Value) -> ir.Value:
-    """Integers as their bits, which is what upstream ops take."""
-    element = element_of(operand.type)
-    return emitter.convert("tensor.bitcast", operand, element[1:]) if element.startswith("u") else operand
 
 
 def unary(site: Site, value: Value, element: str, build: OfOne) -> Value:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.ir._mlir import func, ir
@@ -103,11 +102,6 @@ class Emitter(OpBuilder):
         if value.data is not None:
             return self.constant(value.data.reshape(shape).transpose(channels_last(rank)))
         return self.transpose(self.reshape(self.to_channels_first(value), shape), channels_last(rank))
-
-    def upstream(self, name: str, element: str, *operands: ir.Value) -> ir.Value:
-        """An element-wise upstream op of the value being emitted, whose result has another element type."""
-        type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))
-        return ir.Operation.create(name, results=[type_], operands=list(operands), loc=self._location).results[0]
 
 
 Emission = Callable[[Emitter], Emitted]

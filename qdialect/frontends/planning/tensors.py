@@ -438,7 +438,7 @@ def in_f32(plan: Plan, value: Value) -> Computed:
 
     def widen() -> Value:
         return plan.pointwise(
-            value.name, value, "f32", lambda emitter, held: emitter.upstream("arith.extf", "f32", held)
+            value.name, value, "f32", lambda emitter, held: emitter.convert("arith.extf", held, "f32")
         )
 
     return Computed(value.shape, plan.ask((value, "f32"), widen))
@@ -446,7 +446,7 @@ def in_f32(plan: Plan, value: Value) -> Computed:
 
 def in_small_float(plan: Plan, name: str, value: Value, element: str) -> Value:
     """An f32 value rounded half to even to one of the type `element`."""
-    return plan.pointwise(name, value, element, lambda emitter, held: emitter.upstream("arith.truncf", element, held))
+    return plan.pointwise(name, value, element, lambda emitter, held: emitter.convert("arith.truncf", held, element))
 
 
 # Results that are computed in float32 of float32 operands, whatever becomes of them.

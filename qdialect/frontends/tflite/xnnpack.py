@@ -24,7 +24,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
+from qdialect.passes.pattern import Replacement, apply_patterns
 from qdialect.passes.tabulate import is_eight_bit
 
 # FULLY_CONNECTED of i8 with weights that are known when the network runs, which TFLite's XNNPACK delegate leaves.
@@ -36,7 +36,7 @@ from qdialect.passes.tabulate import is_eight_bit
 _FACTOR_BITS = 31
 
 
-class RunTimeDense(Pattern[tuple[int, int]]):
+class RunTimeDense(Replacement[tuple[int, int]]):
     """The rescale of such a product by integer ops, whose factor is below one."""
 
     name: ClassVar[str] = "xnnpack-run-time-dense"
@@ -54,24 +54,22 @@ class RunTimeDense(Pattern[tuple[int, int]]):
         q, e = arithmetic.quantize_multiplier(op.input_scale * op.weight_scales[0] / op.output_scale)
         return (q, e) if e <= 0 and -e < _FACTOR_BITS else None
 
-    def rewrite(self, op: qnn.RequantizeOp, match: tuple[int, int], rewriter: Rewriter) -> None:
+    def emit(self, op: qnn.RequantizeOp, match: tuple[int, int]) -> ir.Value:
         q, e = match
         shape, bounds = shape_of(op.input.type), range_of(op.output.type)
-        with rewriter.before(op):
-            wide = tensor_of(shape, ir.IntegerType.get_signless(64))
+        wide = tensor_of(shape, ir.IntegerType.get_signless(64))
 
-            def of_number(name: str, value: ir.Value, number: int) -> ir.Value:
-                return upstream(name, wide, value, constant(np.broadcast_to(np.int64(number), shape)))
+        def of_number(name: str, value: ir.Value, number: int) -> ir.Value:
+            return upstream(name, wide, value, constant(np.broadcast_to(np.int64(number), shape)))
 
-            value = of_number("arith.muli", upstream("arith.extsi", wide, op.input), q)
-            for count in (_FACTOR_BITS, -e):
-                # A shift by no bits has no half to add.
-                nudged = of_number("arith.addi", value, (1 << count) >> 1)
-                value = of_number("arith.shrsi", nudged, count)
-            value = of_number("arith.addi", value, op.output_zero_point)
-            value = of_number("arith.minsi", of_number("arith.maxsi", value, bounds[0]), bounds[1])
-            narrow = upstream("arith.trunci", tensor_of(shape, ir.IntegerType.get_signless(8)), value)
-        rewriter.replace(op, narrow)
+        value = of_number("arith.muli", upstream("arith.extsi", wide, op.input), q)
+        for count in (_FACTOR_BITS, -e):
+            # A shift by no bits has no half to add.
+            nudged = of_number("arith.addi", value, (1 << count) >> 1)
+            value = of_number("arith.shrsi", nudged, count)
+        value = of_number("arith.addi", value, op.output_zero_point)
+        value = of_number("arith.minsi", of_number("arith.maxsi", value, bounds[0]), bounds[1])
+        return upstream("arith.trunci", tensor_of(shape, ir.IntegerType.get_signless(8)), value)
 
 
 # MEAN and SUM of TFLite's XNNPACK delegate: the sum of quantized values times one factor, plus one bias, in float32.
@@ -84,7 +82,7 @@ _MAX_SUMMANDS = 2**23
 """Of elements that are added up."""
 
 
-class Mean(Pattern[tuple[np.float32, np.float32]]):
+class Mean(Replacement[tuple[np.float32, np.float32]]):
     """A mean, or a sum, as a sum of integers, a factor and a bias."""
 
     name: ClassVar[str] = "xnnpack-mean"
@@ -100,17 +98,15 @@ class Mean(Pattern[tuple[np.float32, np.float32]]):
             factor = factor * (np.float32(1) / np.float32(count))
         return factor, np.float32(-op.input_zero_point * count) * factor + np.float32(op.output_zero_point)
 
-    def rewrite(self, op: qnn.MeanOp | qnn.SumOp, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
+    def emit(self, op: qnn.MeanOp | qnn.SumOp, match: tuple[np.float32, np.float32]) -> ir.Value:
         factor, bias = match
-        with rewriter.before(op):
-            total = qnn.build(qnn.IntSumOp, op.input, element="i32", axes=op.axes, keep_dims=op.keep_dims).output
-            shape = shape_of(total.type)
-            value = upstream("arith.sitofp", tensor_of(shape, ir.F32Type.get()), total)
-            for name, number in (("arith.mulf", factor), ("arith.addf", bias)):
-                value = upstream(name, value.type, value, constant(np.broadcast_to(number, shape)))
-            how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
-            quantized = qnn.build(qnn.QuantizeOp, value, element=element_of(op.output.type), **how)
-        rewriter.replace(op, quantized.output)
+        total = qnn.build(qnn.IntSumOp, op.input, element="i32", axes=op.axes, keep_dims=op.keep_dims).output
+        shape = shape_of(total.type)
+        value = upstream("arith.sitofp", tensor_of(shape, ir.F32Type.get()), total)
+        for name, number in (("arith.mulf", factor), ("arith.addf", bias)):
+            value = upstream(name, value.type, value, constant(np.broadcast_to(number, shape)))
+        how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
+        return qnn.build(qnn.QuantizeOp, value, element=element_of(op.output.type), **how).output
 
 
 def tensor_of(shape: tuple[int, ...], element: ir.Type) -> ir.Type:
@@ -146,13 +142,11 @@ def _within(factors: Sequence[Any], bounds: tuple[float, float]) -> bool:
     return all(bounds[0] <= factor < bounds[1] for factor in factors)
 
 
-class _Restated(Pattern[dict[str, Any]]):
+class _Restated(Replacement[dict[str, Any]]):
     """The same op with other attributes."""
 
-    def rewrite(self, op: Any, match: dict[str, Any], rewriter: Rewriter) -> None:
-        with rewriter.before(op):
-            restated = rebuilt(op, **match)
-        rewriter.replace(op, restated.output)
+    def emit(self, op: Any, match: dict[str, Any]) -> ir.Value:
+        return rebuilt(op, **match).output
 
 
 class _Accumulators(_Restated):
@@ -207,10 +201,10 @@ class _Resize(_Restated):
         return {"arithmetic": Interpolation.XNNPACK_FIXED} if is_taken else None
 
 
-class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
+class _Tabulated(Replacement[tuple[np.float32, np.float32]]):
     """A table of ``floor(((x - z_x) * f + 128) / 256) + z_y``, f the factor of the side of x in 1/256."""
 
-    def rewrite(self, op: Any, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
+    def emit(self, op: Any, match: tuple[np.float32, np.float32]) -> ir.Value:
         input_zero_point = op.input_zero_points[0] if isinstance(op, qnn.RequantizeOp) else op.input_zero_point
         offsets = arithmetic.table_values(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
         values = _rescaled(offsets, *match) + op.output_zero_point
@@ -221,9 +215,7 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
             "output_scale": op.output_scale,
             "output_zero_point": op.output_zero_point,
         }
-        with rewriter.before(op):
-            lut = qnn.build(qnn.LutOp, op.input, element=element_of(op.output.type), table=table, **parameters)
-        rewriter.replace(op, lut.output)
+        return qnn.build(qnn.LutOp, op.input, element=element_of(op.output.type), table=table, **parameters).output
 
 
 def _rescaled(offsets: NDArray[np.int64], positive: np.float32, negative: np.float32) -> NDArray[np.int64]:

@@ -13,10 +13,9 @@ from qdialect.arithmetic.block_weights import BlockWeights
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import apply, const, create, entry
-from qdialect.passes.tosa_export.export import SIGN, Export, exports, shape_of_result, sign_of
+from qdialect.passes.tosa_export.export import SIGN, Export, exports, require, shape_of_result, sign_of
 
 # Convolutions and matrix products.
 #

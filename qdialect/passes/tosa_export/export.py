@@ -15,7 +15,6 @@ from qdialect.dialect import QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import UnsupportedError, require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array
 from qdialect.support.registry import Registry
@@ -79,6 +78,16 @@ def held_element(type_: ir.Type) -> str:
     """The element type as which a tensor is held."""
     element = element_of(type_)
     return "i8" if element == "ui8" else element
+
+
+class UnsupportedError(Exception):
+    """An op has no counterpart in `tosa`; the text gives the reason."""
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(reason)
 
 
 Exporter = Callable[[Export, Any], ir.Value]

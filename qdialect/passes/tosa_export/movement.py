@@ -11,11 +11,10 @@ from qdialect.arithmetic import QuantParams, elementwise
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array, apply, clamp, const, create, filled, select
 from qdialect.passes.tosa_export.contraction import f32_weights
-from qdialect.passes.tosa_export.export import Export, exports, exports_each, shape_of_result, sign_of, signed
+from qdialect.passes.tosa_export.export import Export, exports, exports_each, require, shape_of_result, sign_of, signed
 
 # The parts of a concatenation at the parameters of its result.
 

@@ -21,10 +21,9 @@ from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import UnsupportedError, require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import apply, cast, clamp, rescale, shift_right
-from qdialect.passes.tosa_export.export import Export, exports, shape_of_result, sign_of
+from qdialect.passes.tosa_export.export import Export, UnsupportedError, exports, require, shape_of_result, sign_of
 from qdialect.passes.tosa_export.scaling import (
     IDENTITY,
     held,

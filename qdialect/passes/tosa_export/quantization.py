@@ -13,9 +13,8 @@ from qdialect.dialect import DequantizeOp, LutOp, QnnOp, QuantizeOp, RequantizeO
 from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.export import Export, exports, held_element, sign_of, signed
+from qdialect.passes.tosa_export.export import Export, exports, held_element, require, sign_of, signed
 from qdialect.passes.tosa_export.scaling import (
     centered,
     held,

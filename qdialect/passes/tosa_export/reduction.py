@@ -13,11 +13,10 @@ from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array, apply, const, create, entry, filled, select
 from qdialect.passes.tosa_export.contraction import exact_window, ints
-from qdialect.passes.tosa_export.export import Export, exports, shape_of_result, sign_of
+from qdialect.passes.tosa_export.export import Export, exports, require, shape_of_result, sign_of
 from qdialect.passes.tosa_export.scaling import centered, held, requantized_bytes
 
 # Pools, means and sums over axes.

@@ -7,8 +7,8 @@ import numpy as np
 from qdialect.arithmetic import FloatRounding, Rounding, multipliers, round_f32
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
+from qdialect.passes.tosa_export.export import require
 
 # Requantization in TOSA's integers and floats, for every rounding mode.
 #

@@ -9,9 +9,8 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export.builder import apply, cast, filled, select
-from qdialect.passes.tosa_export.export import Export, exports_each
+from qdialect.passes.tosa_export.export import Export, exports_each, require
 
 _SAME = {
     "arith.addf": "add",

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
-from qdialect.arithmetic import activations as inverse_trigonometric
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode, SoftmaxArithmetic
 from qdialect.arithmetic.expressions import Expression
 from qdialect.arithmetic.profiles import ORT
@@ -32,11 +31,11 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 
 _FORMULAS: dict[str, Expression] = {
     "Abs": activations.absolute,
-    "Acos": inverse_trigonometric.acos,
+    "Acos": activations.acos,
     "Acosh": torch_activations.acosh,
-    "Asin": inverse_trigonometric.asin,
+    "Asin": activations.asin,
     "Asinh": torch_activations.asinh,
-    "Atan": inverse_trigonometric.atan,
+    "Atan": activations.atan,
     "Atanh": torch_activations.atanh,
     "Ceil": activations.ceil,
     "Cos": activations.cos,

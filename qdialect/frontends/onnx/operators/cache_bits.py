@@ -68,7 +68,7 @@ def _paired(call: Call, source: Value) -> Value:
         columns = [take_slices(emitter, operands[0], [*rows, Slice(i, 2, width // 2)]) for i in range(2)]
         first, second = (s.op("arith.addi", s.resize(one, "i32"), _MIDDLE) for one in columns)
         joined = s.op("arith.ori", first, s.op("arith.shli", second, _HALF))
-        return emitter.upstream("tensor.bitcast", "ui8", s.resize(joined, "i8"))
+        return emitter.convert("tensor.bitcast", s.resize(joined, "i8"), "ui8")
 
     return call.plan.ordered(call.name, shape, "ui8", [source], build)
 
@@ -79,7 +79,7 @@ def _apart(call: Call, source: Value) -> Value:
 
     def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
         s = Arithmetic(emitter)
-        whole = s.resize(emitter.upstream("tensor.bitcast", "i8", operands[0]), "i32")
+        whole = s.resize(emitter.convert("tensor.bitcast", operands[0], "i8"), "i32")
         fields = s.op("arith.andi", whole, 15), s.op("arith.andi", s.op("arith.shrui", whole, _HALF), 15)
         numbers = [s.resize(s.op("arith.subi", field, _MIDDLE), "i8") for field in fields]
         columns = [emitter.reshape(one, (*source.shape, 1)) for one in numbers]

@@ -107,11 +107,9 @@ def corrected(call: Call, sums: Value, zero_point: Value, channels: Array) -> Va
     def emit(emitter: Emitter) -> Emitted:
         totals = emitter.constant(channels.astype(np.int32))
         point = _widened(emitter, emitter.reshape(emitter.to_channels_first(single(zero_point)), ()))
-        lost = emitter.upstream("arith.muli", "i32", totals, emitter.broadcast(point, channels.shape))
+        lost = emitter.float_op("arith.muli", totals, emitter.broadcast(point, channels.shape))
         held, is_channels_last = emitter.either(sums)
-        return emitter.upstream(
-            "arith.subi", "i32", held, emitter.broadcast(lost, shape_of(held.type))
-        ), is_channels_last
+        return emitter.float_op("arith.subi", held, emitter.broadcast(lost, shape_of(held.type))), is_channels_last
 
     return call.plan.compute(call.name, sums.shape, "i32", emit)
 
@@ -127,12 +125,10 @@ def padded(call: Call, data: Value, zero_point: Value, before: tuple[int, ...], 
     def emit(emitter: Emitter) -> Emitted:
         ring = {"low": (0, *before, 0), "high": (0, *after, 0), "value": 0}
         inside = emitter.build(PadOp, emitter.last(data), element=data.element, **ring)
-        point = _bits(emitter, emitter.reshape(emitter.to_channels_first(single(zero_point)), ()))
-        around = emitter.upstream(
-            "arith.andi", "i8", emitter.constant(outside), emitter.broadcast(point, outside.shape)
-        )
+        point = emitter.without_sign(emitter.reshape(emitter.to_channels_first(single(zero_point)), ()))
+        around = emitter.float_op("arith.andi", emitter.constant(outside), emitter.broadcast(point, outside.shape))
         last = tuple(shape[axis] for axis in channels_last(rank))
-        both = emitter.upstream("arith.ori", "i8", _bits(emitter, inside), emitter.broadcast(around, last))
+        both = emitter.float_op("arith.ori", emitter.without_sign(inside), emitter.broadcast(around, last))
         return _of_element(emitter, both, data.element), True
 
     return call.plan.compute(call.name, shape, data.element, emit)
@@ -173,7 +169,7 @@ def product(call: Call, left: Value, right: Value, points: tuple[Value | None, V
             total = _less(emitter, total, across, emitter.broadcast(row_sums, shape))
         if below is not None and across is not None:
             count = emitter.broadcast(emitter.constant(np.array(-depth, np.int32)), shape)
-            total = _less(emitter, total, emitter.upstream("arith.muli", "i32", count, below), across)
+            total = _less(emitter, total, emitter.float_op("arith.muli", count, below), across)
         return total, False
 
     return call.plan.compute(call.name, shape, "i32", emit)
@@ -192,7 +188,7 @@ def _sums(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _less(emitter: Emitter, total: ir.Value, *factors: ir.Value) -> ir.Value:
-    return emitter.upstream("arith.subi", "i32", total, emitter.upstream("arith.muli", "i32", *factors))
+    return emitter.float_op("arith.subi", total, emitter.float_op("arith.muli", *factors))
 
 
 def _spread(emitter: Emitter, point: Value, shape: tuple[int, ...]) -> ir.Value:
@@ -201,16 +197,11 @@ def _spread(emitter: Emitter, point: Value, shape: tuple[int, ...]) -> ir.Value:
     return emitter.broadcast(emitter.reshape(wide, () if entries == 1 else (entries,)), shape)
 
 
-def _bits(emitter: Emitter, quantized: ir.Value) -> ir.Value:
-    """An 8-bit integer as i8."""
-    return quantized if element_of(quantized.type) == "i8" else emitter.upstream("tensor.bitcast", "i8", quantized)
-
-
 def _of_element(emitter: Emitter, bits: ir.Value, element: str) -> ir.Value:
-    return bits if element == "i8" else emitter.upstream("tensor.bitcast", element, bits)
+    return bits if element == "i8" else emitter.convert("tensor.bitcast", bits, element)
 
 
 def _widened(emitter: Emitter, quantized: ir.Value) -> ir.Value:
     """An 8-bit integer as i32."""
     widen = "arith.extui" if element_of(quantized.type) == "ui8" else "arith.extsi"
-    return emitter.upstream(widen, "i32", _bits(emitter, quantized))
+    return emitter.convert(widen, emitter.without_sign(quantized), "i32")

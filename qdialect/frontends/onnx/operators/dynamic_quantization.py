@@ -65,13 +65,13 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         low, high = s("subf", 0.0, zero_point), s("subf", _LARGEST, zero_point)
         raised = emitter.select(emitter.compare("gt", ratio, low), ratio, low)
         limited = emitter.select(emitter.compare("lt", raised, high), raised, high)
-        whole, offset = (emitter.upstream("arith.fptosi", "i32", one) for one in (s("roundeven", limited), zero_point))
-        return _narrowed(emitter, emitter.upstream("arith.addi", "i32", whole, offset)), is_channels_last
+        whole, offset = (emitter.convert("arith.fptosi", one, "i32") for one in (s("roundeven", limited), zero_point))
+        return _narrowed(emitter, emitter.float_op("arith.addi", whole, offset)), is_channels_last
 
     values = call.plan.compute(names[0], data.shape, "ui8", quantize)
 
     def narrow_point(emitter: Emitter) -> tuple[ir.Value, bool]:
-        return _narrowed(emitter, emitter.upstream("arith.fptosi", "i32", emitter.to_channels_first(point))), False
+        return _narrowed(emitter, emitter.convert("arith.fptosi", emitter.to_channels_first(point), "i32")), False
 
     return values, Computed((), scale), call.plan.compute(names[2], (), "ui8", narrow_point)
 
@@ -90,7 +90,7 @@ def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp]) -> Emission
 
 def _narrowed(emitter: Emitter, value: ir.Value) -> ir.Value:
     """Integers in 0..255 as `ui8`."""
-    return emitter.upstream("tensor.bitcast", "ui8", emitter.upstream("arith.trunci", "i8", value))
+    return emitter.convert("tensor.bitcast", emitter.convert("arith.trunci", value, "i8"), "ui8")
 
 
 # DynamicQuantizeMatMul and MatMulIntegerToFloat: integer products with f32 results.

@@ -23,7 +23,7 @@ from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, SMALL_FLOATS, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, SMALL_FLOATS, shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
@@ -144,9 +144,8 @@ def _unsigned(of: QuantizedTensorType) -> QuantizedTensorType:
 
 def shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
-    bits = values if element_of(values.type) == "i8" else emitter.convert("tensor.bitcast", values, "i8")
     highest = emitter.broadcast(emitter.constant(np.array(-OFFSET, np.int8)), shape_of(values.type))
-    flipped = emitter.upstream("arith.xori", "i8", bits, highest)
+    flipped = emitter.float_op("arith.xori", emitter.without_sign(values), highest)
     return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 

@@ -16,7 +16,6 @@ from qdialect.arithmetic.profiles import TFLITE
 from qdialect.frontends.building.checks import Array, axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
-from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.planning.reduction import order_key, top_k
 from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
@@ -301,7 +300,7 @@ def _top_k(operator: Operator) -> registry.Building:
 
 def _keys(emitter: registry.Emitter, value: ir.Value, data: Tensor) -> ir.Value:
     """Integers in the order of the numbers."""
-    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), without_sign(emitter, value)
+    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), emitter.without_sign(value)
     return order_key(s, bits, "i64" if data.element == "i64" else "i32")
 
 

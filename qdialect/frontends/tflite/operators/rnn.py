@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import tflite
 
-from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic import Multiplier
 from qdialect.arithmetic.expressions import Expression
-from qdialect.dialect import DenseOp, F32SumOp, IntSumOp, RequantizeOp
+from qdialect.dialect import DenseOp, F32SumOp, IntSumOp
 from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
@@ -242,7 +242,7 @@ def _integers(node: _Svdf) -> Building:
     total = emitter.build(
         DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
     )
-    state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
+    state = emitter.requantize(total, node.state, node.data.scale, Multiplier.F32, weight_scales=node.feature.scales)
     s = Arithmetic(emitter)
     spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
     seen = s.op("arith.muli", s.resize(state, "i32"), spread)
@@ -251,18 +251,4 @@ def _integers(node: _Svdf) -> Building:
     if bias is not None:
         start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
         total = s.op("arith.addi", total, emitter.constant(start))
-    return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
-
-
-def _rescaled(emitter: Emitter, value: ir.Value, scale: float, scales: Sequence[float], to: Tensor) -> ir.Value:
-    how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
-    return emitter.build(
-        RequantizeOp,
-        value,
-        element=to.element,
-        input_scale=scale,
-        weight_scales=tuple(scales),
-        output_scale=to.scale,
-        output_zero_point=to.zero_point,
-        **how,
-    )
+    return emitter.requantize(total, node.output, node.state.scale, Multiplier.F32, weight_scales=node.time.scales)

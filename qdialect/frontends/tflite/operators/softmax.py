@@ -13,7 +13,6 @@ from qdialect.arithmetic.softmax_tables import softmax_tables
 from qdialect.dialect import DynamicGatherOp, IntMaxOp, IntSumOp, SoftmaxOp
 from qdialect.frontends.building.checks import Array, check_scale, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks
@@ -104,7 +103,7 @@ class _Scaling:
 def _emit_log_softmax(emitter: Emitter, data: Tensor, how: _Scaling, bounds: tuple[int, int]) -> ir.Value:
     is_unsigned, over = data.element == "ui8", {"axes": (len(data.shape) - 1,), "keep_dims": True}
     s = Arithmetic(emitter, is_unsigned)
-    value = s.resize(without_sign(emitter, emitter.value(data)), "i32")
+    value = s.resize(emitter.without_sign(emitter.value(data)), "i32")
     top = emitter.broadcast(emitter.build(IntMaxOp, value, element="i32", **over), data.shape)
     distance = s.op("arith.subi", top, value)
     signed = Arithmetic(emitter)

@@ -14,7 +14,6 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import LeakyMode
 from qdialect.bench import throughput
 from qdialect.cli import terminal
-from qdialect.cli.demo import heading, op_names, say, show_ir
 from qdialect.dialect import Conv2DOp, HardswishOp, LeakyReluOp, MulOp, RequantizeOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import func, ir
@@ -23,6 +22,7 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing, random_inputs
+from tools.demo import heading, op_names, say, show_ir
 
 _BATCH = 128
 # The reference computes this number of images at a time.

@@ -10,33 +10,15 @@ import numpy as np
 
 from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams, Rounding, quantize_multiplier
 from qdialect.arithmetic.elementwise import scale_of_sum
-from qdialect.dialect import AddOp, LutOp, MulOp, RequantizeOp, build
+from qdialect.dialect import AddOp, LutOp, MulOp, RequantizeOp
 from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE, is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.frontends.building.checks import UnsupportedError, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, flag, mode, result_element
 from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import parameters_of, storage_type
-from qdialect.passes.tosa.conversion import (
-    Conversion,
-    Plan,
-    UnsupportedError,
-    converts,
-    flag,
-    mode,
-    require,
-    result_element,
-)
-from qdialect.passes.tosa.elementwise import (
-    apply,
-    compare,
-    convert,
-    filled,
-    reshaped,
-    resized,
-    select,
-    spread,
-    without_sign,
-)
 
 # RESCALE: the one op that rounds.
 #
@@ -100,13 +82,13 @@ def signed_values(conversion: Conversion, old: ir.Value, zero_point: int, *, is_
     if not is_unsigned or element_of(value.type) == "ui8":
         return QuantizedValues(value, zero_point)
     require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {element_of(value.type)}")
-    return QuantizedValues(_with_other_sign(value), zero_point - 128)
+    return QuantizedValues(_with_other_sign(conversion, value), zero_point - 128)
 
 
-def _with_other_sign(value: ir.Value) -> ir.Value:
+def _with_other_sign(conversion: Conversion, value: ir.Value) -> ir.Value:
     """Bytes less or plus 128: a signed value and an unsigned one in the same 8 bits."""
     identity: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
-    return build(LutOp, value, element="i8", table=_SIGN_BIT, **identity).output
+    return conversion.build(LutOp, value, element="i8", table=_SIGN_BIT, **identity)
 
 
 def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
@@ -124,9 +106,9 @@ class Target:
     zero_point: int
     flips_sign: bool
 
-    def finished(self, value: ir.Value) -> ir.Value:
+    def finished(self, conversion: Conversion, value: ir.Value) -> ir.Value:
         """`value`, which has element type and zero point of the target, as the op's result."""
-        return _with_other_sign(value) if self.flips_sign else value
+        return _with_other_sign(conversion, value) if self.flips_sign else value
 
 
 def target_of(conversion: Conversion, op: ir.Operation) -> Target:
@@ -238,7 +220,11 @@ def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) ->
     values = [input_values(conversion, rescale) for rescale in pair.rescales]
     if isinstance(pair, Product):
         scales = (pair.scaling.multipliers[0], 1.0, 1.0)
-        return _joined(MulOp, values, scales, target, rounding=pair.scaling.rounding) if is_scale(scales[0]) else None
+        return (
+            _joined(conversion, MulOp, values, scales, target, rounding=pair.scaling.rounding)
+            if is_scale(scales[0])
+            else None
+        )
     is_double = pair.scaling.rounding is Rounding.FIXED64_DOUBLE
     arithmetic = AddArithmetic.SHIFTED_DOUBLE if is_double else AddArithmetic.SHIFTED_SINGLE
     scales = (conversion.scale(pair.lhs), conversion.scale(pair.rhs), conversion.scale(op.results[0]))
@@ -249,7 +235,7 @@ def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) ->
             1 / (_LARGER * pair.scaling.multipliers[0]),
         )
     holds = all(map(is_scale, scales)) and _has_multipliers(pair, scales)
-    return _joined(AddOp, values, scales, target, arithmetic=arithmetic) if holds else None
+    return _joined(conversion, AddOp, values, scales, target, arithmetic=arithmetic) if holds else None
 
 
 def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
@@ -262,6 +248,7 @@ def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
 
 
 def _joined(
+    conversion: Conversion,
     op_class: type[AddOp | MulOp],
     values: Sequence[QuantizedValues],
     scales: tuple[float, float, float],
@@ -272,8 +259,8 @@ def _joined(
     points = (lhs.zero_point, rhs.zero_point, target.zero_point)
     params = [QuantParams(scale, zero_point) for scale, zero_point in zip(scales, points, strict=True)]
     quantization = BinaryQuantization(*params, bounds=ELEMENT_RANGES[target.element])
-    joined = build(op_class, lhs.value, rhs.value, element=target.element, **binary_attributes(quantization), **how)
-    return joined.output
+    how |= binary_attributes(quantization)
+    return conversion.build(op_class, lhs.value, rhs.value, element=target.element, **how)
 
 
 # RESCALE in 64-bit arithmetic, of which every form can be written: what no requantization has.
@@ -315,42 +302,42 @@ def rescaled_integers(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """The result of a ``tosa.rescale``."""
     data, multiplier, shift, input_zp, output_zp = op.operands
     shape, is_unsigned = shape_of(data.type), flag(op, "input_unsigned")
-    value = _wide(conversion, data, shape, is_unsigned)
-    offset = apply("arith.subi", value, _wide(conversion, input_zp, shape, is_unsigned))
+    s, value = Arithmetic(conversion), _wide(conversion, data, shape, is_unsigned)
+    offset = s.op("arith.subi", value, _wide(conversion, input_zp, shape, is_unsigned))
     scale, amount = (_wide(conversion, operand, shape, is_unsigned=False) for operand in (multiplier, shift))
-    nudge = apply("arith.shli", filled(1, amount), apply("arith.subi", amount, 1))
+    nudge = s.op("arith.shli", conversion.filled(1, amount), s.op("arith.subi", amount, 1))
     if mode(op, "rounding_mode") == "DOUBLE_ROUND":
-        nudge = apply("arith.addi", nudge, _second_nudge(offset, amount))
-    total = apply("arith.addi", apply("arith.muli", offset, scale), nudge)
+        nudge = s.op("arith.addi", nudge, _second_nudge(conversion, offset, amount))
+    total = s.op("arith.addi", s.op("arith.muli", offset, scale), nudge)
     writes_unsigned = flag(op, "output_unsigned")
-    moved = apply(
-        "arith.addi", apply("arith.shrsi", total, amount), _wide(conversion, output_zp, shape, writes_unsigned)
-    )
-    return _narrow(moved, result_element(op), writes_unsigned)
+    moved = s.op("arith.addi", s.op("arith.shrsi", total, amount), _wide(conversion, output_zp, shape, writes_unsigned))
+    return _narrow(s, moved, result_element(op), writes_unsigned)
 
 
-def _second_nudge(offset: ir.Value, amount: ir.Value) -> ir.Value:
-    signed = select(compare("lt", offset, 0), filled(-_SECOND_NUDGE, offset), _SECOND_NUDGE)
-    return select(compare("gt", amount, _MAX_SHIFT_OF_ONE), signed, 0)
+def _second_nudge(conversion: Conversion, offset: ir.Value, amount: ir.Value) -> ir.Value:
+    s = Arithmetic(conversion)
+    signed = s.select(s.compare("lt", offset, 0), conversion.filled(-_SECOND_NUDGE, offset), _SECOND_NUDGE)
+    return s.select(s.compare("gt", amount, _MAX_SHIFT_OF_ONE), signed, 0)
 
 
 def _wide(conversion: Conversion, old: ir.Value, shape: tuple[int, ...], is_unsigned: bool) -> ir.Value:
     """An operand as 64-bit integers of the shape of the data; a parameter is one, or one for each channel."""
     value = conversion.value(old)
     if shape_of(value.type) != shape and not shape:
-        value = reshaped(value, ())
+        value = conversion.reshape(value, ())
     is_unsigned = is_unsigned or element_of(value.type).startswith("u")
-    return spread(resized(without_sign(value), "i64", is_unsigned=is_unsigned), shape)
+    wide = Arithmetic(conversion, is_unsigned).resize(conversion.without_sign(value), "i64")
+    return conversion.broadcast(wide, shape)
 
 
-def _narrow(value: ir.Value, element: str, is_unsigned: bool) -> ir.Value:
+def _narrow(s: Arithmetic, value: ir.Value, element: str, is_unsigned: bool) -> ir.Value:
     """Clamped to the range of the result, as signless bits or as an unsigned tensor."""
     bits = element.removeprefix("u")
     width = int(bits[1:])
     is_unsigned = is_unsigned or element.startswith("u")
     low, high = (0, (1 << width) - 1) if is_unsigned else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
-    narrow = resized(apply("arith.minsi", apply("arith.maxsi", value, low), high), bits)
-    return convert("tensor.bitcast", narrow, element) if element.startswith("u") else narrow
+    narrow = s.resize(s.op("arith.minsi", s.op("arith.maxsi", value, low), high), bits)
+    return s.convert("tensor.bitcast", narrow, element) if element.startswith("u") else narrow
 
 
 # RESCALE: a requantization, or the integer arithmetic that it is.
@@ -363,10 +350,10 @@ def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
     scaling, values, target = scaling_of(conversion, op), input_values(conversion, op), target_of(conversion, op)
     joined = joined_operands(conversion, op, target)
     if joined is not None:
-        return target.finished(joined)
+        return target.finished(conversion, joined)
     source, result = op.operands[0], op.results[0]
     plan = conversion.plans.get(source) or plan_of(conversion.scale(source), scaling, conversion.scale(result))
-    rescaled = build(
+    rescaled = conversion.build(
         RequantizeOp,
         values.value,
         element=target.element,
@@ -378,7 +365,7 @@ def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
         axis=max(len(shape_of(values.value.type)) - 1, 0),
         rounding=scaling.rounding,
     )
-    return target.finished(rescaled.output)
+    return target.finished(conversion, rescaled)
 
 
 # A scale for every value of a function, such that the multipliers of its sums are ratios of scales.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 from qdialect.dialect import ConstraintError
+from qdialect.frontends.building.checks import GraphNode, UnsupportedError, refuse
+from qdialect.frontends.tosa.operators import Conversion, convert, converted_ops
+from qdialect.frontends.tosa.operators.rescale import give_scales
 from qdialect.ir._mlir import func, ir, ops_in
-from qdialect.ir.context import location_of
+from qdialect.ir.context import location_of, names_of, parse, verify
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import interface_with_parameters, is_quantized, storage_type
 from qdialect.passes.registry import register
-from qdialect.passes.tosa import Conversion, UnsupportedError, convert
-from qdialect.passes.tosa.rescale import give_scales
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 
@@ -119,6 +121,7 @@ def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
 
 
 def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[UnsupportedOp]:
+    conversion.at(op.location)
     with op.location:
         try:
             if op.name.startswith("tosa."):
@@ -147,3 +150,71 @@ def _cloned(conversion: Conversion, op: ir.Operation) -> None:
                 inner.operands[index] = new[old]
     for before, after in zip(op.results, clone.results, strict=True):
         conversion.define(before, after)
+
+
+# Text of MLIR with `tosa` ops as a model file.
+
+_CONSTANTS = ("tosa.const", "tosa.const_shape")
+
+
+def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Module:
+    """A verified `qnn` module from MLIR text, or from a file, with functions of `tosa` ops.
+
+    What is no `tosa` op stays as it is, so that a `qnn` module is itself.  Every op is located at the number of the
+    value it computes, over its position in the text; `ImportTosa` describes what becomes of it.
+
+    Raises `ParseError` for text that is no MLIR and `ImportModelError` for ops that the dialect cannot express; then
+    every such op is a note.
+    """
+    module = parse(source, context)
+    with module.context:
+        functions = [op.operation for op in module.body.operations if has_tosa(op.operation)]
+        for function in functions:
+            for name, op in _named(function):
+                op.location = ir.Location.name(name, op.location)
+    unsupported = converted(module)
+    refuse(_name_of(source), [_note(one) for one in unsupported])
+    if functions:
+        verify(module)
+    return module
+
+
+def nodes_of(source: str | Path) -> tuple[GraphNode, ...]:
+    """The `tosa` ops of a file but constants, supported or not; raises `ParseError` for text that is no MLIR."""
+    module = parse(source)
+    functions = [op.operation for op in module.body.operations if has_tosa(op.operation)]
+    return tuple(node for function in functions for node in _nodes(function))
+
+
+def supported_operators() -> Sequence[str]:
+    """The names of the `tosa` ops that can be imported."""
+    return [name.removeprefix("tosa.") for name in converted_ops()]
+
+
+def _nodes(function: ir.Operation) -> Iterator[GraphNode]:
+    arguments = function.regions[0].blocks[0].arguments
+    names: dict[ir.Value, str] = {argument: f"%arg{number}" for number, argument in enumerate(arguments)}
+    names.update((op.results[0], name) for name, op in _named(function))
+    for name, op in _named(function):
+        if op.name.startswith("tosa.") and op.name not in _CONSTANTS:
+            inputs = tuple(names.get(operand, "") for operand in op.operands)
+            yield GraphNode(f"{op.name} {name}", op.name, inputs, (name,))
+
+
+def _named(function: ir.Operation) -> Iterator[tuple[str, ir.Operation]]:
+    """The ops with a result, each with the number that the printed module gives it."""
+    operations = [op.operation for op in function.regions[0].blocks[0].operations]
+    for number, op in enumerate(op for op in operations if len(op.results) == 1):
+        yield f"%{number}", op
+
+
+def _note(one: UnsupportedOp) -> Diagnostic:
+    return replace(one.note(), message=f"{_title(one.kind, one.location)}: {one.reason}")
+
+
+def _title(kind: str, location: ir.Location) -> str:
+    return " ".join((kind, *names_of(location)[:1]))
+
+
+def _name_of(source: str | Path) -> str:
+    return Path(source).name if isinstance(source, Path) or source.endswith(".mlir") else "model.mlir"

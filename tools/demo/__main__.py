@@ -7,7 +7,7 @@ import sys
 
 from qdialect import targets
 from qdialect.cli import terminal
-from qdialect.cli.demo import heading, layers, network, say
+from tools.demo import heading, layers, network, say
 
 
 def main() -> int:
@@ -37,4 +37,4 @@ def _use_one_core() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(terminal.run("qdialect.cli.demo", main))
+    sys.exit(terminal.run("tools.demo", main))

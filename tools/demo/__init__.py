@@ -1,4 +1,4 @@
-"""A demonstration of the compiler on real layers and on a real network: ``python -m qdialect.cli.demo``."""
+"""A demonstration of the compiler on real layers and on a real network: ``python -m tools.demo``."""
 
 import textwrap
 

@@ -8,76 +8,49 @@ from typing import Any
 import numpy as np
 
 from qdialect import dialect as qnn
-from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import UnsupportedError, require
+from qdialect.frontends.building.slices import framed, spaced
+from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, padding, result_element, window
+from qdialect.frontends.tosa.operators.rescale import plan_of, scaling_of, sole_rescale
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import (
-    Conversion,
-    Plan,
-    UnsupportedError,
-    converts,
-    padding,
-    require,
-    result_element,
-    window,
-)
-from qdialect.passes.tosa.elementwise import apply, reshaped, spread
-from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
 
 # Convolutions and matrix products of f32 values, in the order of `qnn.f32_conv2d` and `qnn.f32_matmul`.
 
 
-def padded(value: ir.Value, before: tuple[int, ...], after: tuple[int, ...]) -> ir.Value:
-    """An f32 image with zeros around it: before and after height and width."""
-    if not any((*before, *after)):
-        return value
-    return qnn.build(qnn.PadOp, value, element="f32", low=(0, *before, 0), high=(0, *after, 0), value=0).output
-
-
 def _with_bias(conversion: Conversion, op: ir.Operation, product: ir.Value) -> ir.Value:
     """A bias has one entry for each channel, or one for all."""
-    return apply("arith.addf", product, spread(conversion.value(op.operands[2]), shape_of(product.type)))
+    return conversion.f32("addf", product, conversion.value(op.operands[2]))
 
 
 def f32_convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, groups: int) -> ir.Value:
     """A ``tosa.conv2d`` or ``tosa.depthwise_conv2d``; `weight` is [OC, KH, KW, IC / groups]."""
     top, left, bottom, right = padding(op)
-    data = padded(conversion.value(op.operands[0]), (top, left), (bottom, right))
-    strides, dilation = window(op, "stride"), window(op, "dilation")
-    product = qnn.build(qnn.F32Conv2DOp, data, weight, element="f32", strides=strides, dilation=dilation, groups=groups)
-    return _with_bias(conversion, op, product.output)
+    data = framed(conversion, conversion.value(op.operands[0]), (0, top, left, 0), (0, bottom, right, 0))
+    how: dict[str, Any] = {"strides": window(op, "stride"), "dilation": window(op, "dilation"), "groups": groups}
+    return _with_bias(conversion, op, conversion.build(qnn.F32Conv2DOp, data, weight, element="f32", **how))
 
 
 def f32_transposed_convolution(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A convolution with the turned weight of the data, between whose elements there are zeros."""
-    weight = conversion.array(op.operands[1], "weight")
+    weight, (down, across) = conversion.array(op.operands[1], "weight"), window(op, "stride")
     top, bottom, left, right = window(op, "out_pad")
-    data = _stretched(conversion.value(op.operands[0]), window(op, "stride"))
     height, width = weight.shape[1] - 1, weight.shape[2] - 1
     require(min(top, bottom) >= -height and min(left, right) >= -width, "out_pad must not cut off more than the kernel")
-    data = padded(data, (height + top, width + left), (height + bottom, width + right))
-    turned = constant(np.ascontiguousarray(weight[:, ::-1, ::-1]))
-    return _with_bias(conversion, op, qnn.build(qnn.F32Conv2DOp, data, turned, element="f32").output)
+    data = spaced(conversion, conversion.value(op.operands[0]), (1, down, across, 1))
+    # Zeros behind the last element are there already, one fewer than the stride.
+    after = (0, height + bottom + 1 - down, width + right + 1 - across, 0)
+    data = framed(conversion, data, (0, height + top, width + left, 0), after)
+    turned = conversion.constant(weight[:, ::-1, ::-1])
+    return _with_bias(conversion, op, conversion.build(qnn.F32Conv2DOp, data, turned, element="f32"))
 
 
-def _stretched(value: ir.Value, strides: tuple[int, ...]) -> ir.Value:
-    """An image with ``stride - 1`` zeros between its elements."""
-    batch, height, width, channels = shape_of(value.type)
-    down, across = strides
-    apart = reshaped(value, (batch, height, 1, width, 1, channels))
-    high = (0, 0, down - 1, 0, across - 1, 0)
-    filled = qnn.build(qnn.PadOp, apart, element="f32", low=(0,) * 6, high=high, value=0).output
-    joined = reshaped(filled, (batch, height * down, width * across, channels))
-    size = (batch, (height - 1) * down + 1, (width - 1) * across + 1, channels)
-    return qnn.build(qnn.SliceOp, joined, element="f32", begin=(0,) * 4, size=size, strides=(1,) * 4).output
-
-
-def f32_product(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+def f32_product(conversion: Conversion, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """Products of batches of matrices; `rhs` may be one for all."""
     batches = math.prod(shape_of(rhs.type)[:-2])
     if batches == 1:
-        rhs = reshaped(rhs, shape_of(rhs.type)[-2:])
-    return qnn.build(qnn.F32MatmulOp, lhs, rhs, element="f32").output
+        rhs = conversion.reshape(rhs, shape_of(rhs.type)[-2:])
+    return conversion.build(qnn.F32MatmulOp, lhs, rhs, element="f32")
 
 
 # Convolutions and matrix products, whose accumulators a rescale usually reads.
@@ -94,7 +67,7 @@ def _depthwise_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Weights [KH, KW, C, M] are those of C groups of M results."""
     weight = conversion.array(op.operands[1], "weight").transpose(2, 3, 0, 1)
     channels, multiplier, height, width = weight.shape
-    weight = constant(np.ascontiguousarray(weight).reshape(channels * multiplier, height, width, 1))
+    weight = conversion.constant(weight.reshape(channels * multiplier, height, width, 1))
     return _convolution(conversion, op, weight, groups=channels)
 
 
@@ -102,7 +75,7 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
     if _is_float(op):
         return f32_convolution(conversion, op, weight, groups)
     channels = shape_of(weight.type)[0]
-    convolution = qnn.build(
+    convolution = conversion.build(
         qnn.Conv2DOp,
         conversion.value(op.operands[0]),
         weight,
@@ -115,7 +88,7 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
         weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
         **_data(conversion, op, op.operands[3]),
     )
-    return _with_bias_of_run_time(conversion, op, convolution.output)
+    return _with_bias_of_run_time(conversion, op, convolution)
 
 
 @converts("tosa.transpose_conv2d")
@@ -127,10 +100,11 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     weight, strides = conversion.value(op.operands[1]), window(op, "stride")
     # Rows added before hold the bias, too: they are those of zeros before the data, as many as reach so far.
     rows = [-(-max(count, 0) // stride) for count, stride in zip((top, left), strides, strict=True)]
+    zero_point = conversion.zero_point(op.operands[3], "input_zp")
     cut = [count * stride - low for count, stride, low in zip(rows, strides, (top, left), strict=True)]
-    convolution = qnn.build(
+    convolution = conversion.build(
         qnn.ConvTranspose2DOp,
-        _with_rows_before(conversion, op, rows),
+        framed(conversion, conversion.value(op.operands[0]), (0, *rows, 0), (0,) * 4, fill=zero_point),
         weight,
         _bias(conversion, op, shape_of(weight.type)[0]),
         element="i32",
@@ -140,17 +114,7 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
         weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
         **_data(conversion, op, op.operands[3]),
     )
-    return _with_bias_of_run_time(conversion, op, convolution.output)
-
-
-def _with_rows_before(conversion: Conversion, op: ir.Operation, rows: list[int]) -> ir.Value:
-    """The data with rows and columns of its zero point before it."""
-    data = conversion.value(op.operands[0])
-    if not any(rows):
-        return data
-    zero_point = conversion.zero_point(op.operands[3], "input_zp")
-    low = (0, *rows, 0)
-    return qnn.build(qnn.PadOp, data, element=element_of(data.type), low=low, high=(0,) * 4, value=zero_point).output
+    return _with_bias_of_run_time(conversion, op, convolution)
 
 
 @converts("tosa.matmul", "tosa.matmul_t")
@@ -160,13 +124,13 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     has_rows = op.name == "tosa.matmul_t"
     if not _is_float(op) and conversion.is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
         weight = conversion.array(op.operands[1], "b")[0]
-        weight = constant(np.ascontiguousarray(weight if has_rows else weight.T))
-        return qnn.build(qnn.DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op)).output
+        weight = conversion.constant(weight if has_rows else weight.T)
+        return conversion.build(qnn.DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op))
     if has_rows:
-        right = qnn.build(qnn.TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
+        right = conversion.transpose(right, (0, 2, 1))
     if _is_float(op):
-        return f32_product(left, right)
-    return qnn.build(qnn.MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op)).output
+        return f32_product(conversion, left, right)
+    return conversion.build(qnn.MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op))
 
 
 def _product_parameters(conversion: Conversion, op: ir.Operation) -> dict[str, Any]:
@@ -184,13 +148,14 @@ def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value |
         return None
     bias = conversion.array(op.operands[2], "bias")
     require(bias.dtype == np.int32, f"bias must be of i32, but got {bias.dtype.name}")
-    return constant(np.ascontiguousarray(np.broadcast_to(bias.ravel(), (channels,))))
+    return conversion.constant(np.broadcast_to(bias.ravel(), (channels,)))
 
 
 def _with_bias_of_run_time(conversion: Conversion, op: ir.Operation, sums: ir.Value) -> ir.Value:
     if conversion.is_constant(op.operands[2]):
         return sums
-    return apply("arith.addi", sums, spread(conversion.value(op.operands[2]), shape_of(sums.type)))
+    bias = conversion.broadcast(conversion.value(op.operands[2]), shape_of(sums.type))
+    return conversion.float_op("arith.addi", sums, bias)
 
 
 def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from qdialect.bench import models, throughput
 from qdialect.bench.random_networks import draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.cli import terminal
-from qdialect.cli.demo import heading, op_names, say
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
@@ -32,6 +31,7 @@ from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing
 from qdialect.runtime.phase_comparison import with_layers
 from qdialect.support.diagnostics import CompileError
+from tools.demo import heading, op_names, say
 
 _NAME = "mobilenet_v1_0.25_224_quant"
 _SIZE = 224
@@ -170,7 +170,7 @@ def _show_in(case: Case, expected: Array, compiler: list[str], folder: Path) -> 
     targets = versions_of(["host"])
     artifact = artifact_of(_LIBRARY, targets, [lower(case.module, target) for target in targets])
     terminal.progress("linking")
-    (folder / "network.h").write_text(c_header(artifact.network, "qdialect.cli.demo"))
+    (folder / "network.h").write_text(c_header(artifact.network, "tools.demo"))
     (folder / "main.c").write_text(_MAIN)
     library = artifact.library("network.so")
     (folder / "network.so").write_bytes(library)

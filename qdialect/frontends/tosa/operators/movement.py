@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from qdialect import dialect as qnn
-from qdialect.dialect.constants import constant
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.slices import gather
+from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute
-from qdialect.passes.tosa.elementwise import apply, concatenate, reshaped, spread
 
 # Data movement: quantized values and their scales stay what they are.
 
@@ -22,7 +21,7 @@ _MAX_WHOLE = 2**24
 
 def _moved(conversion: Conversion, op: ir.Operation, op_class: type[qnn.QnnOp], **attributes: Any) -> ir.Value:
     value = conversion.value(op.operands[0])
-    return qnn.build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
+    return conversion.build(op_class, value, element=element_of(value.type), **attributes)
 
 
 @converts("tosa.reshape")
@@ -52,15 +51,15 @@ def _pad_with(conversion: Conversion, op: ir.Operation, pairs: tuple[int, ...], 
     value = conversion.value(op.operands[0])
     for axis, counts in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         shape = list(shape_of(value.type))
-        low, high = (_filled(fill, [*shape[:axis], count, *shape[axis + 1 :]]) for count in counts)
+        low, high = (_filled(conversion, fill, [*shape[:axis], count, *shape[axis + 1 :]]) for count in counts)
         parts = [*low, value, *high]
-        value = concatenate(parts, axis) if len(parts) > 1 else value
+        value = conversion.concatenate(parts, axis) if len(parts) > 1 else value
     return value
 
 
-def _filled(fill: ir.Value, shape: list[int]) -> list[ir.Value]:
+def _filled(conversion: Conversion, fill: ir.Value, shape: list[int]) -> list[ir.Value]:
     """A tensor of one element repeated; nothing where it would be empty."""
-    return [spread(reshaped(fill, (1,) * len(shape)), shape)] if 0 not in shape else []
+    return [conversion.broadcast(conversion.reshape(fill, (1,) * len(shape)), tuple(shape))] if 0 not in shape else []
 
 
 @converts("tosa.slice")
@@ -72,9 +71,7 @@ def _slice(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.reverse")
 def _reverse(conversion: Conversion, op: ir.Operation) -> ir.Value:
     axis = integer_attribute(op, "axis")
-    return _moved(
-        conversion, op, qnn.GatherOp, axis=axis, indices=tuple(reversed(range(shape_of(op.results[0].type)[axis])))
-    )
+    return gather(conversion, conversion.value(op.operands[0]), axis, range(shape_of(op.results[0].type)[axis])[::-1])
 
 
 @converts("tosa.tile")
@@ -82,9 +79,8 @@ def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Each dimension gets one before it, along which it is repeated."""
     shape, multiples = shape_of(op.operands[0].type), conversion.integers(op.operands[1], "multiples")
     spread = tuple(extent for pair in zip(multiples, shape, strict=True) for extent in pair)
-    value = _moved(conversion, op, qnn.ReshapeOp, shape=tuple(extent for own in shape for extent in (1, own)))
-    repeated = qnn.build(qnn.BroadcastOp, value, element=element_of(value.type), shape=spread).output
-    return qnn.build(qnn.ReshapeOp, repeated, element=element_of(value.type), shape=shape_of(op.results[0].type)).output
+    value = conversion.reshape(conversion.value(op.operands[0]), tuple(extent for own in shape for extent in (1, own)))
+    return conversion.reshape(conversion.broadcast(value, spread), shape_of(op.results[0].type))
 
 
 @converts("tosa.concat")
@@ -92,9 +88,9 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     values = [conversion.value(operand) for operand in op.operands]
     axis = integer_attribute(op, "axis")
     if element_of(values[0].type) not in ("i8", "ui8") or len(values) > MAX_VARIADIC:
-        return concatenate(values, axis)
+        return conversion.concatenate(values, axis)
     scale = conversion.scale(op.operands[0])
-    joined = qnn.build(
+    return conversion.build(
         qnn.ConcatOp,
         *values,
         element=element_of(values[0].type),
@@ -104,7 +100,6 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
         output_scale=scale,
         output_zero_point=0,
     )
-    return joined.output
 
 
 # GATHER and SCATTER: rows of each batch at indices that are known at run time.
@@ -113,25 +108,25 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
 def _rows(conversion: Conversion, data: ir.Value, indices: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The rows of all batches as one table, and where each index [N, W] points to in it."""
     batches, rows, depth = shape_of(data.type)
-    table = reshaped(conversion.value(data), (batches * rows, depth))
+    table = conversion.reshape(conversion.value(data), (batches * rows, depth))
     positions = conversion.value(indices)
     if batches > 1:
-        first = constant(np.arange(batches, dtype=np.int32).reshape(-1, 1) * np.int32(rows))
-        positions = apply("arith.addi", positions, spread(first, shape_of(positions.type)))
-    return table, reshaped(positions, (batches * shape_of(indices.type)[1],))
+        first = conversion.constant(np.arange(batches, dtype=np.int32).reshape(-1, 1) * np.int32(rows))
+        positions = conversion.float_op("arith.addi", positions, conversion.broadcast(first, shape_of(positions.type)))
+    return table, conversion.reshape(positions, (batches * shape_of(indices.type)[1],))
 
 
 @converts("tosa.gather")
 def _gather(conversion: Conversion, op: ir.Operation) -> ir.Value:
     table, positions = _rows(conversion, *list(op.operands)[:2])
-    found = qnn.build(qnn.DynamicGatherOp, table, positions, element=element_of(table.type), axis=0).output
-    return reshaped(found, shape_of(op.results[0].type))
+    found = conversion.build(qnn.DynamicGatherOp, table, positions, element=element_of(table.type), axis=0)
+    return conversion.reshape(found, shape_of(op.results[0].type))
 
 
 @converts("tosa.scatter")
 def _scatter(conversion: Conversion, op: ir.Operation) -> ir.Value:
     data, indices, updates = op.operands
     table, positions = _rows(conversion, data, indices)
-    rows = reshaped(conversion.value(updates), (shape_of(positions.type)[0], shape_of(table.type)[1]))
-    written = qnn.build(qnn.DynamicScatterOp, table, positions, rows, element=element_of(table.type)).output
-    return reshaped(written, shape_of(op.results[0].type))
+    rows = conversion.reshape(conversion.value(updates), (shape_of(positions.type)[0], shape_of(table.type)[1]))
+    written = conversion.build(qnn.DynamicScatterOp, table, positions, rows, element=element_of(table.type))
+    return conversion.reshape(written, shape_of(op.results[0].type))

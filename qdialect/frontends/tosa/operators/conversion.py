@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qdialect.dialect.constants import constant, elements_array
+from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import COMPUTED, NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import storage_type
 from qdialect.support.registry import Registry
@@ -76,19 +76,7 @@ def _of_operands(name: str, operands: list[Lengths]) -> Lengths:
 
 # Shared by the converters: values made so far, constants, scales, and the registry.
 
-Array = NDArray[Any]
-
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
-
-
-class UnsupportedError(Exception):
-    """An op has no counterpart in `qnn`; the text gives the reason."""
-
-
-def require(condition: bool, reason: str) -> None:
-    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
-    if not condition:
-        raise UnsupportedError(reason)
 
 
 @dataclass(frozen=True)
@@ -100,14 +88,15 @@ class Plan:
     output_scale: float
 
 
-class Conversion:
+class Conversion(OpBuilder):
     """One function on its way; values of the `tosa` function are keys, those of the new one are what they became.
 
-    TOSA has zero points and multipliers but no scales.  `qdialect.passes.tosa.rescale` chooses some; it is the
-    multipliers alone that decide the quantized values.
+    TOSA has zero points and multipliers but no scales.  `rescale.py` chooses some; it is the multipliers alone that
+    decide the quantized values.
     """
 
     def __init__(self) -> None:
+        super().__init__("tosa")
         self.plans: dict[ir.Value, Plan] = {}
         self.scales: dict[ir.Value, float] = {}
         self._values: dict[ir.Value, ir.Value] = {}
@@ -115,6 +104,10 @@ class Conversion:
     def define(self, old: ir.Value, new: ir.Value) -> None:
         """`new` holds what `old` held."""
         self._values[old] = new
+
+    def at(self, location: ir.Location) -> None:
+        """Emit the following ops at `location`."""
+        self._location = location
 
     def knows(self, old: ir.Value) -> bool:
         """Whether `old` has become something, is a constant, or a shape that is computed of such."""
@@ -127,7 +120,7 @@ class Conversion:
     def value(self, old: ir.Value) -> ir.Value:
         """The new value of `old`; a constant is built where it is first asked for."""
         if old not in self._values:
-            self._values[old] = constant(self.array(old, "operand"))
+            self._values[old] = self.constant(self.array(old, "operand"))
         return self._values[old]
 
     def array(self, old: ir.Value, what: str) -> Array:
