@@ -1,14 +1,18 @@
 """Accumulators of convolutions and dense layers, pools, dynamic quantization and ranges, against plain loops."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from arithmetic import plain_arithmetic as plain
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from qdialect.arithmetic import Division, Multiplier, QuantParams, Rounding, quantized_range
 from qdialect.arithmetic.convolution import conv2d_accumulate
@@ -30,54 +34,80 @@ def zero_point_at(dtype: str, where: float) -> int:
     return round(lo + where * (hi - lo))
 
 
-@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))
-    kernel = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
-    dilation = (data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2)))
-    strides = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
-    top, left, bottom, right = (data.draw(st.integers(0, 2)) for _ in range(4))
-    acc_range = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    height = max(acc_range[0] - top - bottom, 1) + data.draw(st.integers(0, 4))
-    width = max(acc_range[1] - left - right, 1) + data.draw(st.integers(0, 4))
-    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
-    values = drawn_values(rng, (data.draw(st.integers(1, 2)), height, width, groups * group_in), data_dtype)
-    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
-    per_channel = data.draw(st.booleans())
-    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
-    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
-    zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
-    window = (strides, (top, left, bottom, right), dilation, groups)
-    got = conv2d_accumulate(values, weight, *zero_points, *window, bias)
-    expected = plain.conv2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
-    assert got.dtype == np.int32
-    assert np.array_equal(got, expected)
+@dataclass(frozen=True)
+class Case:
+    """Values NHWC and weights OHWI with their zero points, a bias or 0, and where the kernel goes."""
+
+    data: NDArray[Any]
+    weight: NDArray[Any]
+    zero_points: tuple[int, list[int]]
+    bias: NDArray[np.int32] | None
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+    def exact(self, of: Callable[..., torch.Tensor], weight: NDArray[np.float64]) -> NDArray[Any]:
+        """PyTorch's sums of the differences to the zero points, NHWC, exact in float64; the bias is added."""
+        data = torch.tensor(self.data.transpose(0, 3, 1, 2).astype(np.float64) - self.zero_points[0])
+        sums = of(data, torch.tensor(weight), None, self.strides, groups=self.groups, dilation=self.dilation)
+        return sums.numpy().transpose(0, 2, 3, 1) + (0 if self.bias is None else self.bias)
+
+    @property
+    def centred(self) -> NDArray[np.float64]:
+        """Weights less their zero points, OIHW."""
+        points = np.reshape(self.zero_points[1], (-1, 1, 1, 1))
+        return (self.weight.astype(np.float64) - points).transpose(0, 3, 1, 2)
 
 
-@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_conv_transpose2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
+@st.composite
+def cases(draw: st.DrawFn, images: tuple[int, int]) -> Case:
+    """Images of extents between the two."""
+
     def pair(minimum: int, maximum: int) -> tuple[int, int]:
-        return data.draw(st.integers(minimum, maximum)), data.draw(st.integers(minimum, maximum))
+        return draw(st.integers(minimum, maximum)), draw(st.integers(minimum, maximum))
 
-    rng = np.random.default_rng(seed)
-    groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))
-    kernel, strides, dilation, extra, size = pair(1, 3), pair(1, 3), pair(1, 2), pair(0, 2), pair(1, 4)
-    full = [(size[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
-    top, left = (data.draw(st.integers(0, min(2, extent - 1))) for extent in full)
-    bottom, right = (data.draw(st.integers(0, min(2, full[i] - 1 - cut))) for i, cut in enumerate((top, left)))
-    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
-    values = drawn_values(rng, (data.draw(st.integers(1, 2)), *size, groups * group_in), data_dtype)
-    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
-    per_channel = data.draw(st.booleans())
-    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
-    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
-    zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
-    window = (strides, (top, left, bottom, right), extra, dilation, groups)
-    got = conv_transpose2d_accumulate(values, weight, *zero_points, *window, bias)
-    expected = plain.conv_transpose2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    groups, group_in, group_out = (draw(st.integers(1, 3)) for _ in range(3))
+    data_dtype, weight_dtype = draw(DTYPES), draw(DTYPES)
+    data = drawn_values(rng, (draw(st.integers(1, 2)), *pair(*images), groups * group_in), data_dtype)
+    weight = drawn_values(rng, (groups * group_out, *pair(1, 3), group_in), weight_dtype)
+    points = rng.integers(*quantized_range(weight_dtype), groups * group_out if draw(st.booleans()) else 1).tolist()
+    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if draw(st.booleans()) else None
+    zero_points = zero_point_at(data_dtype, draw(EITHER_END)), points
+    return Case(data, weight, zero_points, bias, pair(1, 3), pair(1, 2), groups)
+
+
+@given(case=cases((3, 9)), padding=st.tuples(*[st.integers(0, 2)] * 4))
+def test_conv2d_is_that_of_pytorch(case: Case, padding: tuple[int, int, int, int]) -> None:
+    top, left, bottom, right = padding
+    sizes = [extent + more for extent, more in zip(case.data.shape[1:3], (top + bottom, left + right), strict=True)]
+    assume(all((case.weight.shape[1 + i] - 1) * case.dilation[i] < sizes[i] for i in range(2)))
+    got = conv2d_accumulate(
+        case.data, case.weight, *case.zero_points, case.strides, padding, case.dilation, case.groups, case.bias
+    )
+    padded = np.pad(
+        case.data.astype(np.int64), ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=case.zero_points[0]
+    )
     assert got.dtype == np.int32
-    assert np.array_equal(got, expected)
+    assert np.array_equal(got, replace(case, data=padded).exact(functional.conv2d, case.centred))
+
+
+@given(case=cases((1, 4)), extra=st.tuples(*[st.integers(0, 2)] * 2), cut=st.tuples(*[st.integers(0, 2)] * 4))
+def test_conv_transpose2d_is_that_of_pytorch(
+    case: Case, extra: tuple[int, int], cut: tuple[int, int, int, int]
+) -> None:
+    """Its whole result, with zeros behind it for the padding of the output, of which edges are cut off."""
+    top, left, bottom, right = cut
+    # PyTorch's weights have the channels of the data first.
+    weight = np.concatenate([one.swapaxes(0, 1) for one in np.split(case.centred, case.groups)])
+    whole = replace(case, bias=None).exact(functional.conv_transpose2d, weight)
+    whole = np.pad(whole, ((0, 0), (0, extra[0]), (0, extra[1]), (0, 0)))
+    height, width = whole.shape[1] - bottom, whole.shape[2] - right
+    assume(height > top and width > left)
+    window = case.strides, cut, extra, case.dilation, case.groups
+    got = conv_transpose2d_accumulate(case.data, case.weight, *case.zero_points, *window, case.bias)
+    assert got.dtype == np.int32
+    assert np.array_equal(got, whole[:, top:height, left:width] + (0 if case.bias is None else case.bias))
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
