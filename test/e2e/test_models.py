@@ -1,6 +1,5 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
-import math
 import re
 import subprocess
 import sys
@@ -211,46 +210,6 @@ def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str],
     module, image, wanted = network(name)
     found = qdialect.compile(module)(image)
     assert different(wanted, found if isinstance(found, tuple) else (found,)) == [0] * len(wanted)
-
-
-FUSED: dict[str, tuple[list[str], list[str]]] = {
-    # Name: the first ops and the last ops; in between there are convolutions alone, with their sums.
-    QDQ_MOBILENET: (
-        ["qnn.quantize", "qnn.transpose"],
-        ["qnn.mean", "qnn.reshape", "qnn.fused_dense", "qnn.dequantize"],
-    ),
-    RESIDUAL: (
-        ["qnn.quantize", "qnn.transpose"],
-        ["qnn.dequantize", "qnn.dequantize", "arith.addf", "qnn.transpose", "qnn.transpose", "qnn.dequantize"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FUSED)
-def test_nothing_stands_between_convolutions(name: str, network: Callable[[str], Any]) -> None:
-    module, _, _ = network(name)
-    PassManager("fuse-qnn").run(module)
-    operations = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
-    names = [op.name for op in operations if op.name not in ("qnn.constant", "func.return")]
-    convolutions = [i for i, op in enumerate(names) if op == "qnn.fused_conv2d"]
-    inside = names[convolutions[0] : convolutions[-1] + 1]
-    assert names[: convolutions[0]] == FUSED[name][0]
-    assert sorted(names[convolutions[-1] + 1 :]) == sorted(FUSED[name][1])
-    assert set(inside) == {"qnn.fused_conv2d"}
-    assert len(convolutions) == {QDQ_MOBILENET: 52, RESIDUAL: 6}[name]
-
-
-def test_between_kernels_there_are_bytes_alone(network: Callable[[str], Any]) -> None:
-    module, image, _ = network(QDQ_MOBILENET)
-    PassManager("fuse-qnn").run(module)
-    wide: list[tuple[str, int]] = []
-
-    def observe(op: ir.Operation, value: Array) -> None:
-        if value.dtype.itemsize > 1 and op.name != "qnn.constant":
-            wide.append((op.name, math.prod(value.shape)))
-
-    interpreter.run(module, [image], observe=observe)
-    assert wide == [("qnn.dequantize", 1000)]
 
 
 # Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round.
