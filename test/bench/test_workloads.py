@@ -78,9 +78,6 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
     assert np.mean(gaps > 0) < 0.01
 
 
-# Float LEAKY_RELU is no operator of the front end; the others stand for it.
-
-
 # A new token, and first tokens; weights of 4 bits, rows as they are and quantized, and weights of 8 bits.
 @pytest.mark.parametrize(
     ("name", "bound"), [("T5", 1e-4), ("T5_level4", 0.05), ("T5_int8", 1e-4), ("T5_prefill", 1e-4)]

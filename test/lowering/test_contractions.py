@@ -190,6 +190,3 @@ def pixels_inside(_: Strategy, weights: TiledOperand, data: TiledOperand) -> boo
 def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
     check(contractions())
-
-
-# Blocks of a grouped convolution: every output channel once, its taps where its inputs are.

@@ -20,8 +20,6 @@ from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.linalg_to_vector.to_vector import propagate_call_constants
 from qdialect.lowering.pipeline.phases import Phase as PhaseAttention
 from qdialect.lowering.pipeline.phases import lower, taken_groups
-from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
-from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import random_inputs
@@ -255,17 +253,6 @@ def test_heads_of_several_examples_with_the_mask_of_a_head() -> None:
     module = attention(2, 2, rows=4, keys=33, depth=8, width=8, mask=(4, 33))
     assert labels(module) == ["rows"]
     check(parse(module), [HOST])
-
-
-def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
-    monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
-    text = attention(1, 2, rows=37, keys=40, depth=5, width=7, mask=(37, 40))
-    scratch = lower(parse(text), targets.host(), PhaseAttention.LINALG).buffers
-    assert labels(text) == ["rows"]
-    check(parse(text), [HOST])
-    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1 << 30)
-    assert lower(parse(text), targets.host(), PhaseAttention.LINALG).buffers != scratch
 
 
 def test_quantized_heads_are_one_kernel() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from drawn_vector import HOST_TARGETS, assert_same_on_targets, module_of
-from numpy.typing import NDArray
 
-from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.threads.divided_network import to_threads
 
 STORES = {
@@ -249,17 +245,3 @@ def test_a_network_with_a_kernel_that_may_write_anywhere_stays_on_one_thread() -
     module = module_of(NETWORK.format(view=shown, write=anywhere))
     assert to_threads(module, 2, 1) == 0
     assert "omp." not in str(module)
-
-
-# Merging axes never changes which elements are visited, nor their order.
-
-
-def visited(axes: Sequence[Axis], operand: int) -> NDArray[np.int64]:
-    """Offsets of an operand in the order in which a loop nest of `axes` visits them."""
-    offsets = np.zeros(1, np.int64)
-    for axis in axes:
-        offsets = (offsets[:, None] + np.arange(axis.size) * axis.strides[operand]).reshape(-1)
-    return offsets
-
-
-# Loads and stores by one index: the same bytes as by the indices of the buffer's dimensions.

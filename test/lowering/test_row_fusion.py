@@ -92,13 +92,6 @@ def test_every_kind_of_target_gives_the_same_bits() -> None:
     check(text.finish(text.layer_norm(total), text.softmax(total)), (11, 67), (11, 67), names=[*kinds, "avx2,portable"])
 
 
-def test_threads_share_the_blocks() -> None:
-    module, x = parse(softmax(64, 512)), numbers((64, 512))
-    (wanted,) = interpreter.run(module, [x])
-    assert "omp.parallel" in str(lower(module, targets.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
-    np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(x), wanted)
-
-
 def test_what_others_read_is_stored_and_the_rest_is_scratch_memory() -> None:
     text = Text((64, 512), (64, 512))
     total = text.float_op("arith.addf", "%x0", "%x1")
@@ -205,12 +198,6 @@ def test_arrays_of_users_end_with_heads_that_fill_no_vectors(depth: int, width: 
     text = Attention(5, 3, depth, width)
     joined = text.joined(text.attend(*text.operands(computed=not is_returned)))
     whole = text.finish(joined if is_returned else text.float_op("arith.negf", joined))
-    check_views(text, whole, KINDS)
-
-
-def test_views_have_the_same_bits_on_every_kind_of_target() -> None:
-    text = Attention(19, 3, 21, 24)
-    whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
     check_views(text, whole, KINDS)
 
 

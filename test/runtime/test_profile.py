@@ -166,8 +166,6 @@ def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     ]
 
 
-# What a kernel's instructions need at least: counted by hand for small programs.
-
 # How much a network computes.
 
 WORKLOAD = """

@@ -330,9 +330,6 @@ def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
     limits.can_start_threads.cache_clear()
 
 
-# test/bounds.py: the bound holds for the block alone.
-
-
 def test_what_llvm_writes_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM ends the process where it cannot write, as on a full disk."""
     monkeypatch.chdir(tmp_path)

@@ -1,10 +1,8 @@
-"""Helpers of the tests: bounds of time, forked commands, guarded processes, tolerances, variants together."""
+"""Helpers of the tests: guarded processes, tolerances, variants together."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 from compiled_ops import check_compiled, variants_together
 from drawn_graphs import graph
-from forked_commands import ForkingSubprocess
 from guarded_worker import GuardedRunner
 from numpy.typing import NDArray
 from quantized_layers import fused
@@ -23,28 +20,6 @@ from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir._mlir import ir
-
-# A command of a lit test does in a fork what it does in a process of its own.
-
-Popen = Callable[..., subprocess.Popen[str]]
-
-
-def ended(popen: Popen, args: list[str], folder: Path, **options: Any) -> tuple[int, str, str]:
-    """The exit status, stdout and stderr of a command that is started as lit starts it."""
-    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"GIVEN": "here"}
-    with popen(args, cwd=folder, env=environment, universal_newlines=True, **settings) as process:
-        output, errors = process.communicate("first\nsecond\n" if process.stdin else None)
-    return process.returncode, output, errors
-
-
-@pytest.mark.parametrize("arguments", [["-"], ["-", "--no-such-pass"], ["--version"]])
-def test_a_command(arguments: list[str], tmp_path: Path) -> None:
-    args = [sys.executable, "-m", "qdialect.cli.opt", *arguments]
-    forked, started = (ended(popen, args, tmp_path) for popen in (ForkingSubprocess.Popen, subprocess.Popen))
-    assert forked == started
-    assert any(text in forked[1] + forked[2] for text in ("<stdin>", "qdialect"))
-
 
 # The guards of the fuzz tests can fail: one byte outside ends the process, and a crash is reported.
 
