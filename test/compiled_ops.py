@@ -149,7 +149,7 @@ class _Case:
 
 @dataclass
 class _Batch:
-    """What the variants of a test leave to be compiled, and how they failed."""
+    """Cases of the variants of a test that are yet to be compiled, and how they failed."""
 
     variant: str = ""
     asked: int = 0
@@ -274,7 +274,7 @@ def _check_together(batch: _Batch, cases: Sequence[_Case]) -> None:
 
 
 def results_together(modules: Sequence[tuple[ir.Module, Sequence[Array]]]) -> list[list[Array]]:
-    """What each module gives for its inputs, all compiled as one for this CPU; `can_be_joined` says which may be."""
+    """Results of each module for its inputs, all compiled as one for this CPU; `can_be_joined` says which may be."""
     texts: list[bytes] = []
     for module, _ in modules:
         bytecode = BytesIO()

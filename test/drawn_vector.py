@@ -163,7 +163,7 @@ def contractions(draw: Draw) -> Program:
     sums = main.buffer(rng.integers(-(2**31), 2**31, shape, np.int32))
     start = main.read(sums, shape, [0] * len(shape))
     if draw(st.booleans()):
-        # What was read stays what it was.
+        # Values that were read stay as they were.
         _overwrite(draw, main, rng)
     wide: list[tuple[str, str]] = []
     for value, loops, sign in zip(values, factors, signs, strict=True):

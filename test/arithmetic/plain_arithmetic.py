@@ -60,7 +60,7 @@ def inverse_root(value: int) -> tuple[int, int]:
 
 
 def reciprocal(total: int) -> tuple[int, int]:
-    """As the C++ states it: Q0.31 of 1 / total beside a power of two, and the leading zeros of the total."""
+    """As the C++ states it: Q0.31 of 1 / total but for a power of two, and the leading zeros of the total."""
     zeros = 32 - total.bit_length()
     half = ((total << zeros) - 2**31 + INT32_MAX + 1) >> 1
     x = round(48 / 17 * 2**29) + doubling_high_multiply(half, round(-32 / 17 * 2**29))

@@ -95,7 +95,7 @@ def test_all_numbers_are_widened(element: str) -> None:
 
 @pytest.mark.parametrize("element", DTYPES)
 def test_numbers_are_rounded_half_to_even(element: str) -> None:
-    """At, beside and halfway between all numbers, overflow and subnormal ones among them."""
+    """At, next to and halfway between all numbers, overflow and subnormal ones among them."""
     around = np.array([-1, 0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001], np.int32)
     bits = (WIDEN[element](NUMPY, BITS).view(np.int32)[:, None] + around).ravel()
     drawn = np.random.default_rng(0).integers(-(2**31), 2**31, 100_000).astype(np.int32)

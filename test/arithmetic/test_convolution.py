@@ -154,7 +154,7 @@ def windows(draw: st.DrawFn) -> tuple[NDArray[np.int8], Window]:
 
 
 def elements(values: NDArray[Any], window: Window, index: tuple[int, ...], outside: int | None) -> list[int]:
-    """What the window at an output index holds; padding is `outside`, or left out."""
+    """The elements of the window at an output index; padding is `outside`, or left out."""
     kernel, strides, padding = window
     found: list[int] = []
     for r, s in np.ndindex(*kernel):

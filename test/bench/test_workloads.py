@@ -193,7 +193,7 @@ def test_ggml_gets_the_weights_of_a_layer_in_its_own_blocks(name: str, rows: int
             assert agreement(case.forms[form].outputs(), session.outputs(), tolerance=0.2).different == 0
 
 
-def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:
+def test_a_tensor_is_quantized_once_a_call_for_all_readers() -> None:
     shape = Shape(layers=1, width=16, heads=2, hidden=32, tokens=5)
     graph, outputs = WORKLOADS["T2"].build(shape, np.random.default_rng(5))
     content = graph.content(outputs)

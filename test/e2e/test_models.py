@@ -214,8 +214,8 @@ def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str],
 
 # Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round.
 
-# Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
-# without one, what float32 loses in a sum of a hundred numbers.
+# Results are floats. An element may be away from PyTorch's by a step of its own quantization where it has one;
+# without one, by the loss of float32 in a sum of a hundred numbers.
 FLOAT_LOSS = FLOATS["network"].absolute
 SUMS = tolerance_of(".pt2", "aten.conv2d.default")
 
@@ -293,7 +293,7 @@ def test_torch_compile(name: str, quantizer: str) -> None:
 
 
 # Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
-# the ops beside them once it is fused.
+# the other ops once it is fused.
 FUSED_PROGRAMS = {
     ("resnet", "x86"): (6, {"max_pool2d", "mean", "dynamic_dense"}),
     ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
@@ -313,9 +313,9 @@ def test_fused(name: str, quantizer: str) -> None:
     (function,) = module.body.operations
     names = [op.operation.name for op in function.regions[0].blocks[0].operations]
     kernels = [op.removeprefix("qnn.") for op in names if op.startswith("qnn.")]
-    count, beside = FUSED_PROGRAMS[name, quantizer]
+    count, others = FUSED_PROGRAMS[name, quantizer]
     assert sum(kernel.startswith("fused_") for kernel in kernels) == count
-    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == beside
+    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == others
     # The image comes with its channels first; nothing else is turned.
     assert kernels.count("transpose") == (name != "perceptron")
     if quantizer == "xnnpack":
@@ -427,7 +427,7 @@ def test_a_call_allocates_nothing(require_model: Callable[[str], Path]) -> None:
     call()
     # Other threads of the process may allocate meanwhile; what the call does, it does each time.
     maximum = min(traced(call) for _ in range(5))
-    # What Python needs for a call of a function.
+    # As much as Python needs for a call of a function.
     assert maximum < 1000
 
 

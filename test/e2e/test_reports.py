@@ -1,4 +1,4 @@
-"""What real networks become: kernel calls against nodes, what stands between contractions, which tensors are stored."""
+"""Real networks: kernel calls against nodes, calls between contractions, and tensors that are stored."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SOFTMAX = {"i32": 3}
 
 @dataclass(frozen=True)
 class Network:
-    """What is expected of a network.
+    """The figures of a network.
 
     `between` is every kernel call between the first and the last contraction but for those; `wide` are the stored
     tensors of more than 8 bits, a softmax's numbers for each row and a blended row of a resized image among them.
@@ -65,7 +65,7 @@ def options_of(name: str) -> ImportOptions:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path]) -> None:
+def test_calls_and_tensors_of_a_network(name: str, require_model: Callable[[str], Path]) -> None:
     expected = NETWORKS[name]
     path = require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite")
     found = report(path, GENERIC, options_of(name))

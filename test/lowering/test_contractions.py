@@ -121,8 +121,8 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
-                assert rows * vectors + beside <= target.machine.vector_registers
+                others = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
+                assert rows * vectors + others <= target.machine.vector_registers
         strategy = strategy_of(target)
         pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
         for choice in pairs.choices() if pairs else ():

@@ -60,7 +60,7 @@ def line(
 
 
 def of_line(form: FixedPointMultiplier, acc: IntArray) -> IntArray:
-    """What the kernel computes, with accumulators [..., C]; fails where 32 bits would not hold a number."""
+    """As the kernel computes it, with accumulators [..., C]; fails where 32 bits would not hold a number."""
     arrays = {p.name: p.values.astype(np.int64) for p in form.parameters}
     assert ("shift" in arrays) == (form.shift is None)
     slope, rest, shift = (

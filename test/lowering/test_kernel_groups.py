@@ -51,7 +51,7 @@ def test_results_do_not_depend_on_groups(count: int, target: Target) -> None:
         np.testing.assert_array_equal(found, image.clip(-index - 2, index + 3))
 
 
-def test_what_needs_another_function_stays() -> None:
+def test_kernels_that_need_another_function_stay() -> None:
     text = "\n".join(f"func.func private @kernel_{i}() {{\n return\n}}" for i in range(MANY))
     caller = "func.func private @caller() {\n func.call @kernel_0() : () -> ()\n return\n}"
     main = "func.func @main() {\n func.call @caller() : () -> ()\n return\n}"
@@ -89,7 +89,7 @@ func.func @main(%when: i1, %given: i32, %to: memref<1xi32>) {{
 
 
 def stored(second: str, visibility: str = "private") -> list[str]:
-    """What the kernels store after `second` was handed over by the second call."""
+    """Operands of the stores of the kernels after `second` was handed over by the second call."""
     module = parse(TEXT.format(second=second, visibility=visibility), make_context())
     propagate_call_constants(module)
     return [line.split()[1] for line in str(module).splitlines() if "memref.store" in line]
@@ -103,7 +103,7 @@ def stored(second: str, visibility: str = "private") -> list[str]:
         ("arith.addi %given, %given : i32", "%arg0,"),
     ],
 )
-def test_what_all_calls_agree_on_is_a_constant(second: str, expected: str) -> None:
+def test_numbers_that_all_calls_agree_on_are_constants(second: str, expected: str) -> None:
     assert stored(second) == [expected, "%arg0,"]
 
 

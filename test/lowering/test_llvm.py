@@ -158,7 +158,7 @@ def test_a_vector_is_copied(name: str) -> None:
     np.testing.assert_array_equal(target, wanted)
 
 
-def test_what_is_out_of_bounds_is_left() -> None:
+def test_rows_out_of_bounds_are_left() -> None:
     source = (np.arange(SIZE) % 127 + 1).astype(np.int8)
     target = run(function("i8", "memref<6x11xi8>", "6, 11", "11, 1", BEYOND), source, left=2, kept=0)
     wanted = np.zeros_like(source)

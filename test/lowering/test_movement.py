@@ -279,7 +279,7 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
     # Rows and columns mirrored at both ends.
     ((2, 5, 19), 2, (4, 3, 2, 1, *range(19), 17, 16, 15)),
     ((2, 11, 7), 1, (4, 3, 2, 1, *range(11), 9, 8, 7)),
-    # Rows whose elements lie near those beside them: one register has them, or two, or too few are there for one.
+    # Rows whose elements lie near each other: one register has them, or two, or too few are there for one.
     ((3, 70), 1, tuple(i // 2 for i in range(140))),
     ((2, 3, 7), 2, tuple(i // 3 for i in range(21))),
     ((2, 20), 1, tuple(reversed(range(20)))),
@@ -333,9 +333,9 @@ def test_windows_are_read_where_they_are(
     shape, axis = (2, 7, 7, 19), 2 if op is qnn.F32MinOp else 1
 
     def body(x: ir.Value) -> list[ir.Value]:
-        beside = qnn.build(qnn.GatherOp, x, element="f32", axis=axis, indices=sum(windows, ())).output
+        gathered = qnn.build(qnn.GatherOp, x, element="f32", axis=axis, indices=sum(windows, ())).output
         own = (*shape[:axis], len(windows), len(windows[0]), *shape[axis + 1 :])
-        split = qnn.build(qnn.ReshapeOp, beside, element="f32", shape=own).output
+        split = qnn.build(qnn.ReshapeOp, gathered, element="f32", shape=own).output
         return [qnn.build(op, split, element="f32", axes=(axis + 1,)).output, *([split] if is_returned else [])]
 
     module = graph([tensor(shape, "f32")], body)

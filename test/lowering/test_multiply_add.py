@@ -42,7 +42,7 @@ FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
 
 
 def of_multiply_add(form: MultiplyAddRounding, acc: IntArray) -> IntArray:
-    """What the kernel computes, with accumulators [..., C]; fails where 32 bits would not hold a number."""
+    """As the kernel computes it, with accumulators [..., C]; fails where 32 bits would not hold a number."""
     multiplier, rest = (p.values for p in form.parameters)
     x = acc + form.offset
     assert x.min() >= INT32.min
@@ -243,17 +243,17 @@ def drawn() -> list[F32Array]:
     near = (RNG.integers(-(2**12), 2**12, (3, *SHAPE)) * 2.0 ** RNG.integers(-30, 6, (3, *SHAPE))).astype(np.float32)
     small = (RNG.integers(-(2**23), 2**23, (3, *SHAPE)) * 2.0**-90).astype(np.float32)
     special = RNG.choice(np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 3e38, 1e-45], np.float32), (3, *SHAPE))
-    return [bits, near, small, lost_beside_ties(), lost_beside_subnormal_ties(), special]
+    return [bits, near, small, lost_near_ties(), lost_near_subnormal_ties(), special]
 
 
-def lost_beside_ties() -> F32Array:
+def lost_near_ties() -> F32Array:
     """Odd products, half of them of 25 bits and thus ties, and a sum that float64 does not see."""
     odd = RNG.integers(2**11, 2**12, (2, *SHAPE)) * 2 + 1
     sign, tiny = RNG.choice([-1, 1], (2, *SHAPE))
     return np.stack([odd[0] * sign, odd[1], tiny * 2.0**-60]).astype(np.float32)
 
 
-def lost_beside_subnormal_ties() -> F32Array:
+def lost_near_subnormal_ties() -> F32Array:
     """A number below 2^-126, and half of its last place less what float64 does not see."""
     half, sign = 2.0**-75, RNG.choice([-1, 1], SHAPE)
     whole = RNG.integers(2**22, 2**23, SHAPE) * 2.0**-149 * RNG.choice([-1, 1], SHAPE)

@@ -221,7 +221,7 @@ func.func @other(%x: memref<?xi8>) {
 }"""
 
 
-def test_what_upstream_cannot_lower() -> None:
+def test_an_op_that_upstream_cannot_lower() -> None:
     line, message = failure(to_llvm, UNRESOLVED)
     assert line == 3
     assert message.startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")

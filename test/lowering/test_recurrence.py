@@ -203,7 +203,7 @@ SHAPES = [
     ((1, 1, 1, 64), (3, 2)),
     ((1, 4, 6, 1), (7, 1)),
     ((3, 1, 9, 70), (1, 4)),
-    # Eighths, each cell of the input beside the next one eight times; then quarters that follow no pattern.
+    # Eighths, each cell of the input eight times; then quarters that follow no pattern.
     ((1, 5, 9, 21), (33, 65)),
     ((2, 5, 8, 40), (3, 5)),
     # Half pixels of eighths: 8 fraction bits in all.

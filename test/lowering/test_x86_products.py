@@ -130,7 +130,7 @@ def test_transposed_numbers(rows: int, columns: int) -> None:
 @variants_together
 @pytest.mark.parametrize(("depth", "columns"), [(16, 8), (32, 16), (64, 21), (80, 133), (128, 40)])
 def test_packed_matrices(depth: int, columns: int) -> None:
-    """What `emit_packing` makes of a transposed right operand."""
+    """A transposed right operand as `emit_packing` has it."""
 
     def body(left: ir.Value, right: ir.Value) -> ir.Value:
         turned = build(TransposeOp, right, element="ui8", permutation=(0, 2, 1)).output

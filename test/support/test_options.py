@@ -1,4 +1,4 @@
-"""Options of every entry point: what is unknown or unused is an error that names what there is."""
+"""Options of every entry point: a name that is unknown or unused is an error with the names that there are."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -68,7 +68,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 
 @pytest.mark.parametrize(("options", "error", "message"), WRONG)
-def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], error: type, message: str) -> None:
+def test_wrong_options(files: Mapping[str, Path], options: dict[str, Any], error: type, message: str) -> None:
     for model in (files["open"], parse(TEXT)):
         with pytest.raises(error, match=message):
             qdialect.compile(model, **options)
@@ -84,7 +84,7 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
             report(files["open"], GENERIC, None, **options)
 
 
-def test_what_no_call_takes(files: Mapping[str, Path]) -> None:
+def test_wrong_arguments_of_calls(files: Mapping[str, Path]) -> None:
     load: Any = qdialect.load
     e: Any = qdialect.compile(files["fixed"])
     array = np.zeros((2, 3), np.float32)
@@ -155,7 +155,7 @@ def test_import_functions(files: Mapping[str, Path]) -> None:
         ("module", {"profile": "ort"}, "profile of a .mlir file must be tosa, but got 'ort'"),
     ],
 )
-def test_what_nothing_would_use(
+def test_options_that_nothing_would_use(
     files: Mapping[str, Path], name: str, options: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises((InputError, ImportModelError), match=message):

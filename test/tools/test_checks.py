@@ -88,7 +88,7 @@ def test_good_tree(tmp_path: Path) -> None:
     assert check(tmp_path, GOOD) == (0, [])
 
 
-def test_what_does_not_match_may_stand_in_the_test_of_what_does(tmp_path: Path) -> None:
+def test_mismatches_may_stand_in_the_test_of_matches(tmp_path: Path) -> None:
     tree = {name: text for name, text in GOOD.items() if "no-match" not in name}
     tree["test/lit/passes/fuse-bias.mlir"] += "// expected-remark @+1 {{[fuse-bias] must be constant}}\n"
     assert check(tmp_path, tree) == (0, [])
@@ -102,7 +102,7 @@ def test_broken_tree(tmp_path: Path, file: str, text: str | None, expected: str)
     assert [expected in line for line in lines].count(True) == 1, lines
 
 
-# What `make release-check` finds: files that the sdist lacks, wheels that differ, interpreters.
+# `make release-check` finds: files that the sdist lacks, wheels that differ, interpreters.
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
@@ -170,7 +170,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """What a folder holds, lowest first; all of it may import the names of the first row."""
+    """The contents of a folder, lowest first; all of it may import the names of the first row."""
 
     folder: str
     rows: tuple[Row, ...]
@@ -247,7 +247,7 @@ def test_rows_import_only_what_stands_above(table: Table) -> None:
 
 
 @each_table
-def test_what_is_allowed_is_used(table: Table) -> None:
+def test_allowed_imports_are_used(table: Table) -> None:
     used = {(source, target) for source, target, _ in table.imports()}
     for row in table.rows:
         unused = [name for name in row.allowed if not any((source, name) in used for source in row.names)]
