@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from seeded_mobilenet import write_mobilenet
 from subprocesses import output_of
 from tolerances import FLOATS, tolerance_of
 from torch_models import NETWORKS, QUANTIZERS, Array
@@ -121,15 +120,6 @@ def test_every_layer_equals_the_reference_kernels(
     assert {t: count for t, count in different.items() if count} == {}
 
 
-def test_a_seeded_network_equals_the_interpreter(tmp_path: Path) -> None:
-    path = tmp_path / "seeded.tflite"
-    write_mobilenet(path, seed=3, size=64)
-    module = import_tflite(path)
-    image = np.random.default_rng(4).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
-    (found,), (wanted,) = results(compile_module(module), [image]), interpreter.run(module, [image])
-    assert differing(wanted, found) == 0
-
-
 # The peak of this process alone: `ru_maxrss` begins with what its parent had when it forked.
 COMPILE = """
 import re, sys
@@ -200,16 +190,11 @@ def different(wanted: list[Array], found: tuple[Array, ...]) -> list[int]:
 @pytest.mark.parametrize("name", QDQ_MODELS)
 def test_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
     module, image, wanted = network(name)
+    found = qdialect.compile(module)(image)
+    assert different(wanted, found if isinstance(found, tuple) else (found,)) == [0] * len(wanted)
     assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
     PassManager("fuse-qnn").run(module)
     assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
-
-
-@pytest.mark.parametrize("name", QDQ_MODELS)
-def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
-    module, image, wanted = network(name)
-    found = qdialect.compile(module)(image)
-    assert different(wanted, found if isinstance(found, tuple) else (found,)) == [0] * len(wanted)
 
 
 # Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round.
@@ -243,9 +228,12 @@ def assert_close(found: FloatArray, wanted: FloatArray, step: float) -> None:
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_interpreted(name: str, quantizer: str) -> None:
+def test_interpreted_and_compiled(name: str, quantizer: str) -> None:
+    """Compiled, the module gives the interpreter's bits."""
     model, module = quantized_network(name, quantizer), imported(name, quantizer)
-    found = [run(module, [image.numpy()])[0] for image in model.images]
+    found, executable = [run(module, [image.numpy()])[0] for image in model.images], qdialect.compile(module)
+    for image, wanted in zip(model.images, found, strict=True):
+        assert np.array_equal(executable(image.numpy()), wanted)
     assert_close(np.stack(found), np.stack(model.results()), step_of(module))
 
 
@@ -267,16 +255,6 @@ def test_every_tensor_of_values(name: str, quantizer: str) -> None:
             total += steps.size
             differing += np.count_nonzero(steps)
     assert differing <= SUMS.share * total
-
-
-@pytest.mark.parametrize("quantizer", QUANTIZERS)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_compiled(name: str, quantizer: str) -> None:
-    """Compiled, the module gives the interpreter's bits."""
-    model, module = quantized_network(name, quantizer), imported(name, quantizer)
-    executable = qdialect.compile(module)
-    for image in model.images:
-        assert np.array_equal(executable(image.numpy()), run(module, [image.numpy()])[0])
 
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
