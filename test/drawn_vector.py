@@ -18,7 +18,6 @@ from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets import GENERIC, TARGETS, Target
 
@@ -437,13 +436,6 @@ def x86_text(text: str, chosen: Target = VBMI) -> str:
     to_x86(module, chosen)
     assert module.operation.verify()
     return str(module)
-
-
-def reasons(text: str, chosen: Target = VBMI) -> list[str]:
-    """Why patterns of the x86 step left ops alone: ``[pattern] 'op' reason``."""
-    with explain_matches() as remarks:
-        x86_text(text, chosen)
-    return [remark.message for remark in remarks]
 
 
 def run(text: str, arrays: Sequence[Array], chosen: Target) -> list[Array]:
