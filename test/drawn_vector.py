@@ -471,6 +471,33 @@ def assert_same_on_targets(text: str, arrays: Sequence[Array], targets: Sequence
             np.testing.assert_array_equal(found, expected, err_msg=message)
 
 
+DOT = """
+func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %zeros = arith.constant dense<0> : vector<4xi8>
+  %none = arith.constant 0 : i32
+  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<3x4xi8>, vector<3x4xi8>
+  %b = vector.transfer_read %w[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
+    : memref<2x16x4xi8>, vector<2x16x4xi8>
+  %c = vector.transfer_read %y[%c0, %c0, %c0], %none {{in_bounds = [true, true, true]}}
+    : memref<{shape}x16xi32>, vector<{shape}x16xi32>
+  {store}
+  %d = arith.extui %a : vector<3x4xi8> to vector<3x4xi32>
+  %e = arith.extsi %b : vector<2x16x4xi8> to vector<2x16x4xi32>
+  %f = vector.contract {{
+    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
+                     affine_map<(r, v, l, t) -> ({result}, l)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<{kind}>
+  }} %d, %e, %c : vector<3x4xi32>, vector<2x16x4xi32> into vector<{shape}x16xi32>
+  vector.transfer_write %f, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
+    : vector<{shape}x16xi32>, memref<{shape}x16xi32>
+  return
+}}
+"""
+"""A product of bytes; between its reads and its extensions there may be a store."""
+
+
 # On tiles of 64 lanes, whose bytes are unpacked and stored as they lie.
 
 _TILE = [2, 2, 2, 2, 4]
