@@ -1,4 +1,4 @@
-"""Kernels that are compiled a few at a time, constants of calls, and kernels that are divided."""
+"""Kernels that are compiled a few at a time, and kernels that are divided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import functions, has_body, name_of
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.linalg_to_vector.to_vector import propagate_call_constants
 from qdialect.lowering.pipeline.phases import Phase as PhaseAttention
 from qdialect.lowering.pipeline.phases import lower, taken_groups
 from qdialect.reference import interpreter
@@ -59,52 +58,6 @@ def test_kernels_that_need_another_function_stay() -> None:
     module = ir.Module.parse(f"{attributes} {{\n{text}\n{caller}\n{main}\n}}", make_context())
     assert sum(len(functions(group)) - 1 for group in taken_groups(module)) == MANY
     assert [name_of(one) for one in functions(module) if has_body(one)] == ["caller", "main"]
-
-
-# Numbers that every call of a kernel gives it alike become its constants.
-
-TEXT = """
-func.func {visibility} @kernel_0(%a: i32, %b: f32, %to: memref<1xi32>) {{
-  %zero = arith.constant 0 : index
-  memref.store %a, %to[%zero] : memref<1xi32>
-  return
-}}
-func.func private @kernel_1(%a: i32, %to: memref<1xi32>) {{
-  %zero = arith.constant 0 : index
-  memref.store %a, %to[%zero] : memref<1xi32>
-  return
-}}
-func.func @main(%when: i1, %given: i32, %to: memref<1xi32>) {{
-  %five = arith.constant 5 : i32
-  %b = arith.constant 1.0 : f32
-  %second = {second}
-  func.call @kernel_0(%five, %b, %to) : (i32, f32, memref<1xi32>) -> ()
-  scf.if %when {{
-    func.call @kernel_0(%second, %b, %to) : (i32, f32, memref<1xi32>) -> ()
-  }}
-  func.call @kernel_1(%given, %to) : (i32, memref<1xi32>) -> ()
-  return
-}}
-"""
-
-
-def stored(second: str, visibility: str = "private") -> list[str]:
-    """Operands of the stores of the kernels after `second` was handed over by the second call."""
-    module = parse(TEXT.format(second=second, visibility=visibility), make_context())
-    propagate_call_constants(module)
-    return [line.split()[1] for line in str(module).splitlines() if "memref.store" in line]
-
-
-@pytest.mark.parametrize(
-    ("second", "expected"),
-    [
-        ("arith.constant 5 : i32", "%c5_i32,"),
-        ("arith.constant 6 : i32", "%arg0,"),
-        ("arith.addi %given, %given : i32", "%arg0,"),
-    ],
-)
-def test_numbers_that_all_calls_agree_on_are_constants(second: str, expected: str) -> None:
-    assert stored(second) == [expected, "%arg0,"]
 
 
 # Kernels whose loop nests hand rows to each other: divided, with the same bits for every number.
