@@ -27,7 +27,7 @@ HANG = 900.0
 def deadline(what: str = "this", seconds: float = SECONDS) -> Generator[None]:
     """Fail the test where the block takes more processor time than that; Python code is ended at once.
 
-    Usable in the main thread, where pytest runs tests. What fails the test is no `Exception`, so that no handler in
+    Usable in the main thread, where pytest runs tests. The failure of the test is no `Exception`, so that no handler in
     the code under test takes it for its own.
     """
 

@@ -27,7 +27,7 @@ def tool(name: str) -> str:
 
 
 def ran(*arguments: str | Path, folder: Path, status: int = 0) -> str:
-    """What a program prints, on stdout and stderr, where it ends with `status`."""
+    """The text of a program, on stdout and stderr, where it ends with `status`."""
     done = subprocess.run(
         [*map(str, arguments)],
         cwd=folder,
@@ -42,7 +42,7 @@ def ran(*arguments: str | Path, folder: Path, status: int = 0) -> str:
 
 
 def compiled(folder: Path, text: str, *options: str, output: str = "model.so") -> Path:
-    """What ``qdialect-compile`` writes for a module."""
+    """The file that ``qdialect-compile`` writes for a module."""
     (folder / "model.mlir").write_text(text)
     assert command.main([str(folder / "model.mlir"), "-o", str(folder / output), *options]) == 0
     return folder / output

@@ -31,6 +31,7 @@ Array = NDArray[Any]
 Attributes = dict[str, Any]
 EIGHT_BIT = ("ui8", "i8")
 INTEGERS = ("ui8", "i8", "i16", "ui16", "i32")
+ANY_ELEMENT = (*INTEGERS, "i64", "f32", "i1")
 _HOST = targets.host().name
 _TARGETS = dict.fromkeys((_HOST, "generic"))
 
@@ -44,12 +45,23 @@ def ends(element: str) -> tuple[int, int]:
 
 
 def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
     if dtype.kind == "f":
         return np.asarray(rng.normal(size=shape) * 10, dtype=dtype)
     info = np.iinfo(dtype)
     values = rng.integers(info.min, int(info.max) + 1, shape)
     # Small and large numbers alike.
     return np.asarray(values >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
+
+
+def numbers_of(shape: tuple[int, ...], element: str, seed: int = 0) -> Array:
+    """Of the whole range of a type; f32 values around zero."""
+    rng, dtype = np.random.default_rng(seed), NUMPY_DTYPES[element]
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype.name).min, np.iinfo(dtype.name).max)
+    return rng.integers(low, high, shape, np.int64, endpoint=True).astype(dtype)
 
 
 def drawn_inputs(module: ir.Module) -> list[Array]:
@@ -137,7 +149,7 @@ class _Case:
 
 @dataclass
 class _Batch:
-    """What the variants of a test leave to be compiled, and how they failed."""
+    """Cases of the variants of a test that are yet to be compiled, and how they failed."""
 
     variant: str = ""
     asked: int = 0
@@ -262,7 +274,7 @@ def _check_together(batch: _Batch, cases: Sequence[_Case]) -> None:
 
 
 def results_together(modules: Sequence[tuple[ir.Module, Sequence[Array]]]) -> list[list[Array]]:
-    """What each module gives for its inputs, all compiled as one for this CPU; `can_be_joined` says which may be."""
+    """Results of each module for its inputs, all compiled as one for this CPU; `can_be_joined` says which may be."""
     texts: list[bytes] = []
     for module, _ in modules:
         bytecode = BytesIO()

@@ -1,4 +1,4 @@
-"""What all tests share: the real networks, and how hard the random tests search."""
+"""Shared by all tests: the real networks, and how hard the random tests search."""
 
 import gc
 import os
@@ -29,14 +29,14 @@ settings.load_profile("default")
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: full collections of garbage would go through all of it again and again."""
+    """The modules imported by now stay: full collections of garbage would go through all of it again and again."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def own_registrations() -> Generator[None]:
-    """What a test registers is gone after it: its passes, and that modules from outside have registered something."""
+    """Registrations of a test are gone after it: its passes, and those of modules from outside."""
     known = dict(pass_registry.all_passes())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "_FOREIGN", set[str]())

@@ -76,7 +76,7 @@ def _f32_stages(d: Draw, multiplier: Multiplier, own: dict[str, Any]) -> list[St
 
 
 def _added(d: Draw, scale: float, element: str, residual: str) -> tuple[dict[str, Any], list[Stage]]:
-    """What the sum with a residual means, of type `element`, and its stages."""
+    """The meaning of the sum with a residual, of type `element`, and its stages."""
     is_lhs = d.one_of((False, True))
     residual_scale = scale * d.scale(0.2, 3.0)
     how: dict[str, Any] = {

@@ -208,7 +208,7 @@ def with_externs(module: ir.Module, **options: Any) -> ir.Module:
 
 
 def interpreted(module: ir.Module) -> Compute:
-    """What computes the functions of `module` that go to a target, by the reference."""
+    """The functions of `module` that go to a target, by the reference."""
     modules = {name: _alone(module, name) for name in _names(module)}
 
     def compute(function: ExternalFunction, *arrays: Array) -> Array:

@@ -18,7 +18,6 @@ from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets import GENERIC, TARGETS, Target
 
@@ -163,7 +162,7 @@ def contractions(draw: Draw) -> Program:
     sums = main.buffer(rng.integers(-(2**31), 2**31, shape, np.int32))
     start = main.read(sums, shape, [0] * len(shape))
     if draw(st.booleans()):
-        # What was read stays what it was.
+        # Values that were read stay as they were.
         _overwrite(draw, main, rng)
     wide: list[tuple[str, str]] = []
     for value, loops, sign in zip(values, factors, signs, strict=True):
@@ -439,13 +438,6 @@ def x86_text(text: str, chosen: Target = VBMI) -> str:
     return str(module)
 
 
-def reasons(text: str, chosen: Target = VBMI) -> list[str]:
-    """Why patterns of the x86 step left ops alone: ``[pattern] 'op' reason``."""
-    with explain_matches() as remarks:
-        x86_text(text, chosen)
-    return [remark.message for remark in remarks]
-
-
 def run(text: str, arrays: Sequence[Array], chosen: Target) -> list[Array]:
     """The contents of all buffers after a call of ``@main`` on copies of `arrays`, compiled for `chosen`."""
     module = module_of(text)
@@ -477,6 +469,33 @@ def assert_same_on_targets(text: str, arrays: Sequence[Array], targets: Sequence
         for index, (expected, found) in enumerate(zip(wanted, run(text, arrays, chosen), strict=True)):
             message = f"buffer {index} for target {chosen.name}, in\n{text}"
             np.testing.assert_array_equal(found, expected, err_msg=message)
+
+
+DOT = """
+func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %zeros = arith.constant dense<0> : vector<4xi8>
+  %none = arith.constant 0 : i32
+  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<3x4xi8>, vector<3x4xi8>
+  %b = vector.transfer_read %w[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
+    : memref<2x16x4xi8>, vector<2x16x4xi8>
+  %c = vector.transfer_read %y[%c0, %c0, %c0], %none {{in_bounds = [true, true, true]}}
+    : memref<{shape}x16xi32>, vector<{shape}x16xi32>
+  {store}
+  %d = arith.extui %a : vector<3x4xi8> to vector<3x4xi32>
+  %e = arith.extsi %b : vector<2x16x4xi8> to vector<2x16x4xi32>
+  %f = vector.contract {{
+    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
+                     affine_map<(r, v, l, t) -> ({result}, l)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<{kind}>
+  }} %d, %e, %c : vector<3x4xi32>, vector<2x16x4xi32> into vector<{shape}x16xi32>
+  vector.transfer_write %f, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
+    : vector<{shape}x16xi32>, memref<{shape}x16xi32>
+  return
+}}
+"""
+"""A product of bytes; between its reads and its extensions there may be a store."""
 
 
 # On tiles of 64 lanes, whose bytes are unpacked and stored as they lie.

@@ -64,7 +64,7 @@ class ForkedShTest(ShTest):
 
 
 class ForkingSubprocess:
-    """What lit's shell takes from the module `subprocess`."""
+    """The names that lit's shell takes from the module `subprocess`."""
 
     PIPE = subprocess.PIPE
     STDOUT = subprocess.STDOUT
@@ -81,7 +81,7 @@ class ForkingSubprocess:
 
 
 def _work(args: Sequence[str], environment: Mapping[str, str]) -> Callable[[], object] | None:
-    """What the interpreter would do for a command line; None for one that is left to a real process."""
+    """The work of the interpreter for a command line; None for one that is left to a real process."""
     if args[0] != sys.executable or len(args) < 2 or "PYTHONPATH" in environment:
         return None
     if args[1] == "-m" and len(args) > 2 and args[2] in _COMMANDS:

@@ -78,7 +78,7 @@ def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
             rng = np.random.default_rng(seed)
 
             def garbage(size: int, at_end: bool = at_end, rng: np.random.Generator = rng) -> NDArray[np.uint8]:
-                # What working memory holds at first must not matter.
+                # The first content of working memory must not matter.
                 return guarded_copy(rng.integers(0, 256, size, dtype=np.uint8), at_end=at_end)
 
             executable = CompiledExecutable(lowered, garbage)
@@ -88,7 +88,7 @@ def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
 
 
 def _compiled_once() -> Callable[[ir.Module, Mapping[str, int]], MachineCode]:
-    """What makes the machine code of one module: the buffers are arguments of it, so executables can share it."""
+    """A builder of the machine code of one module: the buffers are arguments of it, so executables can share it."""
     made: list[MachineCode] = []
 
     def compiled(module: ir.Module, symbols: Mapping[str, int]) -> MachineCode:
@@ -134,7 +134,7 @@ class GuardedRunner:
         self._process: subprocess.Popen[bytes] | None = None
 
     def check(self, text: str, target: str, seed: int, threads: int = 1) -> list[str]:
-        """What is wrong with the compiled module `text`: differences from the reference, or a crash.
+        """Faults of the compiled module `text`: differences from the reference, or a crash.
 
         With more than one of `threads` every kernel is divided, however small.
         """

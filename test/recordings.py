@@ -1,4 +1,4 @@
-"""What a framework computed, as `test/vectors/*.npz` keep it.
+"""Results of frameworks, as `test/vectors/*.npz` keep it.
 
 A file holds, for each case, the arrays ``CASE.model`` (the bytes of the model's file), ``CASE.in0``, ``CASE.in1`` and
 so on, and ``CASE.out0`` and so on.

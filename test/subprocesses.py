@@ -29,7 +29,7 @@ def in_threads(work, count=8):
 
 
 def output_of(program: str, *arguments: str) -> str:
-    """What the Python program `program` prints; fails with its stderr where it does not end well and in time."""
+    """The text of the Python program `program`; fails with its stderr where it does not end well and in time."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", program, *arguments],
         capture_output=True,

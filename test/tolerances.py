@@ -125,7 +125,7 @@ FLOATS: Mapping[str, FloatTolerance] = {
 
 
 def tolerance_of(suffix: str, operator: str) -> Tolerance:
-    """What results of `operator` of the format `suffix` are compared with."""
+    """The bound of results of `operator` of the format `suffix`."""
     return TOLERANCES[suffix].get(operator, EXACT)
 
 

@@ -1,4 +1,4 @@
-"""What is in the files of a compiled network, and what is not: writable data, relocations, code that loading runs."""
+"""Files of compiled networks have no writable data, few relocations, and no code that loading runs."""
 
 import re
 import subprocess
@@ -111,7 +111,7 @@ def test_code_for_every_cpu_uses_what_every_cpu_has(folder: Path, name: str) -> 
     )
 
 
-def test_line_tables_name_the_text_beside_the_library(
+def test_line_tables_name_the_text_next_to_the_library(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled(folder, CONVOLUTION, "-g", "--targets", "znver4,cascadelake,x86-64", "--name", "model", output="lines.so")

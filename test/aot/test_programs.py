@@ -189,7 +189,7 @@ TILE_STATE, ZMM_STATE, YMM_STATE = 0x600E7, 0xE7, 0x7
 
 
 def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20) -> dict[int, dict[str, int]]:
-    """What CPUID says on a CPU, by leaf and register; of subleaf 1 at the leaf plus `SUBLEAF`."""
+    """The answers of CPUID on a CPU, by leaf and register; of subleaf 1 at the leaf plus `SUBLEAF`."""
     asked = (0, 1, 7, 7 + SUBLEAF, 0x80000001)
     found: dict[int, dict[str, int]] = {leaf: dict.fromkeys(REGISTERS, 0) for leaf in asked}
     found[0]["eax"] = leaves

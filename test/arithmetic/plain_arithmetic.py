@@ -3,10 +3,6 @@
 import math
 import struct
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Rounding
 
@@ -64,7 +60,7 @@ def inverse_root(value: int) -> tuple[int, int]:
 
 
 def reciprocal(total: int) -> tuple[int, int]:
-    """As the C++ states it: Q0.31 of 1 / total beside a power of two, and the leading zeros of the total."""
+    """As the C++ states it: Q0.31 of 1 / total but for a power of two, and the leading zeros of the total."""
     zeros = 32 - total.bit_length()
     half = ((total << zeros) - 2**31 + INT32_MAX + 1) >> 1
     x = round(48 / 17 * 2**29) + doubling_high_multiply(half, round(-32 / 17 * 2**29))
@@ -114,64 +110,3 @@ def requantize_float(acc: int, m: float, zero_point: int, lo: int, hi: int, roun
     if rounding is Rounding.F32_RNE_ZP_LAST:
         return int(min(max(round_float(value, rounding) + zero_point, lo), hi))
     return int(min(max(round_float(float32(value + zero_point), rounding), lo), hi))
-
-
-def conv2d(
-    data: NDArray[np.integer[Any]],
-    weight: NDArray[np.integer[Any]],
-    input_zero_point: int,
-    weight_zero_points: list[int],
-    strides: tuple[int, int],
-    padding: tuple[int, int, int, int],
-    dilation: tuple[int, int],
-    groups: int,
-) -> NDArray[np.int64]:
-    """NHWC by OHWI, seven loops, skipping what lies outside."""
-    batch, height, width, _ = data.shape
-    channels, kernel_h, kernel_w, group_in = weight.shape
-    out_h = (height + padding[0] + padding[2] - (kernel_h - 1) * dilation[0] - 1) // strides[0] + 1
-    out_w = (width + padding[1] + padding[3] - (kernel_w - 1) * dilation[1] - 1) // strides[1] + 1
-    acc = np.zeros((batch, out_h, out_w, channels), dtype=np.int64)
-    for n, oy, ox, o in np.ndindex(*acc.shape):
-        zero_point = weight_zero_points[int(o) % len(weight_zero_points)]
-        first = o // (channels // groups) * group_in
-        for r, s in np.ndindex(kernel_h, kernel_w):
-            y = oy * strides[0] - padding[0] + r * dilation[0]
-            x = ox * strides[1] - padding[1] + s * dilation[1]
-            if 0 <= y < height and 0 <= x < width:
-                for c in range(group_in):
-                    offset = int(data[n, y, x, first + c]) - input_zero_point
-                    acc[n, oy, ox, o] += offset * (int(weight[o, r, s, c]) - zero_point)
-    return acc
-
-
-def conv_transpose2d(
-    data: NDArray[np.integer[Any]],
-    weight: NDArray[np.integer[Any]],
-    input_zero_point: int,
-    weight_zero_points: list[int],
-    strides: tuple[int, int],
-    padding: tuple[int, int, int, int],
-    output_padding: tuple[int, int],
-    dilation: tuple[int, int],
-    groups: int,
-) -> NDArray[np.int64]:
-    """NHWC by OHWI: for each pixel of the result, the taps that some pixel of the data reaches it with."""
-    batch, height, width, _ = data.shape
-    channels, kernel_h, kernel_w, group_in = weight.shape
-    extents = [
-        (size - 1) * strides[i] + (kernel - 1) * dilation[i] + 1 + output_padding[i] - padding[i] - padding[2 + i]
-        for i, (size, kernel) in enumerate(((height, kernel_h), (width, kernel_w)))
-    ]
-    acc = np.zeros((batch, *extents, channels), dtype=np.int64)
-    for n, oy, ox, o in np.ndindex(*acc.shape):
-        zero_point = weight_zero_points[int(o) % len(weight_zero_points)]
-        first = o // (channels // groups) * group_in
-        for r, s in np.ndindex(kernel_h, kernel_w):
-            y, y_rest = divmod(oy + padding[0] - r * dilation[0], strides[0])
-            x, x_rest = divmod(ox + padding[1] - s * dilation[1], strides[1])
-            if y_rest == x_rest == 0 and 0 <= y < height and 0 <= x < width:
-                for c in range(group_in):
-                    offset = int(data[n, y, x, first + c]) - input_zero_point
-                    acc[n, oy, ox, o] += offset * (int(weight[o, r, s, c]) - zero_point)
-    return acc

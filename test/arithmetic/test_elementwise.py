@@ -1,4 +1,4 @@
-"""Additions, products, concatenation, expressions and scales, against exact or independent arithmetic."""
+"""Additions, expressions and scales, compared with exact or independent arithmetic."""
 
 import math
 from fractions import Fraction
@@ -29,7 +29,7 @@ from qdialect.arithmetic import (
     scale_factors,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import add, concat, div_fixed
+from qdialect.arithmetic.elementwise import add, div_fixed
 from qdialect.arithmetic.expressions import Alpha, Input
 
 AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
@@ -107,14 +107,6 @@ def test_quotients_by_zero_are_the_end_on_the_side_of_the_dividend() -> None:
     quantization = BinaryQuantization(QuantParams(0.05, 3), QuantParams(0.02, 7), QuantParams(0.25, 9), (-100, 90))
     found = div_fixed(np.array([-128, 2, 3, 4, 127], np.int8), np.array([7], np.int8), quantization)
     assert found.tolist() == [-100, -100, 9, 90, 90]
-
-
-def test_concat_rescales_what_differs_and_clamps() -> None:
-    first, second = np.array([[100, -100]], dtype=np.int8), np.array([[100, -3]], dtype=np.int8)
-    same, coarse = QuantParams(0.5, 1), QuantParams(1.0, 0)
-    how = (Rounding.FIXED64_UP, Multiplier.F64)
-    assert concat([first, second], [same, coarse], 1, same, (-128, 127), *how).tolist() == [[100, -100, 127, -5]]
-    assert concat([first, second], [same, coarse], 0, same, (-128, 127), *how).tolist() == [[100, -100], [127, -5]]
 
 
 # Expressions, evaluated in the type of what they take.

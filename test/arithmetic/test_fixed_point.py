@@ -1,9 +1,7 @@
 """Fixed point, requantization, 16-bit arithmetic and inverse roots equal exact integers over their whole range."""
 
 import math
-import operator
 from fractions import Fraction
-from itertools import product
 from math import exp, floor
 
 import numpy as np
@@ -26,14 +24,7 @@ from qdialect.arithmetic import (
 )
 from qdialect.arithmetic.choices import I16Rounding
 from qdialect.arithmetic.fixed_point_functions import inverse_roots
-from qdialect.arithmetic.machine import (
-    FLOAT_PREDICATES,
-    INTEGER_PREDICATES,
-    NUMPY,
-    doubling_high,
-    rounded_right,
-    saturated_left,
-)
+from qdialect.arithmetic.machine import NUMPY, doubling_high, rounded_right, saturated_left
 from qdialect.arithmetic.requantization import i16_requantize, reduced_multiplier, reduced_multipliers
 from qdialect.arithmetic.tflite_tables import sigmoid_lines
 
@@ -98,37 +89,6 @@ def test_the_machine_of_ops_has_the_widths_of_its_types() -> None:
     assert m.cast("arith.extui", word, "i64").tolist() == [2**32 - 1, 2**31 - 1, 1]
     assert m.cast("arith.trunci", np.array([2**32 + 5]), "i32").tolist() == [5]
     assert m.cast("arith.bitcast", m.constant(1.0, "f32"), "i32") == 0x3F800000
-
-
-_HOLDS = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-
-
-@pytest.mark.parametrize("predicate", FLOAT_PREDICATES)
-def test_float_predicates(predicate: str) -> None:
-    numbers = np.array([-1, -0.0, 0, 2, np.inf, np.nan], np.float32)
-    fixed = {"true": (True, True), "false": (False, False), "ord": (True, False), "uno": (False, True)}
-    for a, b in product(numbers, numbers):
-        is_unordered = bool(np.isnan(a) or np.isnan(b))
-        if predicate in fixed:
-            wanted = fixed[predicate][is_unordered]
-        else:
-            wanted = predicate[0] == "u" if is_unordered else _HOLDS[predicate[1:]](a, b)
-        assert NUMPY.compare(predicate, np.array([a]), np.array([b])).tolist() == [wanted]
-
-
-@pytest.mark.parametrize("predicate", INTEGER_PREDICATES)
-def test_integer_predicates(predicate: str) -> None:
-    for a, b in product([-128, -1, 0, 1, 127], repeat=2):
-        left, right = (a % 256, b % 256) if predicate[0] == "u" else (a, b)
-        found = NUMPY.compare(predicate, np.array([a], np.int8), np.array([b], np.int8))
-        assert found.tolist() == [_HOLDS[predicate[-2:]](left, right)]
 
 
 # Multipliers from scales, and the requantization rounding modes against exact arithmetic.

@@ -1,15 +1,13 @@
-"""Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
+"""Float32 functions of kernels: polynomials as derived, errors within one unit of the last place."""
 
 import ctypes
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import Array, tensor
-from drawn_graphs import graph
+from compiled_ops import Array
 
 from qdialect.arithmetic import activations, float32, transcendental
 from qdialect.arithmetic.expressions import Expression
@@ -24,13 +22,10 @@ from qdialect.arithmetic.float32.functions import (
     ROWS,
     SHIFT,
 )
-from qdialect.arithmetic.float32.machine import ENTRIES, row_sum
+from qdialect.arithmetic.float32.machine import ENTRIES
 from qdialect.arithmetic.float32.machine import NUMPY as NUMPY32
-from qdialect.arithmetic.machine import F32Array, multiply_add
+from qdialect.arithmetic.machine import F32Array
 from qdialect.arithmetic.transcendental import NUMPY
-from qdialect.dialect import F32MatmulOp, build
-from qdialect.ir._mlir import ir
-from qdialect.reference import interpreter
 from tools import float_tanh
 from tools.float_coefficients import approximations, derive
 from tools.float_errors import TRUTHS, errors
@@ -45,75 +40,6 @@ TABLES = {"EXPONENTIAL": EXPONENTIAL, "EXPM1": EXPM1, "POWER_OF_TWO": POWER_OF_T
 def any_floats(count: int, seed: int) -> Any:
     """Float32 numbers of every size, drawn by their bits."""
     return np.random.default_rng(seed).integers(0, 2**32, count, dtype=np.uint32).view(F32)
-
-
-def nearest(exact: Fraction) -> Any:
-    """The float32 number nearest to a number, ties to even; an infinity beyond the largest."""
-    if exact == 0:
-        return F32(0)
-    size = abs(exact)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= size < Fraction(2) ** exponent
-    unit = Fraction(2) ** (max(exponent, -126) - 23)
-    with np.errstate(over="ignore"):
-        return F32(np.copysign(float(round(size / unit) * unit), -1.0 if exact < 0 else 1.0))
-
-
-def triples() -> Any:
-    """Factors and addends: any, those of one size, and those whose sum lies next to a tie."""
-    rng = np.random.default_rng(4)
-    drawn = any_floats(3 * 2000, 1).reshape(3, -1)
-    alike = rng.normal(size=(3, 2000)).astype(F32)
-    small = (rng.normal(size=(3, 1000)) * 1e-23).astype(F32)
-    small[2] *= F32(1e-20)
-    # a * b is 1 + 2^-24 and a little more or less: c moves it across the tie only where nothing was lost before.
-    near = np.array([[1 + 2**-12, 1 - 2**-12, 1.0], [1 + 2**-12, 1 + 2**-12, 1 + 2**-23]], F32)
-    near = np.concatenate(
-        [np.repeat(near, 4, axis=1), np.tile(np.array([2**-24, -(2**-24), 2**-60, -(2**-60)], F32), 3)[None]]
-    )
-    return np.concatenate([drawn, alike, small, near], axis=1)
-
-
-def test_a_fused_multiply_add_is_rounded_once() -> None:
-    a, b, c = triples()
-    is_finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    a, b, c = (array[is_finite] for array in (a, b, c))
-    with np.errstate(all="ignore"):
-        found = multiply_add(a, b, c)
-    exact = [[Fraction(float(one)) for one in array] for array in (a, b, c)]
-    wanted = [nearest(x * y + z) for x, y, z in zip(*exact, strict=True)]
-    np.testing.assert_array_equal(found, np.array(wanted, F32))
-    # Rounding the float64 sum again would have been another number.
-    with np.errstate(over="ignore"):
-        twice = (a.astype(np.float64) * b + c).astype(F32)
-    assert (found != twice).any()
-
-
-def test_a_fused_multiply_add_of_special_numbers() -> None:
-    a, b, c = np.array(
-        [
-            (np.inf, 1, -np.inf, np.nan),
-            (np.inf, 0, 1, np.nan),
-            (np.inf, 2, 1, np.inf),
-            (1, 1, -np.inf, -np.inf),
-            (np.nan, 1, 1, np.nan),
-            (3e38, 3e38, -np.inf, -np.inf),
-            (3e38, 3e38, -1, np.inf),
-            (-0.0, 1, -0.0, -0.0),
-            (-0.0, 1, 0.0, 0.0),
-            (1, 1, -1, 0.0),
-            (1e-45, 1e-45, -0.0, 0.0),
-            (1e-45, -1e-45, 0.0, -0.0),
-            (1e-45, 0.5, 1e-45, 3e-45),
-        ],
-        F32,
-    ).T[:3]
-    wanted = np.array([np.nan, np.nan, np.inf, -np.inf, np.nan, -np.inf, np.inf, -0.0, 0, 0, 0, -0.0, 3e-45], F32)
-    with np.errstate(all="ignore"):
-        found = multiply_add(a, b, c)
-    np.testing.assert_array_equal(found, wanted)
-    known = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
 
 
 @pytest.mark.parametrize("wanted", approximations(), ids=lambda wanted: wanted.name)
@@ -175,58 +101,6 @@ def test_small_numbers_keep_their_sign_and_size(name: str) -> None:
     found = float32.evaluate(f"math.{name}", x)
     wanted = TRUTHS[name](x.astype(np.float64)).astype(F32)
     np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
-
-
-@pytest.mark.parametrize(("shape", "axes"), [((3, 32), (1,)), ((2, 5, 37), (0, 2)), ((2, 3, 70), (1, 2))])
-def test_terms_of_a_row_join_sixteen_partial_sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    x = np.random.default_rng(1).normal(size=shape).astype(F32)
-    kept = [i for i in range(x.ndim) if i not in axes]
-    found, columns = row_sum(x, axes), shape[-1]
-    for position in np.ndindex(*(shape[i] for i in kept)):
-        chosen: list[Any] = [slice(None)] * x.ndim
-        for axis, index in zip(kept, position, strict=True):
-            chosen[axis] = index
-        rows = x[tuple(chosen)].reshape(-1, columns)
-        partial, rest = np.zeros(16, F32), F32(0)
-        for row in rows:
-            for i in range(columns // 16 * 16):
-                partial[i % 16] += row[i]
-            for i in range(columns // 16 * 16, columns):
-                rest += row[i]
-        total = F32(0)
-        for one in partial:
-            total += one
-        assert found[position] == (total + rest if columns % 16 else total)
-
-
-def test_short_rows_and_other_axes_are_summed_in_order() -> None:
-    x = np.random.default_rng(1).normal(size=(3, 31, 40)).astype(F32)
-    np.testing.assert_array_equal(row_sum(x, (1,)), np.add.accumulate(x, axis=1)[:, -1])
-    np.testing.assert_array_equal(row_sum(x[:, :, :31], (2,)), np.add.accumulate(x[:, :, :31], axis=2)[..., -1])
-    assert not np.signbit(row_sum(np.full((1, 40), -0.0, F32), (1,))).any()
-
-
-def products(rows: Any, columns: Any, rounded: bool) -> Any:
-    """The matrix product, by the reference."""
-
-    def body(*values: ir.Value) -> ir.Value:
-        return build(F32MatmulOp, *values, element="f32", rounded_products=rounded).output
-
-    module = graph([tensor(array.shape, "f32") for array in (rows, columns)], body)
-    return interpreter.run(module, [rows, columns])[0]
-
-
-@pytest.mark.parametrize("rounded", [False, True])
-def test_a_step_of_a_product_is_rounded_once_or_twice(rounded: bool) -> None:
-    rng = np.random.default_rng(4)
-    rows, columns = rng.normal(size=(6, 9)).astype(F32), rng.normal(size=(9, 11)).astype(F32)
-    found = products(rows, columns, rounded)
-    for i, j in np.ndindex(found.shape):
-        total = F32(0)
-        for a, b in zip(rows[i], columns[:, j], strict=True):
-            product = Fraction(float(a)) * Fraction(float(b))
-            total = nearest((Fraction(float(nearest(product))) if rounded else product) + Fraction(float(total)))
-        assert found[i, j] == total
 
 
 def test_functions_of_what_is_not_positive_have_the_bits_of_the_whole_function() -> None:

@@ -262,7 +262,7 @@ def test_engines_are_compared_in_the_state_of_most_samples() -> None:
     assert slow.row(state).error == "the clock was in another state than for the other engines"
 
 
-# What the benchmark says about a run: goals, tables and pictures, from recorded figures.
+# The report of a run: goals, tables and pictures, from recorded figures.
 
 PEAK = 200e9
 MACS = 1_000_000
@@ -377,7 +377,7 @@ M, A, P, I, S = Kind.MULTIPLY, Kind.ADD, Kind.PERMUTE, Kind.INTERLEAVE, Kind.SIM
 @pytest.mark.parametrize(
     ("counts", "wanted"),
     [
-        # Of 512 bits: one product a cycle, beside it one sum; with a permutation, three pipes do four halves.
+        # Of 512 bits: one product a cycle, and one sum; with a permutation, three pipes do four halves.
         ({M: 2}, 1),
         ({S: 2}, 0.5),
         ({M: 2, A: 2}, 1),

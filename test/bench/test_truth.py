@@ -27,7 +27,6 @@ from qdialect.frontends.tflite.flatbuffer.writer import Quantization as Paramete
 from tools.zoo.tensors import tensors
 
 BY = (0.05, 7)
-# An attribute is a float32; its default is 1e-5.
 
 
 def _truth(builder: ModelBuilder, output: str, *inputs: Any, dtype: type[np.generic] = np.float32) -> Any:

@@ -78,9 +78,6 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
     assert np.mean(gaps > 0) < 0.01
 
 
-# Float LEAKY_RELU is no operator of the front end; the others stand for it.
-
-
 # A new token, and first tokens; weights of 4 bits, rows as they are and quantized, and weights of 8 bits.
 @pytest.mark.parametrize(
     ("name", "bound"), [("T5", 1e-4), ("T5_level4", 0.05), ("T5_int8", 1e-4), ("T5_prefill", 1e-4)]
@@ -196,7 +193,7 @@ def test_ggml_gets_the_weights_of_a_layer_in_its_own_blocks(name: str, rows: int
             assert agreement(case.forms[form].outputs(), session.outputs(), tolerance=0.2).different == 0
 
 
-def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:
+def test_a_tensor_is_quantized_once_a_call_for_all_readers() -> None:
     shape = Shape(layers=1, width=16, heads=2, hidden=32, tokens=5)
     graph, outputs = WORKLOADS["T2"].build(shape, np.random.default_rng(5))
     content = graph.content(outputs)

@@ -1,4 +1,4 @@
-"""What a network depends on: where any of it differs, nothing is found, and where all is the same, it is."""
+"""Keys of the cache: where anything that a network depends on differs, nothing is found, elsewhere it is."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -139,7 +139,7 @@ def test_an_archive_that_runs_code_is_never_found(clip: Path, kept: Store) -> No
     assert entries(kept, "answer") == []
 
 
-def test_what_is_no_regular_file_is_compiled_each_time(kept: Store) -> None:
+def test_anything_but_a_regular_file_is_compiled_each_time(kept: Store) -> None:
     assert missed(lambda: qdialect.compile(qdialect.parse(CLIP)), kept)
     with pytest.raises(QDialectError):
         qdialect.compile("/dev/null")
@@ -147,7 +147,7 @@ def test_what_is_no_regular_file_is_compiled_each_time(kept: Store) -> None:
 
 
 def with_weights(path: Path, weight: int) -> None:
-    """A model whose weights lie in the file `weights` beside it."""
+    """A model whose weights lie in the file `weights` of its folder."""
     builder = ModelBuilder()
     x = builder.quantize(builder.input("x", ("N", 4)), (1.0, 0))
     w = builder.weight(np.full((4, 4), weight, np.int8), 1.0)
@@ -161,7 +161,7 @@ def first(executable: Any, rows: int = 1) -> int:
     return int(executable(np.ones((rows, 4), np.float32))[0, 0])
 
 
-def test_files_beside_a_model_count(kept: Store, tmp_path: Path) -> None:
+def test_files_of_weights_count(kept: Store, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     paths = [tmp_path / name / "model.onnx" for name in ("one", "two")]

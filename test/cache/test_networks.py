@@ -265,9 +265,7 @@ def test_prune_leaves_so_much(kept: Store, capsys: pytest.CaptureFixture[str]) -
     assert printed(capsys, "prune", "--size", "0") == "removed 2 files\n"
 
 
-def test_what_is_wrong_is_said(
-    kept: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_told(kept: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = "error: --size must be a number of bytes such as 2000000, 500M or 2G, but got 'much'\n"
     assert printed(capsys, "prune", "--size", "much", status=1) == wanted
     kept.path.chmod(0o755)

@@ -17,7 +17,7 @@ from qdialect.support.diagnostics import InputError, QDialectError
 
 SECTIONS = {"content": bytes(5000)}
 SIZE = 8192
-"""What an entry with `SECTIONS` takes on the disk."""
+"""Bytes of an entry with `SECTIONS` on the disk."""
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_another_size_is_an_error(text: str, root: Path, monkeypatch: pytest.Mon
         open_store()
 
 
-def test_what_was_not_used_for_longest_goes_first(kept: Store) -> None:
+def test_the_entry_not_used_for_longest_goes_first(kept: Store) -> None:
     now = time.time()
     for age, key in enumerate(["new", "middle", "old"]):
         assert kept.put(key, SECTIONS)

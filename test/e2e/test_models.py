@@ -1,6 +1,5 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
-import math
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from seeded_mobilenet import write_mobilenet
 from subprocesses import output_of
 from tolerances import FLOATS, tolerance_of
 from torch_models import NETWORKS, QUANTIZERS, Array
@@ -122,15 +120,6 @@ def test_every_layer_equals_the_reference_kernels(
     assert {t: count for t, count in different.items() if count} == {}
 
 
-def test_a_seeded_network_equals_the_interpreter(tmp_path: Path) -> None:
-    path = tmp_path / "seeded.tflite"
-    write_mobilenet(path, seed=3, size=64)
-    module = import_tflite(path)
-    image = np.random.default_rng(4).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
-    (found,), (wanted,) = results(compile_module(module), [image]), interpreter.run(module, [image])
-    assert differing(wanted, found) == 0
-
-
 # The peak of this process alone: `ru_maxrss` begins with what its parent had when it forked.
 COMPILE = """
 import re, sys
@@ -201,62 +190,17 @@ def different(wanted: list[Array], found: tuple[Array, ...]) -> list[int]:
 @pytest.mark.parametrize("name", QDQ_MODELS)
 def test_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
     module, image, wanted = network(name)
-    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
-    PassManager("fuse-qnn").run(module)
-    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
-
-
-@pytest.mark.parametrize("name", QDQ_MODELS)
-def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
-    module, image, wanted = network(name)
     found = qdialect.compile(module)(image)
     assert different(wanted, found if isinstance(found, tuple) else (found,)) == [0] * len(wanted)
-
-
-FUSED: dict[str, tuple[list[str], list[str]]] = {
-    # Name: the first ops and the last ops; in between there are convolutions alone, with their sums.
-    QDQ_MOBILENET: (
-        ["qnn.quantize", "qnn.transpose"],
-        ["qnn.mean", "qnn.reshape", "qnn.fused_dense", "qnn.dequantize"],
-    ),
-    RESIDUAL: (
-        ["qnn.quantize", "qnn.transpose"],
-        ["qnn.dequantize", "qnn.dequantize", "arith.addf", "qnn.transpose", "qnn.transpose", "qnn.dequantize"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FUSED)
-def test_nothing_stands_between_convolutions(name: str, network: Callable[[str], Any]) -> None:
-    module, _, _ = network(name)
+    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
     PassManager("fuse-qnn").run(module)
-    operations = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
-    names = [op.name for op in operations if op.name not in ("qnn.constant", "func.return")]
-    convolutions = [i for i, op in enumerate(names) if op == "qnn.fused_conv2d"]
-    inside = names[convolutions[0] : convolutions[-1] + 1]
-    assert names[: convolutions[0]] == FUSED[name][0]
-    assert sorted(names[convolutions[-1] + 1 :]) == sorted(FUSED[name][1])
-    assert set(inside) == {"qnn.fused_conv2d"}
-    assert len(convolutions) == {QDQ_MOBILENET: 52, RESIDUAL: 6}[name]
-
-
-def test_between_kernels_there_are_bytes_alone(network: Callable[[str], Any]) -> None:
-    module, image, _ = network(QDQ_MOBILENET)
-    PassManager("fuse-qnn").run(module)
-    wide: list[tuple[str, int]] = []
-
-    def observe(op: ir.Operation, value: Array) -> None:
-        if value.dtype.itemsize > 1 and op.name != "qnn.constant":
-            wide.append((op.name, math.prod(value.shape)))
-
-    interpreter.run(module, [image], observe=observe)
-    assert wide == [("qnn.dequantize", 1000)]
+    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
 
 
 # Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round.
 
-# Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
-# without one, what float32 loses in a sum of a hundred numbers.
+# Results are floats. An element may be away from PyTorch's by a step of its own quantization where it has one;
+# without one, by the loss of float32 in a sum of a hundred numbers.
 FLOAT_LOSS = FLOATS["network"].absolute
 SUMS = tolerance_of(".pt2", "aten.conv2d.default")
 
@@ -284,9 +228,12 @@ def assert_close(found: FloatArray, wanted: FloatArray, step: float) -> None:
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_interpreted(name: str, quantizer: str) -> None:
+def test_interpreted_and_compiled(name: str, quantizer: str) -> None:
+    """Compiled, the module gives the interpreter's bits."""
     model, module = quantized_network(name, quantizer), imported(name, quantizer)
-    found = [run(module, [image.numpy()])[0] for image in model.images]
+    found, executable = [run(module, [image.numpy()])[0] for image in model.images], qdialect.compile(module)
+    for image, wanted in zip(model.images, found, strict=True):
+        assert np.array_equal(executable(image.numpy()), wanted)
     assert_close(np.stack(found), np.stack(model.results()), step_of(module))
 
 
@@ -312,16 +259,6 @@ def test_every_tensor_of_values(name: str, quantizer: str) -> None:
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_compiled(name: str, quantizer: str) -> None:
-    """Compiled, the module gives the interpreter's bits."""
-    model, module = quantized_network(name, quantizer), imported(name, quantizer)
-    executable = qdialect.compile(module)
-    for image in model.images:
-        assert np.array_equal(executable(image.numpy()), run(module, [image.numpy()])[0])
-
-
-@pytest.mark.parametrize("quantizer", QUANTIZERS)
-@pytest.mark.parametrize("name", NETWORKS)
 def test_torch_compile(name: str, quantizer: str) -> None:
     """Through Dynamo a model is what it is through export."""
     model, module = quantized_network(name, quantizer), imported(name, quantizer)
@@ -334,7 +271,7 @@ def test_torch_compile(name: str, quantizer: str) -> None:
 
 
 # Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
-# the ops beside them once it is fused.
+# the other ops once it is fused.
 FUSED_PROGRAMS = {
     ("resnet", "x86"): (6, {"max_pool2d", "mean", "dynamic_dense"}),
     ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
@@ -354,9 +291,9 @@ def test_fused(name: str, quantizer: str) -> None:
     (function,) = module.body.operations
     names = [op.operation.name for op in function.regions[0].blocks[0].operations]
     kernels = [op.removeprefix("qnn.") for op in names if op.startswith("qnn.")]
-    count, beside = FUSED_PROGRAMS[name, quantizer]
+    count, others = FUSED_PROGRAMS[name, quantizer]
     assert sum(kernel.startswith("fused_") for kernel in kernels) == count
-    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == beside
+    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == others
     # The image comes with its channels first; nothing else is turned.
     assert kernels.count("transpose") == (name != "perceptron")
     if quantizer == "xnnpack":
@@ -468,7 +405,7 @@ def test_a_call_allocates_nothing(require_model: Callable[[str], Path]) -> None:
     call()
     # Other threads of the process may allocate meanwhile; what the call does, it does each time.
     maximum = min(traced(call) for _ in range(5))
-    # What Python needs for a call of a function.
+    # As much as Python needs for a call of a function.
     assert maximum < 1000
 
 

@@ -71,7 +71,7 @@ def test_it_takes_the_convolutions_of_mobilenet(
     assert sum(call.label.startswith("npu_") for call in executable.calls) == (2 if merge else 28)
 
 
-def test_what_it_refuses_stays(library: Path) -> None:
+def test_an_op_that_it_refuses_stays(library: Path) -> None:
     module = branched()
     executable = qdialect.compile(with_externs(module), externals={"npu": library})
     inputs, before = random_inputs(module), convolutions(library)
@@ -81,7 +81,7 @@ def test_what_it_refuses_stays(library: Path) -> None:
     assert convolutions(library) == before + 3
 
 
-def test_what_its_predicate_lets_through_by_mistake_is_an_error_of_the_call(library: Path) -> None:
+def test_a_mistake_of_its_predicate_is_an_error_of_the_call(library: Path) -> None:
     module = branched()
     qdialect.PassManager.parse("fuse-qnn,qnn-outline-fused{target=npu}").run(module)
     executable = qdialect.compile(module, externals={"npu": library})

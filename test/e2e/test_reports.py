@@ -1,4 +1,4 @@
-"""What real networks become: kernel calls against nodes, what stands between contractions, which tensors are stored."""
+"""Real networks: kernel calls against nodes, calls between contractions, and tensors that are stored."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from qdialect.driver.report import report
-from qdialect.frontends.model_files import ImportOptions, read_model
-from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
-from qdialect.passes.pipeline import PassManager
+from qdialect.frontends.model_files import ImportOptions
 from qdialect.targets import GENERIC
 
 # Kernels that fill the padding around an image.
@@ -21,15 +18,13 @@ OF_ONE_BATCH = (
     *("bisonai_mobilenetv3_mnist", "deeplabv3_mnv2_dm05_pascal_quant", "derived_selfie_segmenter_a8w8"),
     *("mobilenet_v1_0.25_224_quant", "tf2_mobilenet_v2_1.0_224_ptq", "onnx/ort_qdq_with_multi_consumer_dq_nodes"),
 )
-# What belongs into a contraction's kernel.
-ALONE = ("qnn.lut", "qnn.clip", "qnn.requantize", "qnn.transpose", "qnn.leaky_relu", "qnn.add")
 # A row of a softmax has a sum, its reciprocal and its exponent.
 SOFTMAX = {"i32": 3}
 
 
 @dataclass(frozen=True)
 class Network:
-    """What is expected of a network.
+    """The figures of a network.
 
     `between` is every kernel call between the first and the last contraction but for those; `wide` are the stored
     tensors of more than 8 bits, a softmax's numbers for each row and a blended row of a resized image among them.
@@ -70,7 +65,7 @@ def options_of(name: str) -> ImportOptions:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path]) -> None:
+def test_calls_and_tensors_of_a_network(name: str, require_model: Callable[[str], Path]) -> None:
     expected = NETWORKS[name]
     path = require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite")
     found = report(path, GENERIC, options_of(name))
@@ -83,24 +78,3 @@ def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path])
     }
     wide = {element: count for element, count in found.tensors().items() if element != "i8"}
     assert Network(len(found.nodes), len(labels), len(contractions), between, wide) == expected
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_no_activation_and_no_layout_change_follows_a_contraction(
-    name: str, require_model: Callable[[str], Path]
-) -> None:
-    module = read_model(
-        require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite"), options_of(name)
-    )
-    PassManager("fuse-qnn").run(module)
-    operations = [op.operation for op in main_function(module).regions[0].blocks[0].operations]
-    between = [op for op in operations if op.name in ALONE]
-    assert [op.name for op in between if _is_from_contraction_to_contraction(op)] == []
-
-
-def _is_from_contraction_to_contraction(op: ir.Operation) -> bool:
-    producer = op.operands[0].owner
-    if isinstance(producer, ir.Block) or not producer.name.startswith("qnn.fused"):
-        return False
-    uses = len(list(op.operands[0].uses))
-    return uses == 1 and any(use.owner.name.startswith("qnn.fused") for use in op.results[0].uses)

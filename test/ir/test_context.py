@@ -162,18 +162,11 @@ def unsupported(name: str) -> bytes:
     return b.finish(name)
 
 
-def supported(name: str) -> bytes:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", (1, 4), np.uint8), (0.5, 3))
-    b.node("QuantizeLinear", b.node("Relu", data, output=f"{name}r"), *b.parameters((0.5, 3), np.uint8), output=name)
-    return b.finish(name)
-
-
 def is_harmless(text: str) -> bool:
     return all(line.isprintable() for line in text.split("\n")) and "\nerror: b" not in text
 
 
-def test_what_is_seen_stays_and_what_is_not_is_escaped() -> None:
+def test_visible_characters_stay_and_others_are_escaped() -> None:
     assert printable("Größe 'x' → 3") == "Größe 'x' → 3"
     assert printable(EVIL) == SHOWN
     assert printable("\udc80") == r"\udc80"
@@ -224,7 +217,7 @@ def test_the_command_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert "module must be the same after a round trip through text" in found.err
 
 
-# What ``str()`` of an error says: a traceback in Python shows that and nothing else.
+# ``str()`` of an error: a traceback in Python shows that and nothing else.
 
 
 def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:

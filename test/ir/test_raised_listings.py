@@ -84,7 +84,7 @@ def by_channel(layer: Layer, name: str, values: Array, element: str) -> str:
 
 
 def float_constants(layer: Layer) -> tuple[Array, Array, Array]:
-    """What is subtracted from accumulators, what is added to them, and what they are multiplied by."""
+    """Subtrahends of accumulators, their addends and their factors."""
     rng = np.random.default_rng(7)
     lost, gained = (rng.integers(-9000, 9000, layer.channels, dtype=np.int32) for _ in range(2))
     return lost, gained, np.full(layer.channels, 5.644200719e-04, F32)
@@ -239,7 +239,7 @@ def test_the_float_form_may_round_to_even() -> None:
     np.testing.assert_array_equal(compiled(image), np.clip(v14 + F32(7), 0, 255).astype(np.uint8))
 
 
-def test_what_no_requantization_rounds_like_is_named_with_its_reason() -> None:
+def test_a_rounding_of_no_requantization_is_named_with_its_reason() -> None:
     module = parse(float_listing(SMALL).replace("dense<102.5>", "dense<102.3>"))
     with pytest.raises(CompileError, match=r"math\.round"):
         compile(module)

@@ -154,7 +154,7 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS)
 def test_time_is_linear(row: str) -> None:
-    # What looked at the rest of the text from each of its positions would take 500 billion steps.
+    # A scan of the rest of the text from each of its positions would take 500 billion steps.
     with deadline():
         first_violation("[" + row * (1_000_000 // len(row)))
 

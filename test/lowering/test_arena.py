@@ -1,4 +1,4 @@
-"""Where buffers lie: the arena, storage of tensors, and arrays of users."""
+"""Where buffers lie: in the arena, and in arrays of users."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import ArgMaxOp, F32SumOp, LutOp, MaxPool2DOp, MeanOp, ReduceMaxOp, ReshapeOp, build
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import arith, ir
-from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.program import Lifetime, peak, plan_arena
-from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, storage_of
 from qdialect.targets import TARGETS
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))
-def test_what_lives_together_is_apart(buffers: list[Lifetime], alignment: int) -> None:
+def test_buffers_that_live_together_are_apart(buffers: list[Lifetime], alignment: int) -> None:
     check_plan(buffers, alignment, *plan_arena(buffers, alignment))
 
 
@@ -44,51 +41,6 @@ def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
     steps = [sum(own.size for own in buffers if own.first <= step <= own.last) for step in range(10)]
     assert peak(buffers) == max(steps)
     assert plan_arena(buffers, 1)[1] >= peak(buffers)
-
-
-# Where the elements of a stored tensor are.
-
-CONTEXT = make_context()
-SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(1, 20))
-PADS = st.tuples(*[st.integers(0, 3)] * 4)
-
-
-def tensor(text: str) -> ir.Type:
-    return ir.Type.parse(f"tensor<{text}>", CONTEXT)
-
-
-@given(SHAPES, PADS)
-def test_elements_and_pads_fill_the_buffer(shape: tuple[int, int, int, int], pads: Pads) -> None:
-    storage = storage_of(tensor("x".join(map(str, [*shape, "ui8"]))), pads)
-    top, left, bottom, right = pads
-    images, height, width, channels = shape
-    assert storage.padded == (height + top + bottom, width + left + right)
-    # The buffer is the dense array of images with their pads; the elements are its interior.
-    whole = np.arange(storage.length).reshape(images, *storage.padded, storage.pitch)
-    inside = whole[:, top : top + height, left : left + width, :channels]
-    offsets = sum(index * stride for index, stride in zip(np.indices(shape), storage.strides, strict=True))
-    np.testing.assert_array_equal(storage.origin + offsets, inside)
-
-
-@given(
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    st.tuples(st.integers(1, 2), st.integers(1, 2)),
-    st.tuples(st.integers(0, 2), st.integers(0, 2)),
-)
-def test_a_window_starts_in_the_padding_and_steps_over_it(
-    kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], padding: tuple[int, int]
-) -> None:
-    storage = Storage((2, 6, 7, 3), "i8", 4, (*padding, 2, 2))
-    window = Window(2, (2, 2), kernel, strides, dilation, padding)
-    assert window.pixels == (2, 2, 2)
-    image, row, column = window.pixel_strides(storage)
-    tap_row, tap_column = window.tap_strides(storage)
-    whole = np.arange(storage.length).reshape(2, *storage.padded, 4)
-    for n, oh, ow, kh, kw in np.ndindex(2, 2, 2, *kernel):
-        found = window.start(storage) + n * image + oh * row + ow * column + kh * tap_row + kw * tap_column
-        # Rows of the buffer start with the padding, so input row -padding is row 0.
-        assert found == whole[n, oh * strides[0] + kh * dilation[0], ow * strides[1] + kw * dilation[1], 0]
 
 
 # Kernels that read and write users' arrays as they are: nothing is copied, whatever the rows and the sign.
@@ -139,7 +91,7 @@ def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> Non
     assert not labels(module) & {"input", "output"}
 
 
-def test_what_a_last_reshape_reads_is_written_where_its_result_is() -> None:
+def test_the_operand_of_a_last_reshape_is_written_where_its_result_is() -> None:
     """Also where it is returned twice; what another op reads too is copied."""
 
     def body(x: ir.Value) -> list[ir.Value]:
@@ -171,7 +123,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
 
 @variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
-def test_what_windows_alone_read_has_rows_without_padding_lanes(element: str) -> None:
+def test_images_of_windows_alone_have_rows_without_padding_lanes(element: str) -> None:
     module = graph([tensor_type(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
     check(module)
     lowered = lower(module, TARGETS["generic"], Phase.LINALG)

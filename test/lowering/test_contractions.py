@@ -121,8 +121,8 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
-                assert rows * vectors + beside <= target.machine.vector_registers
+                others = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
+                assert rows * vectors + others <= target.machine.vector_registers
         strategy = strategy_of(target)
         pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
         for choice in pairs.choices() if pairs else ():
@@ -190,6 +190,3 @@ def pixels_inside(_: Strategy, weights: TiledOperand, data: TiledOperand) -> boo
 def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
     check(contractions())
-
-
-# Blocks of a grouped convolution: every output channel once, its taps where its inputs are.

@@ -74,7 +74,7 @@ def waits(module: ir.Module) -> bool:
 
 
 def wanted(data: NDArray[np.uint8], weights: NDArray[np.int8], out: NDArray[np.uint8], *, chained: bool) -> None:
-    """What the program does, in place."""
+    """The program in NumPy, in place."""
     matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
     for block in range(BLOCKS):
         sums = data[block].reshape(ROWS, -1).astype(np.int64) @ matrix
@@ -100,7 +100,7 @@ def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: 
         np.testing.assert_array_equal(found, right)
 
 
-def scratch_read_beside() -> str:
+def scratch_read_too() -> str:
     """The program with a second result: in each iteration, what scratch had before."""
     text = PROGRAM.format(step=2, piece=3, **APART)
     old = "    %sums = "
@@ -113,7 +113,7 @@ def scratch_read_beside() -> str:
 
 
 def test_sums_that_others_read_are_stored_with_their_block() -> None:
-    module = module_of(scratch_read_beside())
+    module = module_of(scratch_read_too())
     to_x86(module, resolve("amxint8,portable"))
     to_llvm(module)
     random = np.random.default_rng(7)

@@ -44,7 +44,7 @@ def module_of(body: Callable[[ir.Value], ir.Value]) -> tuple[ir.Module, ir.Value
 
 
 @pytest.mark.parametrize("activation", STAGE_ACTIVATIONS)
-def test_what_is_written_is_found_and_means_the_same(activation: Activation) -> None:
+def test_every_activation_is_found_and_means_the_same(activation: Activation) -> None:
     alpha = 0.1 if activation.has_alpha else 0.0
     module, value = module_of(lambda x: build_activation(activation, x, alpha))
     found = match_activation(value)
@@ -205,7 +205,7 @@ def _divided(subject: Subject, inputs: Any) -> Any:
 
 
 def test_a_remainder_is_exact_for_every_quotient() -> None:
-    """What kernels compute beside what the reference does, for operands of all sizes."""
+    """In the steps of a kernel, for operands of all sizes."""
     x, y = (one.astype(np.float64) for one in pairs(2))
     with np.errstate(all="ignore"):
         found = transcendental.remainder(transcendental.NUMPY, x, y)

@@ -269,7 +269,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_what_no_kernel_computes_is_refused(body: str) -> None:
+def test_ops_that_no_kernel_computes_are_refused(body: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_module(parse(function(body, "%x: tensor<4xf32>", "tensor<4xf32>")))
     assert REFUSED[body] in caught.value.render()
@@ -283,7 +283,7 @@ def _integers(element: str, shape: tuple[int, ...], seed: int) -> Array:
     return quantized
 
 
-# What depends on single numbers alone, in a kernel of many elements: vectors of no dimension are computed too.
+# Functions of single numbers, in a kernel of many elements: vectors of no dimension are computed too.
 
 KINDS = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 FUNCTIONS = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, check_op, tensor, variants_together
+from compiled_ops import check, check_op, numbers_of, tensor, variants_together
 from drawn_graphs import graph
 from numpy.typing import NDArray
 
@@ -18,17 +18,10 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.ir._mlir import ir
-from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
-
-
-def drawn(shape: Shape, element: str, seed: int = 0) -> Array:
-    dtype = NUMPY_DTYPES[element]
-    limits = np.iinfo(dtype.name)
-    return np.random.default_rng(seed).integers(limits.min, limits.max, shape, np.int64, endpoint=True).astype(dtype)
 
 
 def bias_of(channels: int, element: str) -> Array:
@@ -58,11 +51,11 @@ def test_convolutions(
 ) -> None:
     def body(x: ir.Value) -> list[ir.Value]:
         attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups, "padding": padding}
-        values = x, constant(drawn(weight, "i8")), constant(bias_of(weight[0], element))
+        values = x, constant(numbers_of(weight, "i8")), constant(bias_of(weight[0], element))
         biased = qnn.build(qnn.I16Conv2DOp, *values, element=element, **attributes).output
         return [biased, qnn.build(qnn.I16Conv2DOp, *values[:2], element=element, **attributes).output]
 
-    check(graph([tensor(data, "i16")], body), [drawn(data, "i16")])
+    check(graph([tensor(data, "i16")], body), [numbers_of(data, "i16")])
 
 
 DENSE: list[tuple[Shape, int]] = [((3, 5), 19), ((1, 70), 10), ((2, 3, 7), 24), ((7,), 3), ((33, 1030), 70)]
@@ -74,10 +67,10 @@ DENSE: list[tuple[Shape, int]] = [((3, 5), 19), ((1, 70), 10), ((2, 3, 7), 24), 
 @pytest.mark.parametrize(("data", "channels"), DENSE)
 def test_dense(data: Shape, channels: int, weight_element: str, element: str) -> None:
     def body(x: ir.Value) -> ir.Value:
-        weight = constant(drawn((channels, data[-1]), weight_element))
+        weight = constant(numbers_of((channels, data[-1]), weight_element))
         return qnn.build(qnn.I16DenseOp, x, weight, constant(bias_of(channels, element)), element=element).output
 
-    check(graph([tensor(data, "i16")], body), [drawn(data, "i16")])
+    check(graph([tensor(data, "i16")], body), [numbers_of(data, "i16")])
 
 
 @variants_together
@@ -112,13 +105,13 @@ MATRICES: list[tuple[Shape, Shape]] = [
 @pytest.mark.parametrize("weight", ["i8", "i16"])
 @pytest.mark.parametrize(("data", "matrix"), MATRICES)
 def test_products_of_matrices(data: Shape, matrix: Shape, weight: str, is_known: bool) -> None:
-    numbers = drawn(matrix, weight, 1)
+    numbers = numbers_of(matrix, weight, 1)
 
     def body(*values: ir.Value) -> ir.Value:
         return qnn.build(qnn.I16MatmulOp, values[0], constant(numbers) if is_known else values[1], element="i64").output
 
     types = [tensor(data, "i16"), *([] if is_known else [tensor(matrix, weight)])]
-    check(graph(types, body), [drawn(data, "i16"), *([] if is_known else [numbers])])
+    check(graph(types, body), [numbers_of(data, "i16"), *([] if is_known else [numbers])])
 
 
 @variants_together
@@ -159,36 +152,11 @@ POOLS: list[tuple[Shape, Any, Any, Any]] = [
 def test_pools(data: Shape, kernel: Any, strides: Any, padding: Any, bounds: tuple[int, int]) -> None:
     window: dict[str, Any] = {"kernel": kernel, "strides": strides, "padding": padding}
     window |= {"output_min": bounds[0], "output_max": bounds[1]}
-    values = drawn(data, "i16")
+    values = numbers_of(data, "i16")
     check_op(qnn.MaxPool2DOp, [tensor(data, "i16")], "i16", [values], **window)
     for division in Division:
         for value in (values, np.full(data, -(2**15), np.int16)):
             check_op(qnn.AvgPool2DOp, [tensor(data, "i16")], "i16", [value], zero_point=-3, division=division, **window)
-
-
-@variants_together
-@pytest.mark.parametrize("op", [qnn.IntSumOp, qnn.IntProdOp, qnn.IntMaxOp, qnn.IntMinOp])
-@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2)])
-def test_reductions(op: Any, axes: tuple[int, ...]) -> None:
-    check_op(op, [tensor((3, 5, 37), "i16")], "i16", [drawn((3, 5, 37), "i16")], axes=axes, keep_dims=False)
-
-
-@variants_together
-@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
-def test_leading_zeros(element: str) -> None:
-    def body(x: ir.Value) -> ir.Value:
-        return ir.Operation.create("math.ctlz", [x.type], [x]).result
-
-    bits = 8 * NUMPY_DTYPES[element].itemsize
-    values = np.array([0, *(1 << i for i in range(bits - 1)), -1, 3], np.int64).astype(NUMPY_DTYPES[element])
-    module = graph([tensor(values.shape, element)], body)
-    check(module, [values])
-    assert interpreter.run(module, [values])[0].tolist() == [
-        bits,
-        *(bits - 1 - i for i in range(bits - 1)),
-        0,
-        bits - 2,
-    ]
 
 
 def accumulators(element: str) -> Array:

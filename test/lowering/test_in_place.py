@@ -1,17 +1,14 @@
-"""Functions of rows whose results are read again, copies between buffers, and the tool that shows hot loops."""
+"""Rows whose results are read again, executables that are copied, pickled and sent to processes, and hot loops."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
 import multiprocessing
 import operator
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +25,7 @@ from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.support.diagnostics import CompileError, InputError
+from tools.hot_loop import hot_loop
 
 SHAPE = (7, 48)
 
@@ -177,17 +175,7 @@ def test_a_network_in_parts_is_not_pickled(tmp_path: Path) -> None:
     assert copy.copy(network) is network
 
 
-@pytest.mark.parametrize("range_", [(-1, 4), (5, 4), (1,), (1, 2.5), "seq", None])
-def test_ranges_that_are_none(range_: object, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"dims\['seq'\] must be an integer or a range \(minimum, maximum\)"):
-        qdialect.compile(tmp_path / "model.onnx", dims={"seq": cast("int", range_)})
-
-
-# tools/hot_loop.py: which instructions of a disassembly are the hot loop; and object files for other CPUs.
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "hot_loop.py"
-
-# Two nested loops, a jump forwards, what fills space, and a function without the instruction.
+# Two nested loops, a jump forwards, padding, and a function without the instruction.
 TEXT = """
 module.o:     file format elf64-x86-64
 
@@ -210,19 +198,8 @@ module.o:     file format elf64-x86-64
 """
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hot_loop", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["hot_loop"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_innermost_loop_counts(tool: ModuleType) -> None:
-    loop = tool.hot_loop(TEXT, "vpdpbusd")
+def test_the_innermost_loop_counts() -> None:
+    loop = hot_loop(TEXT, "vpdpbusd")
     assert loop.function == "first"
     assert [one.mnemonic for one in loop.body] == ["vpdpbusd", "je", "add", "jne"]
     assert loop.count("vpdpbusd") == 1

@@ -1,4 +1,4 @@
-"""Kernels that are compiled a few at a time, constants of calls, and kernels that are divided."""
+"""Kernels that are compiled a few at a time, and kernels that are divided."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import functions, has_body, name_of
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.linalg_to_vector.to_vector import propagate_call_constants
 from qdialect.lowering.pipeline.phases import Phase as PhaseAttention
 from qdialect.lowering.pipeline.phases import lower, taken_groups
-from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
-from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import random_inputs
@@ -53,7 +50,7 @@ def test_results_do_not_depend_on_groups(count: int, target: Target) -> None:
         np.testing.assert_array_equal(found, image.clip(-index - 2, index + 3))
 
 
-def test_what_needs_another_function_stays() -> None:
+def test_kernels_that_need_another_function_stay() -> None:
     text = "\n".join(f"func.func private @kernel_{i}() {{\n return\n}}" for i in range(MANY))
     caller = "func.func private @caller() {\n func.call @kernel_0() : () -> ()\n return\n}"
     main = "func.func @main() {\n func.call @caller() : () -> ()\n return\n}"
@@ -61,52 +58,6 @@ def test_what_needs_another_function_stays() -> None:
     module = ir.Module.parse(f"{attributes} {{\n{text}\n{caller}\n{main}\n}}", make_context())
     assert sum(len(functions(group)) - 1 for group in taken_groups(module)) == MANY
     assert [name_of(one) for one in functions(module) if has_body(one)] == ["caller", "main"]
-
-
-# Numbers that every call of a kernel gives it alike become its constants.
-
-TEXT = """
-func.func {visibility} @kernel_0(%a: i32, %b: f32, %to: memref<1xi32>) {{
-  %zero = arith.constant 0 : index
-  memref.store %a, %to[%zero] : memref<1xi32>
-  return
-}}
-func.func private @kernel_1(%a: i32, %to: memref<1xi32>) {{
-  %zero = arith.constant 0 : index
-  memref.store %a, %to[%zero] : memref<1xi32>
-  return
-}}
-func.func @main(%when: i1, %given: i32, %to: memref<1xi32>) {{
-  %five = arith.constant 5 : i32
-  %b = arith.constant 1.0 : f32
-  %second = {second}
-  func.call @kernel_0(%five, %b, %to) : (i32, f32, memref<1xi32>) -> ()
-  scf.if %when {{
-    func.call @kernel_0(%second, %b, %to) : (i32, f32, memref<1xi32>) -> ()
-  }}
-  func.call @kernel_1(%given, %to) : (i32, memref<1xi32>) -> ()
-  return
-}}
-"""
-
-
-def stored(second: str, visibility: str = "private") -> list[str]:
-    """What the kernels store after `second` was handed over by the second call."""
-    module = parse(TEXT.format(second=second, visibility=visibility), make_context())
-    propagate_call_constants(module)
-    return [line.split()[1] for line in str(module).splitlines() if "memref.store" in line]
-
-
-@pytest.mark.parametrize(
-    ("second", "expected"),
-    [
-        ("arith.constant 5 : i32", "%c5_i32,"),
-        ("arith.constant 6 : i32", "%arg0,"),
-        ("arith.addi %given, %given : i32", "%arg0,"),
-    ],
-)
-def test_what_all_calls_agree_on_is_a_constant(second: str, expected: str) -> None:
-    assert stored(second) == [expected, "%arg0,"]
 
 
 # Kernels whose loop nests hand rows to each other: divided, with the same bits for every number.
@@ -255,17 +206,6 @@ def test_heads_of_several_examples_with_the_mask_of_a_head() -> None:
     module = attention(2, 2, rows=4, keys=33, depth=8, width=8, mask=(4, 33))
     assert labels(module) == ["rows"]
     check(parse(module), [HOST])
-
-
-def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
-    monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
-    text = attention(1, 2, rows=37, keys=40, depth=5, width=7, mask=(37, 40))
-    scratch = lower(parse(text), targets.host(), PhaseAttention.LINALG).buffers
-    assert labels(text) == ["rows"]
-    check(parse(text), [HOST])
-    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1 << 30)
-    assert lower(parse(text), targets.host(), PhaseAttention.LINALG).buffers != scratch
 
 
 def test_quantized_heads_are_one_kernel() -> None:

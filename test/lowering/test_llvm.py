@@ -1,8 +1,7 @@
-"""Steps to LLVM: neutral starts, strided slices, unrolled loops and rows of vectors."""
+"""Steps to LLVM: unrolled loops and rows of vectors."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,31 +13,8 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.upstream import load_kernel_dialects
-from qdialect.lowering.x86_to_llvm.to_llvm import (
-    READ,
-    WRITE,
-    drop_neutral_starts,
-    to_llvm,
-    unroll_loops,
-    unroll_transfers,
-)
+from qdialect.lowering.x86_to_llvm.to_llvm import READ, WRITE, to_llvm, unroll_loops, unroll_transfers
 from qdialect.runtime.jit import MachineCode
-
-REDUCTION = """func.func @main(%x: vector<8xi16>, %y: i16) -> i16 {{
-  %start = arith.constant {start} : i16
-  %0 = vector.reduction <{kind}>, %x, {used} : vector<8xi16> into i16
-  return %0 : i16
-}}"""
-
-
-def starts(kind: str, start: int, used: str = "%start") -> bool:
-    module = parse(REDUCTION.format(kind=kind, start=start, used=used), make_context())
-    load_kernel_dialects(module)
-    drop_neutral_starts(module)
-    return re.search(r"vector\.reduction <\w+>, %\w+, %", str(module)) is not None
-
-
-# Slices of vectors as shuffles, and what is left to upstream's pass for vectors.
 
 # Short innermost loops are unrolled by a divisor of their iterations.
 
@@ -182,7 +158,7 @@ def test_a_vector_is_copied(name: str) -> None:
     np.testing.assert_array_equal(target, wanted)
 
 
-def test_what_is_out_of_bounds_is_left() -> None:
+def test_rows_out_of_bounds_are_left() -> None:
     source = (np.arange(SIZE) % 127 + 1).astype(np.int8)
     target = run(function("i8", "memref<6x11xi8>", "6, 11", "11, 1", BEYOND), source, left=2, kept=0)
     wanted = np.zeros_like(source)

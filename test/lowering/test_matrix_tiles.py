@@ -93,7 +93,7 @@ SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
 
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
-    # What is left of pixels, channels and K groups is narrower tiles; weights of nine bits and zero points too.
+    # Rests of pixels, channels and K groups are narrower tiles; weights of nine bits and zero points too.
     drawn = Network(5, (1, 4, 33, 68))
     drawn.convolution(36, 1)
     assert_same_bits(drawn, (1, 4, 33, 68))

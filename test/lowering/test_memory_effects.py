@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from drawn_vector import HOST_TARGETS, assert_same_on_targets, module_of
-from numpy.typing import NDArray
+from drawn_vector import DOT, HOST_TARGETS, assert_same_on_targets, module_of
 
-from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.threads.divided_network import to_threads
 
 STORES = {
@@ -55,28 +51,6 @@ func.func @main(%x: memref<64xf32>, %n: memref<4xf32>, %m: memref<4xf32>, %y: me
     vector.transfer_write %p, %y[%i] {{in_bounds = [true]}} : vector<16xf32>, memref<64xf32>
     {store}
   }}
-  return
-}}
-"""
-DOT = """
-func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<3x2x16xi32>) {{
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0 : i8
-  %zeros = arith.constant dense<0> : vector<4xi8>
-  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<3x4xi8>, vector<3x4xi8>
-  %b = vector.transfer_read %w[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
-    : memref<2x16x4xi8>, vector<2x16x4xi8>
-  {store}
-  %c = arith.extui %a : vector<3x4xi8> to vector<3x4xi32>
-  %d = arith.extsi %b : vector<2x16x4xi8> to vector<2x16x4xi32>
-  %acc = arith.constant dense<0> : vector<3x2x16xi32>
-  %0 = vector.contract {{
-    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
-                     affine_map<(r, v, l, t) -> (r, v, l)>],
-    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<add>
-  }} %c, %d, %acc : vector<3x4xi32>, vector<2x16x4xi32> into vector<3x2x16xi32>
-  vector.transfer_write %0, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
-    : vector<3x2x16xi32>, memref<3x2x16xi32>
   return
 }}
 """
@@ -208,7 +182,8 @@ def test_a_number_that_its_loop_writes_is_read_in_each_iteration(store: str, op:
 def test_factors_are_what_they_were_when_they_were_read(store: str) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.integers(1, 255, (3, 4), np.uint8), rng.integers(1, 127, (2, 16, 4), np.int8)]
-    assert_same_on_targets(DOT.format(store=DOT_STORES[store]), [*arrays, np.zeros((3, 2, 16), np.int32)], SOME)
+    text = DOT.format(result="r, v", shape="3x2", kind="add", store=DOT_STORES[store])
+    assert_same_on_targets(text, [*arrays, np.zeros((3, 2, 16), np.int32)], SOME)
 
 
 @pytest.mark.parametrize("view", PAIR_VIEWS)
@@ -249,17 +224,3 @@ def test_a_network_with_a_kernel_that_may_write_anywhere_stays_on_one_thread() -
     module = module_of(NETWORK.format(view=shown, write=anywhere))
     assert to_threads(module, 2, 1) == 0
     assert "omp." not in str(module)
-
-
-# Merging axes never changes which elements are visited, nor their order.
-
-
-def visited(axes: Sequence[Axis], operand: int) -> NDArray[np.int64]:
-    """Offsets of an operand in the order in which a loop nest of `axes` visits them."""
-    offsets = np.zeros(1, np.int64)
-    for axis in axes:
-        offsets = (offsets[:, None] + np.arange(axis.size) * axis.strides[operand]).reshape(-1)
-    return offsets
-
-
-# Loads and stores by one index: the same bytes as by the indices of the buffer's dimensions.

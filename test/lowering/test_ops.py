@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -338,33 +338,6 @@ def test_logic_between_arrays(shape: tuple[int, ...]) -> None:
     }}"""
     a, b = bits(*shape), bits(*shape, seed=1)
     check_booleans(text, [a, b], ((a & b) ^ a) | b)
-
-
-MOVEMENTS: dict[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
-    "qnn.reshape": ("shape = [5, 21]", (5, 21), lambda x: x.reshape(5, 21)),
-    "qnn.transpose": ("permutation = [2, 0, 1]", (7, 3, 5), lambda x: x.transpose(2, 0, 1)),
-    "qnn.slice": ("begin = [1, 0, 2], size = [2, 5, 2], strides = [1, 1, 3]", (2, 5, 2), lambda x: x[1:, :, 2:6:3]),
-    "qnn.gather": ("axis = 1, indices = [4, 0, 1, 1, 3, 0, 2]", (3, 7, 7), lambda x: x[:, [4, 0, 1, 1, 3, 0, 2]]),
-    "qnn.broadcast": ("shape = [2, 3, 5, 7]", (2, 3, 5, 7), lambda x: np.broadcast_to(x, (2, 3, 5, 7))),
-    "qnn.pad": (
-        "low = [0, 1, 0], high = [1, 0, 2], value = 1",
-        (4, 6, 9),
-        lambda x: np.pad(x, ((0, 1), (1, 0), (0, 2)), constant_values=True),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MOVEMENTS)
-def test_movements(name: str) -> None:
-    attributes, shape, function = MOVEMENTS[name]
-    values = attributes.replace("[", "array<i64: ").replace("]", ">")
-    before, after = "tensor<3x5x7xi1>", f"tensor<{'x'.join(map(str, shape))}xi1>"
-    text = f"""func.func @main(%x: {before}) -> {after} {{
-      %0 = "{name}"(%x) {{{values}}} : ({before}) -> {after}
-      return %0 : {after}
-    }}"""
-    x = bits(3, 5, 7)
-    check_booleans(text, [x], function(x))
 
 
 def test_constants() -> None:

@@ -21,7 +21,6 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, 
 from qdialect.passes.trim_taps import TrimTapsPass
 from qdialect.targets import TARGETS
 
-Weights = NDArray[Any]
 # Weights, zero points and bias as kernels read them, against the definition of a quantized product.
 
 INT32 = np.iinfo(np.int32)

@@ -346,7 +346,6 @@ def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str
 
 NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
 WORD_TARGETS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
-WIDE = ((1, 6, 6, 64), (64, 3, 3, 64), (1, 1), (1, 1, 1, 1), (1, 1), 1)
 
 
 def on_words(op: Contraction, strategy: Strategy) -> bool:
@@ -360,11 +359,6 @@ def on_words(op: Contraction, strategy: Strategy) -> bool:
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emission, "is_faster_on_words", on_words)
     check_exact(number, EIGHT_BIT[number // 2 % 2], target)
-
-
-def lowered(target: str, weights: NDArray[Any] | None = None, window: Any = WIDE) -> str:
-    chosen = extreme(window[1], "i8") if weights is None else weights
-    return str(lower(convolution(window, "ui8", chosen, (0,)), resolve(target), Phase.LINALG).module)
 
 
 # Parts of a contraction whose sums 32 bits hold, and how words are packed.

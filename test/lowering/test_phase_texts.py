@@ -27,7 +27,7 @@ PROGRAMS = [phase for phase in Phase if phase.number >= Phase.LINALG.number]
 
 
 def assert_same_bits(source: str | bytes, network: ir.Module) -> None:
-    """What is parsed from `source` computes what the reference of `network` computes."""
+    """The module of `source` has the bits of the reference of `network`."""
     executable = compile_module(parse(source), target="generic")
     inputs = random_inputs(executable.inputs, 1)
     found = executable(*inputs)
@@ -72,7 +72,7 @@ def test_a_real_network_is_run_from_the_text_of_a_phase(require_model: Callable[
     assert_same_bits(Printing().text(compile_to(network, phase, GENERIC)), network)
 
 
-def test_what_a_program_says_of_itself_is_read_back() -> None:
+def test_the_description_of_a_program_is_read_back() -> None:
     network = parse(CONVOLUTION)
     before = lower(network, GENERIC, Phase.LINALG)
     after = read(parse(Printing().text(before.module)))

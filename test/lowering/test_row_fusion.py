@@ -1,9 +1,8 @@
-"""Row fusion: which ops share a loop over blocks of rows, their views, and transposed phases."""
+"""Row fusion: which ops share a loop over blocks of rows, and their views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
 from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
-from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, phases
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -92,14 +90,7 @@ def test_every_kind_of_target_gives_the_same_bits() -> None:
     check(text.finish(text.layer_norm(total), text.softmax(total)), (11, 67), (11, 67), names=[*kinds, "avx2,portable"])
 
 
-def test_threads_share_the_blocks() -> None:
-    module, x = parse(softmax(64, 512)), numbers((64, 512))
-    (wanted,) = interpreter.run(module, [x])
-    assert "omp.parallel" in str(lower(module, targets.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
-    np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(x), wanted)
-
-
-def test_what_others_read_is_stored_and_the_rest_is_scratch_memory() -> None:
+def test_values_that_others_read_are_stored_and_the_rest_is_scratch_memory() -> None:
     text = Text((64, 512), (64, 512))
     total = text.float_op("arith.addf", "%x0", "%x1")
     found = text.finish(total, text.layer_norm(total))
@@ -208,12 +199,6 @@ def test_arrays_of_users_end_with_heads_that_fill_no_vectors(depth: int, width: 
     check_views(text, whole, KINDS)
 
 
-def test_views_have_the_same_bits_on_every_kind_of_target() -> None:
-    text = Attention(19, 3, 21, 24)
-    whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
-    check_views(text, whole, KINDS)
-
-
 def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
     monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
@@ -231,7 +216,7 @@ def test_threads_read_what_others_wrote() -> None:
     check_views(text, whole, [HOST], threads=2)
 
 
-def test_what_others_read_is_transposed() -> None:
+def test_values_that_others_read_are_transposed() -> None:
     text = Attention(9, 3, 8, 8)
     query, key, value = text.operands()
     context = text.attend(query, key, value)
@@ -247,38 +232,3 @@ def test_heads_of_several_examples_are_transposed() -> None:
     whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
     assert transpositions(whole) == 4
     check_views(text, whole, [HOST])
-
-
-# The phases of a transposed convolution cover every pair of a tap and a cell of the data once.
-
-SIZE = 4
-
-
-@pytest.mark.parametrize(("cut", "more"), [(0, 0), (1, 0), (2, 1), (0, 3)])
-def test_every_tap_meets_every_cell(cut: int, more: int) -> None:
-    for kernel, stride, dilation in product((1, 2, 3, 5), (1, 2, 3, 4), (1, 2, 3)):
-        check_taps(kernel, stride, dilation, cut, more)
-
-
-def check_taps(kernel: int, stride: int, dilation: int, cut: int, more: int) -> None:
-    extent = (SIZE - 1) * stride + (kernel - 1) * dilation + 1 - cut + more
-    if extent < 1:
-        return
-    found = phases(extent, kernel, stride, cut, dilation)
-    met = {
-        (phase.start + step * stride, tap, phase.first + step + order * phase.dilation)
-        for phase in found
-        for step in range(phase.count)
-        for order, tap in enumerate(phase.taps)
-    }
-    cells = {(v * stride + i * dilation - cut, i, v) for v in range(SIZE) for i in range(kernel)}
-    assert {one for one in met if 0 <= one[2] < SIZE} == {one for one in cells if 0 <= one[0] < extent}
-    assert sorted(y.start + n * stride for y in found for n in range(y.count)) == list(range(extent))
-
-
-def test_a_stride_beyond_the_kernel_leaves_cells_without_taps() -> None:
-    assert phases(7, 2, 3, 0, 1) == [
-        TransposedPhase(0, 3, (0,), 0, 1),
-        TransposedPhase(1, 2, (1,), 0, 1),
-        TransposedPhase(2, 2, (), 0, 1),
-    ]

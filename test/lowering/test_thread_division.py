@@ -122,8 +122,6 @@ def test_chained_nests_are_cut_where_their_costs_are_even() -> None:
 
 # Networks on several threads: the same bits for every number, in every situation a process may be in.
 
-COUNTS = (2, 3, 5, 8)
-
 
 compile_divided = partial(compile_module, min_cycles=0)
 """Every kernel that can be is divided."""
@@ -150,15 +148,6 @@ def call_for_ever(executable: Executable, inputs: list[NDArray[np.generic]]) -> 
 
 def same(found: list[NDArray[np.generic]], wanted: list[NDArray[np.generic]]) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
-
-
-@pytest.mark.parametrize("threads", COUNTS)
-def test_every_number_of_threads_gives_the_reference(threads: int) -> None:
-    module = chain()
-    inputs = random_inputs(module, 3)
-    executable = compile_divided(module, threads=threads)
-    assert executable.threads == threads
-    assert same(called(executable, inputs), list(interpreter.run(module, inputs)))
 
 
 def test_a_network_too_small_has_one_region_without_parts() -> None:

@@ -1,4 +1,4 @@
-"""What threads share: barriers, scratch memory, and what each part reads and writes."""
+"""Memory that threads share: barriers, scratch memory, reads and writes of each part."""
 
 from __future__ import annotations
 

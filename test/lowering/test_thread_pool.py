@@ -21,7 +21,7 @@ from qdialect.runtime import Executable, compile_module, openmp
 
 TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 SLOW = 0.004
-"""Seconds, hundreds of times what the network takes."""
+"""Seconds, hundreds of times as long as the network."""
 
 LAYERS = 12
 LOADED, TRIES = 0.4, 5
@@ -98,7 +98,7 @@ def test_after_a_call_that_waited_one_thread_is_measured_once(runtime: SlowRunti
 
 def test_after_losses_calls_run_on_one_thread_for_a_while(runtime: SlowRuntime, executable: Executable) -> None:
     runtime.wait = 2 * SLOW
-    # What the calls before have gained is lost first, 25 ms at most.
+    # The gain of the calls before is lost first, 25 ms at most.
     call_until_paused(runtime, executable)
     assert runtime.asked.count(2) <= 12
     call_until_asked_for(2, runtime, executable)
@@ -123,7 +123,7 @@ def call_until_asked_for(threads: int, runtime: SlowRuntime, executable: Executa
     assert runtime.asked[-1] == threads
 
 
-def test_what_lies_in_the_workspace_at_first_changes_no_result(tmp_path: Path) -> None:
+def test_the_first_content_of_a_workspace_changes_no_result(tmp_path: Path) -> None:
     module = network()
     inputs = random_inputs(module, 2)
     (wanted,) = interpreter.run(module, inputs)
@@ -155,7 +155,7 @@ def competing_load(core: int) -> Generator[None]:
 
 
 def seconds(call: Callable[[], None], end: float) -> float:
-    """What a call takes on average, of as many as are done by `end`."""
+    """Of a call on average, of as many as are done by `end`."""
     start, count = time.perf_counter(), 0
     while time.perf_counter() < end:
         call()
@@ -169,7 +169,7 @@ def ratio(one: Callable[[], None], two: Callable[[], None]) -> float:
     return times[1] / times[0]
 
 
-def test_two_threads_beside_another_program_are_hardly_slower_than_one() -> None:
+def test_two_threads_next_to_another_program_are_hardly_slower_than_one() -> None:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) != 2:
         pytest.skip("with more cores the threads go where the other program is not")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_ops import check, tensor, variants_together
 from drawn_graphs import graph
-from drawn_vector import HOST_TARGETS, assert_same_on_targets, module_of, x86_text
+from drawn_vector import DOT, HOST_TARGETS, assert_same_on_targets, module_of, x86_text
 from numpy.typing import NDArray
 
 from qdialect import targets
@@ -130,7 +130,7 @@ def test_transposed_numbers(rows: int, columns: int) -> None:
 @variants_together
 @pytest.mark.parametrize(("depth", "columns"), [(16, 8), (32, 16), (64, 21), (80, 133), (128, 40)])
 def test_packed_matrices(depth: int, columns: int) -> None:
-    """What `emit_packing` makes of a transposed right operand."""
+    """A transposed right operand as `emit_packing` has it."""
 
     def body(left: ir.Value, right: ir.Value) -> ir.Value:
         turned = build(TransposeOp, right, element="ui8", permutation=(0, 2, 1)).output
@@ -145,28 +145,6 @@ def test_packed_matrices(depth: int, columns: int) -> None:
 # Those that add words with saturation.
 WIDE_TARGETS = [one for one in HOST_TARGETS if "avx512bw" in one.features]
 
-DOT = """
-func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0 : i8
-  %none = arith.constant 0 : i32
-  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<3x4xi8>, vector<3x4xi8>
-  %b = vector.transfer_read %w[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
-    : memref<2x16x4xi8>, vector<2x16x4xi8>
-  %c = vector.transfer_read %y[%c0, %c0, %c0], %none {{in_bounds = [true, true, true]}}
-    : memref<{shape}x16xi32>, vector<{shape}x16xi32>
-  %d = arith.extui %a : vector<3x4xi8> to vector<3x4xi32>
-  %e = arith.extsi %b : vector<2x16x4xi8> to vector<2x16x4xi32>
-  %f = vector.contract {{
-    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
-                     affine_map<(r, v, l, t) -> ({result}, l)>],
-    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<{kind}>
-  }} %d, %e, %c : vector<3x4xi32>, vector<2x16x4xi32> into vector<{shape}x16xi32>
-  vector.transfer_write %f, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
-    : vector<{shape}x16xi32>, memref<{shape}x16xi32>
-  return
-}}
-"""
 GATHER = """
 func.func @main(%t: memref<256xi8>, %x: memref<64xi8>, %y: memref<64xi8>) {{
   %c0 = arith.constant 0 : index
@@ -255,13 +233,13 @@ RNG = np.random.default_rng(11)
 def test_the_order_of_the_result_map() -> None:
     arrays = [RNG.integers(0, 256, (3, 4), np.uint8), RNG.integers(-128, 128, (2, 16, 4), np.int8)]
     for result, shape in (("r, v", (3, 2)), ("v, r", (2, 3))):
-        text = DOT.format(result=result, shape="x".join(map(str, shape)), kind="add")
+        text = DOT.format(result=result, shape="x".join(map(str, shape)), kind="add", store="")
         assert_same_on_targets(text, [*arrays, RNG.integers(-1000, 1000, (*shape, 16), np.int32)])
 
 
 def test_the_combining_kind() -> None:
     # Upstream lowers no maximum over products, so that there is nothing to run.
-    text = x86_text(DOT.format(result="r, v", shape="3x2", kind="maxsi"))
+    text = x86_text(DOT.format(result="r, v", shape="3x2", kind="maxsi", store=""))
     assert "vector.contract" in text
     assert "vpdpbusd" not in text
 

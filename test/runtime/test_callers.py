@@ -219,7 +219,7 @@ def test_names_that_several_ports_have() -> None:
 
 
 def html(executable: Executable) -> str:
-    """What a notebook shows."""
+    """The text of a notebook."""
     return getattr(executable, "_repr_html_")()  # noqa: B009
 
 

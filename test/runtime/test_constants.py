@@ -50,7 +50,7 @@ def test_constants_of_equal_content_are_held_once() -> None:
     # Of memory that a user allocates nothing is elsewhere.
     own = placed(contents[0], own_memory)
     np.testing.assert_array_equal(own.block[: own.size], contents[0])
-    # What one network still has outlives the one that made it.
+    # Constants that one network still has outlive the one that made them.
     constants = found.pop(0)
     del constants
     gc.collect()

@@ -282,7 +282,7 @@ def executable() -> Executable:
 
 
 class Interface:
-    """What has an ``__array_interface__`` and nothing else."""
+    """An object with an ``__array_interface__`` and nothing else."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
@@ -290,7 +290,7 @@ class Interface:
 
 
 class Exporter:
-    """What has DLPack and nothing else, on some device."""
+    """An object with DLPack and nothing else, on some device."""
 
     def __init__(self, values: NDArray[Any], device: int = 1) -> None:
         self.values, self.device = values, device
@@ -303,7 +303,7 @@ class Exporter:
 
 
 class Broken:
-    """What raises an error of its own when it is asked for its memory."""
+    """An object that raises an error of its own when it is asked for its memory."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def test_inputs_of_every_form(executable: Executable, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FORMS if name not in ONE_COPY])
-def test_what_fits_is_read_where_it_lies(executable: Executable, name: str) -> None:
+def test_an_array_that_fits_is_read_where_it_lies(executable: Executable, name: str) -> None:
     # A bound call reads what is there then, so that a copy would show.
     found = FORMS[name]
     output = np.empty(6, np.float32)
@@ -402,7 +402,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_by_name(executable: Executable, name: str) -> None:
+def test_an_array_that_does_not_fit_is_refused_by_name(executable: Executable, name: str) -> None:
     found, message = REFUSED[name]
     for call in (lambda: executable(found), lambda: executable.bind([found], [np.empty(6, np.float32)])):
         with pytest.raises(InputError, match=message):

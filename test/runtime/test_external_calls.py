@@ -281,7 +281,7 @@ def test_the_first_failure_ends_the_call(rows_called: ir.Module) -> None:
     executable = qdialect.compile(rows_called, externals={"npu": sometimes}, batch="dynamic", workspaces=1)
     with pytest.raises(qdialect.ExternalCallError, match="ValueError: out of order"):
         executable(entries(4))
-    # What has failed is of the first two entries, and the workspace is free again.
+    # The failure is of the first two entries, and the workspace is free again.
     assert len(calls) <= 8
     assert executable(entries(2))[0].shape[0] == 2
 

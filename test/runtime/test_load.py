@@ -62,7 +62,7 @@ def test_loading_imports_neither_the_compiler_nor_its_bindings(library: Path) ->
 
 @pytest.mark.parametrize("text", [CONVOLUTION, DIVISIBLE, MATMUL])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_saved_computes_the_same(text: str, threads: int, tmp_path: Path) -> None:
+def test_a_saved_network_computes_the_same(text: str, threads: int, tmp_path: Path) -> None:
     module = parse(text)
     inputs = random_inputs(module)
     loaded = qdialect.load(saved(tmp_path, text, threads))
@@ -276,7 +276,7 @@ def mapped_networks() -> int:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_nobody_holds_is_unmapped(tmp_path: Path, threads: int) -> None:
+def test_a_library_that_nobody_holds_is_unmapped(tmp_path: Path, threads: int) -> None:
     libraries.PICKLED.clear()
     path, before = saved(tmp_path, CLIP, threads), mapped_networks()
     executable = qdialect.load(path)
@@ -322,7 +322,7 @@ def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
         for value in WRONG_VALUES:
             head = content[: content.index(b'{"name"')]
             changed = json.dumps(replaced(tree, place, value), separators=(",", ":")).encode()
-            # What is valid is as good as what was there.
+            # Another valid value is as good.
             with contextlib.suppress(LoadError):
                 assert record.read(head + changed).versions
     for size in range(0, len(content), 7):

@@ -1,4 +1,4 @@
-"""Open extents of PyTorch programs and .tflite files."""
+"""Open extents of PyTorch programs, .tflite files and ONNX models: each shape is compiled once, and few are kept."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ import qdialect
 from qdialect.driver import fallback
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.frontends.torch import import_torch
-from qdialect.runtime import Executable
+from qdialect.runtime import Executable, shaped
 from qdialect.support.diagnostics import ImportModelError, InputError
 
 KIND = tflite.BuiltinOperator
@@ -176,6 +176,33 @@ def onnx_file(folder: Path) -> Path:
     path = folder / "rows.onnx"
     path.write_bytes(b.finish(b.node("Relu", b.node("Sub", lhs, rhs))))
     return path
+
+
+def test_calls_with_a_known_shape_and_with_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = qdialect.compile(onnx_file(tmp_path), dims={"length": 3})
+    x, y, outputs = drawn(4, 2), drawn(4, 2) + 1, [np.empty((4, 2), np.float32)]
+    executable.run([x, y], outputs)
+    np.testing.assert_array_equal(outputs[0], np.maximum(x - y, 0))
+    call = executable.bind([x, y], outputs)
+    monkeypatch.setattr(fallback, "compile_tuned", None)
+    y[:] = 0
+    call()
+    np.testing.assert_array_equal(outputs[0], np.maximum(x, 0))
+    with pytest.raises(InputError, match="extent 'length' must be one for all inputs, but got 2 and 1"):
+        executable(x, y[:, :1])
+    with pytest.raises(InputError, match=r"input 'x' must be float32\[1, 3\], but got float32\[4\]"):
+        executable(x[:, 0], y)
+    with pytest.raises(InputError, match="network must be called with 2 inputs, but got 1"):
+        executable(x)
+
+
+def test_few_shapes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shaped, "KEPT", 1)
+    executable = qdialect.compile(onnx_file(tmp_path), dims={"length": 5})
+    first = executable.for_shape({"length": 6})
+    assert executable.for_shape({"length": 6}) is first
+    executable.for_shape({"length": 7})
+    assert executable.for_shape({"length": 6}) is not first
 
 
 def test_threads_share_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ _TOLD: list[tuple[Callable[[qdialect.Executable], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "way_out"), _TOLD)
-def test_what_a_user_gave_is_not_told_without_end(
+def test_arguments_of_a_user_are_not_told_without_end(
     call: Callable[[qdialect.Executable], object], way_out: str, identity: qdialect.Executable
 ) -> None:
     with pytest.raises(qdialect.QDialectError) as caught:

@@ -175,7 +175,7 @@ def test_bytecode_in_a_strangers_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_is_printed_is_no_answer(functions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_text_is_no_answer(functions: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer(f"{functions}:talk", b"an answer", ["and", "more"], seconds=60) == b"an answerand more"
     monkeypatch.setattr(sys, "path", ["", "relative", *sys.path])
     found = answer(f"{functions}:path", b"", [], seconds=60).decode().split("\n")
@@ -330,10 +330,7 @@ def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
     limits.can_start_threads.cache_clear()
 
 
-# test/bounds.py: the bound holds for the block alone.
-
-
-def test_what_llvm_writes_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_llvm_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM ends the process where it cannot write, as on a full disk."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))

@@ -45,7 +45,7 @@ print(interrupted, Finder.names, signal.getsignal(signal.SIGINT) is signal.defau
 
 
 class StoppedError(Exception):
-    """What a handler raises."""
+    """The error of a handler."""
 
 
 @pytest.fixture(autouse=True)

@@ -67,9 +67,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_what_takes_long_is_shown_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_long_steps_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "qdialect")
     module = qdialect.parse("func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}")
     for patience, is_shown in ((60.0, False), (0.0, True)):

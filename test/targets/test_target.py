@@ -1,4 +1,4 @@
-"""What a CPU can do: by name, and detected."""
+"""Features of CPUs: by name, and detected."""
 
 import mmap
 import re
@@ -83,7 +83,7 @@ def test_an_unknown_machine_is_generic(monkeypatch: pytest.MonkeyPatch, machine:
     assert host() == TARGETS["generic"]
 
 
-def test_what_targets_have() -> None:
+def test_instructions_of_targets() -> None:
     with_vbmi = ["avx512vbmi", "avx512bf16", "amxint8"]
     assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", *with_vbmi]
     assert [name for name, found in TARGETS.items() if found.has_vbmi] == with_vbmi

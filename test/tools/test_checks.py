@@ -7,13 +7,13 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tools.house import PACKAGE, circles, imports_of, modules_of
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_names.py"
 PASS = '@dataclass(frozen=True)\nclass FuseBias(Pass):\n    name: ClassVar[str] = "qnn-fuse-bias"\n'
@@ -88,7 +88,7 @@ def test_good_tree(tmp_path: Path) -> None:
     assert check(tmp_path, GOOD) == (0, [])
 
 
-def test_what_does_not_match_may_stand_in_the_test_of_what_does(tmp_path: Path) -> None:
+def test_mismatches_may_stand_in_the_test_of_matches(tmp_path: Path) -> None:
     tree = {name: text for name, text in GOOD.items() if "no-match" not in name}
     tree["test/lit/passes/fuse-bias.mlir"] += "// expected-remark @+1 {{[fuse-bias] must be constant}}\n"
     assert check(tmp_path, tree) == (0, [])
@@ -102,7 +102,7 @@ def test_broken_tree(tmp_path: Path, file: str, text: str | None, expected: str)
     assert [expected in line for line in lines].count(True) == 1, lines
 
 
-# What `make release-check` finds: files that the sdist lacks, wheels that differ, interpreters.
+# `make release-check` finds: files that the sdist lacks, wheels that differ, interpreters.
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
@@ -146,27 +146,18 @@ def test_an_absent_version_says_what_it_lacks(check_release: Any, tmp_path: Path
     assert "--dry-run --python-version 3.14 --only-binary :all:" in (tmp_path / "asked").read_text()
 
 
-# The copy of the checkout that a wheel is made from.
-
-
-@pytest.fixture
-def check_wheel(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script as a module."""
-    monkeypatch.setattr(sys, "path", [str(TOOLS), *sys.path])
-    return importlib.import_module("check_wheel")
-
-
 # Imports between folders go the way that CONTRIBUTING.md's tables state, and imports between files make no circle.
 #
 # A table is about the package or one of its folders. A name in it is a folder or a module, as a path without suffix; a
 # file belongs to the longest name that it lies under, and the `__init__.py` of the table's own folder to `__init__`.
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = "qdialect"
 OWN = "__init__"
 TABLE = re.compile(r"^#+ [^\n]*`qdialect/([\w/]*)`[^\n]*\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (`[^|]*`) \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
 NAME = re.compile(r"`([\w/]+)`")
+MODULES = modules_of(ROOT)
+TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
 @dataclass(frozen=True)
@@ -179,24 +170,30 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """What a folder holds, lowest first; all of it may import the names of the first row."""
+    """The contents of a folder, lowest first; all of it may import the names of the first row."""
 
     folder: str
     rows: tuple[Row, ...]
 
-    def name_of(self, path: str) -> str:
-        """The name in this table under which a file or a module lies; `path` starts at the table's folder."""
-        names = [name for row in self.rows for name in row.names if f"{path}/".startswith(f"{name}/")]
-        return max(names, key=len, default=OWN if "/" not in path else path.partition("/")[0])
+    def name_of(self, module: str) -> str | None:
+        """The name in this table under which a module lies; none outside of its folder."""
+        folder, path = f"{PACKAGE}/{self.folder}".rstrip("/"), module.replace(".", "/")
+        if path == folder:
+            return OWN
+        if not path.startswith(f"{folder}/"):
+            return None
+        below = path.removeprefix(f"{folder}/")
+        names = [name for row in self.rows for name in row.names if f"{below}/".startswith(f"{name}/")]
+        return max(names, key=len, default=below.partition("/")[0])
 
-
-@dataclass(frozen=True)
-class Import:
-    """The module `source` imports the module `target`; both are paths from the package's folder, without suffix."""
-
-    source: str
-    target: str
-    line: int
+    def imports(self) -> set[tuple[str, str, str]]:
+        """Imports between two names of the table, those in functions and for types too, and the module with each."""
+        found = {
+            (self.name_of(module), self.name_of(target), module)
+            for module, tree in TREES.items()
+            for target in imports_of(tree, MODULES, late=True)
+        }
+        return {(one, other, module) for one, other, module in found if one and other and one != other}
 
 
 def tables_of(text: str) -> list[Table]:
@@ -209,97 +206,8 @@ def _rows(section: str) -> tuple[Row, ...]:
     return tuple(Row(tuple(NAME.findall(names)), frozenset(NAME.findall(allowed))) for names, _, allowed in found)
 
 
-def imports_of(root: Path) -> list[Import]:
-    """Every import between the package's files, those in functions and for types included."""
-    modules = _modules(root)
-    return [
-        Import(name, target, line)
-        for name, path in modules.items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        for target, line in _targets(root, path, node, modules)
-    ]
-
-
-def imports_of_modules(root: Path) -> dict[str, set[str]]:
-    """Module: the modules that it imports while it is imported, and those of its types."""
-    modules = _modules(root)
-    return {
-        name: {
-            target
-            for node in _outside_functions(ast.parse(path.read_text()))
-            for target, _ in _targets(root, path, node, modules)
-        }
-        - {name}
-        for name, path in modules.items()
-    }
-
-
-def _modules(root: Path) -> dict[str, Path]:
-    paths = sorted(root.rglob("*.py"))
-    return {path.relative_to(root).with_suffix("").as_posix().removesuffix("/__init__"): path for path in paths}
-
-
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from _outside_functions(child)
-
-
-def _targets(root: Path, path: Path, node: ast.AST, modules: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
-    """The modules of the package that a statement imports: of a folder the `__init__.py`, where the name is its own."""
-    for name in _names(root, path, node):
-        package, _, target = name.replace(".", "/").partition("/")
-        if package == root.name:
-            while target and target not in modules:
-                target = target.rpartition("/")[0]
-            yield target or OWN, getattr(node, "lineno", 0)
-
-
-def _names(root: Path, path: Path, node: ast.AST) -> list[str]:
-    """The absolute names of what a statement imports."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if not isinstance(node, ast.ImportFrom):
-        return []
-    own = [root.name, *path.relative_to(root).parent.parts]
-    base = own[: len(own) - node.level + 1] if node.level else []
-    prefix = ".".join([*base, *([node.module] if node.module else [])])
-    return [f"{prefix}.{alias.name}" for alias in node.names]
-
-
-def imports_inside(table: Table, imports: Iterable[Import]) -> list[tuple[str, str, Import]]:
-    """Imports between two names of a table."""
-    prefix = f"{table.folder}/" if table.folder else ""
-    inside = [one for one in imports if f"{one.source}/".startswith(prefix) and f"{one.target}/".startswith(prefix)]
-    named = [
-        (table.name_of(_below(one.source, prefix)), table.name_of(_below(one.target, prefix)), one) for one in inside
-    ]
-    return [(source, target, one) for source, target, one in named if source != target]
-
-
-def _below(module: str, prefix: str) -> str:
-    """The path of a module from a table's folder; that of the folder's own `__init__.py` is its name."""
-    return module.removeprefix(prefix) if f"{module}/" != prefix else OWN
-
-
-def violations(table: Table, imports: Iterable[Import]) -> list[str]:
-    """Imports that a table does not allow."""
-    of_name = {name: row for row in table.rows for name in row.names}
-    return [
-        f"{one.source}:{one.line}: {source} imports {target}"
-        for source, target, one in imports_inside(table, imports)
-        if target not in {*table.rows[0].names, *of_name[source].names, *of_name[source].allowed}
-    ]
-
-
 TABLES = tables_of((ROOT / "CONTRIBUTING.md").read_text())
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.folder or PACKAGE)
-
-
-@pytest.fixture(scope="module")
-def imports() -> list[Import]:
-    return imports_of(ROOT / PACKAGE)
 
 
 def test_three_folders_have_a_table() -> None:
@@ -322,8 +230,13 @@ def _exists(path: Path) -> bool:
 
 
 @each_table
-def test_every_import_is_allowed(table: Table, imports: list[Import]) -> None:
-    assert violations(table, imports) == []
+def test_every_import_is_allowed(table: Table) -> None:
+    of_name = {name: row for row in table.rows for name in row.names}
+    assert [
+        f"{module}: {source} imports {target}"
+        for source, target, module in table.imports()
+        if target not in {*table.rows[0].names, *of_name[source].names, *of_name[source].allowed}
+    ] == []
 
 
 @each_table
@@ -334,49 +247,19 @@ def test_rows_import_only_what_stands_above(table: Table) -> None:
 
 
 @each_table
-def test_what_is_allowed_is_used(table: Table, imports: list[Import]) -> None:
-    used = {(source, target) for source, target, _ in imports_inside(table, imports)}
+def test_allowed_imports_are_used(table: Table) -> None:
+    used = {(source, target) for source, target, _ in table.imports()}
     for row in table.rows:
         unused = [name for name in row.allowed if not any((source, name) in used for source in row.names)]
         assert not unused, row.names
 
 
+class _WithoutFunctions(ast.NodeTransformer):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        del node
+
+
 def test_files_import_each_other_in_no_circle() -> None:
-    try:
-        TopologicalSorter(imports_of_modules(ROOT / PACKAGE)).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
-
-
-def test_a_circle_is_seen(tmp_path: Path) -> None:
-    package = tmp_path / PACKAGE
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "a.py").write_text("if True:\n    from qdialect import b\n")
-    (package / "b.py").write_text("def f():\n    from qdialect import a\n")
-    TopologicalSorter(imports_of_modules(package)).prepare()
-    (package / "b.py").write_text("from .a import f\n")
-    with pytest.raises(CycleError):
-        TopologicalSorter(imports_of_modules(package)).prepare()
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import qdialect.high.part",
-        "from qdialect.high.part import f",
-        "from qdialect import high",
-        "from ..high import f",
-        "def f():\n    from qdialect.high import g",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from qdialect.high import g",
-    ],
-)
-def test_every_form_of_import_is_seen(tmp_path: Path, line: str) -> None:
-    package = tmp_path / PACKAGE
-    for name in ("base", "low", "high"):
-        (package / name).mkdir(parents=True)
-        (package / name / "__init__.py").touch()
-    (package / "low" / "part.py").write_text(f"{line}\n")
-    number = line.count("\n") + 1
-    table = Table("", (Row(("base",), frozenset()), Row(("low",), frozenset()), Row(("high",), frozenset({"low"}))))
-    assert violations(table, imports_of(package)) == [f"low/part:{number}: low imports high"]
+    """While they are imported, and for types."""
+    trees = {name: _WithoutFunctions().visit(ast.parse(path.read_text())) for name, path in MODULES.items()}
+    assert circles({name: set(imports_of(tree, MODULES, late=True)) - {name} for name, tree in trees.items()}) == []

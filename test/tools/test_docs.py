@@ -53,7 +53,7 @@ ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]*)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
-# What commands work on where a page brings no file of its own.
+# Models for commands where a page brings no file of its own.
 
 
 def write_models(folder: Path) -> None:
@@ -156,7 +156,7 @@ def copy_project(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingProcess) -> None:
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, forking: ForkingProcess) -> None:
     blocks = blocks_of(page)
     run: Run = forking.run
     write_models(tmp_path)
@@ -289,7 +289,7 @@ GONE = "docs/ops/gone.md"
 ALL_KINDS = "KINDS = tuple(TARGETS)"
 
 
-# What pages and pictures are made from, beside code and tests.
+# Files that pages and pictures are made from, with code and tests.
 READ = ("docs/down-to-vpdpbusd.md", "benchmarks/zoo.json")
 
 
@@ -314,7 +314,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def written(checkout: Path) -> subprocess.CompletedProcess[str]:
-    """What the tool says when it writes all pages."""
+    """The run of the tool that writes all pages."""
     return run_gen(checkout)
 
 

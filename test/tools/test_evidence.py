@@ -270,7 +270,7 @@ def test_an_onnx_model_is_cut_at_both_ends(script: Path, tmp_path: Path) -> None
         ("absent.mlir", "true", "No such file or directory"),
     ],
 )
-def test_what_cannot_be_reduced(
+def test_models_that_cannot_be_reduced(
     name: str, test: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "model.mlir").write_text(MODULE)

@@ -1,4 +1,4 @@
-"""tools/record and tools/house: drawn cases are the recorded ones, and figures are counted by hand."""
+"""tools/record: drawn cases are the recorded ones."""
 
 import sys
 from collections.abc import Iterator
@@ -80,6 +80,3 @@ def test_an_absent_framework_is_said(
     assert main([family, "--output-dir", str(tmp_path)]) == 2
     assert "run this with `make record`, whose environment has the frameworks" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-# tools/house.py counts what a small tree has, and follows an op through the lowering.

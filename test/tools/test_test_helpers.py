@@ -1,10 +1,8 @@
-"""Helpers of the tests: bounds of time, forked commands, guarded processes, tolerances, variants together."""
+"""Helpers of the tests: guarded processes, tolerances, variants together."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 from compiled_ops import check_compiled, variants_together
 from drawn_graphs import graph
-from forked_commands import ForkingSubprocess
 from guarded_worker import GuardedRunner
 from numpy.typing import NDArray
 from quantized_layers import fused
@@ -22,29 +19,6 @@ from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, asser
 from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.model_files import FORMATS
-from qdialect.ir._mlir import ir
-
-# A command of a lit test does in a fork what it does in a process of its own.
-
-Popen = Callable[..., subprocess.Popen[str]]
-
-
-def ended(popen: Popen, args: list[str], folder: Path, **options: Any) -> tuple[int, str, str]:
-    """The exit status, stdout and stderr of a command that is started as lit starts it."""
-    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"GIVEN": "here"}
-    with popen(args, cwd=folder, env=environment, universal_newlines=True, **settings) as process:
-        output, errors = process.communicate("first\nsecond\n" if process.stdin else None)
-    return process.returncode, output, errors
-
-
-@pytest.mark.parametrize("arguments", [["-"], ["-", "--no-such-pass"], ["--version"]])
-def test_a_command(arguments: list[str], tmp_path: Path) -> None:
-    args = [sys.executable, "-m", "qdialect.cli.opt", *arguments]
-    forked, started = (ended(popen, args, tmp_path) for popen in (ForkingSubprocess.Popen, subprocess.Popen))
-    assert forked == started
-    assert any(text in forked[1] + forked[2] for text in ("<stdin>", "qdialect"))
-
 
 # The guards of the fuzz tests can fail: one byte outside ends the process, and a crash is reported.
 
@@ -97,7 +71,7 @@ def test_the_table_names_operators_that_exist(suffix: str) -> None:
     assert set(TOLERANCES[suffix]) <= set(FORMATS[suffix].operators())
 
 
-def test_comparisons_refuse_what_is_too_far() -> None:
+def test_comparisons_refuse_values_that_are_too_far() -> None:
     wanted = np.zeros(100, dtype=np.int8)
     one, far = wanted.copy(), wanted.copy()
     one[3], far[3] = 1, 2
@@ -111,20 +85,7 @@ def test_comparisons_refuse_what_is_too_far() -> None:
         assert_floats_within(np.array([1.0001]), np.array([1.0]), "layer")
 
 
-# The decorator that makes one test of many variants: what is wrong is found and named, as by a test for each.
-
-ArrayTogether = NDArray[Any]
-Failed, Skipped = pytest.fail.Exception, pytest.skip.Exception
-VALUES = np.arange(-8, 8)
-
-
-def clip(element: str, bound: int, *, wrong: bool = False) -> tuple[ir.Module, ArrayTogether, ArrayTogether]:
-    """A module, its input and what it gives, or something else."""
-    x = VALUES.astype(NUMPY_DTYPES[element])
-    module = graph([f"tensor<16x{element}>"], lambda x: build(ClipOp, x, element=element, min=0, max=bound).output)
-    wanted = np.clip(x, 0, bound)
-    wanted[3] += wrong
-    return module, x, wanted
+# The decorator that makes one test of many variants: wrong variants are found and named, as by a test for each.
 
 
 @variants_together
@@ -133,24 +94,23 @@ def clip(element: str, bound: int, *, wrong: bool = False) -> tuple[ir.Module, A
 def clips(bound: int, wrong: str | None, element: str, fixture: list[str]) -> None:
     fixture.append(f"{element} {bound}")
     assert wrong != "all", "found by the test itself"
-    module, x, expected = clip(element, bound, wrong=wrong == element)
+    x = np.arange(-8, 8).astype(NUMPY_DTYPES[element])
+    module = graph([f"tensor<16x{element}>"], lambda x: build(ClipOp, x, element=element, min=0, max=bound).output)
+    expected = np.clip(x, 0, bound)
+    expected[3] += wrong == element
     check_compiled(module, "host", [[x]], [[expected]])
-
-
-def message_of(**fixtures: Any) -> str:
-    with pytest.raises(Failed) as caught:
-        clips(**fixtures)
-    return str(caught.value)
 
 
 def test_every_variant_runs_and_those_that_are_wrong_are_named() -> None:
     seen: list[str] = []
-    message = message_of(fixture=seen)
+    with pytest.raises(pytest.fail.Exception) as caught:
+        clips(fixture=seen)
+    message = str(caught.value)
     assert sorted(seen) == sorted(f"{element} {bound}" for bound in (3, 5, 6, 7) for element in ("i8", "i32"))
     assert message.startswith("3 of 8 variants fail; one alone: VARIANT=")
     assert "variant [bound=5, wrong='i32', element='i32']" in message
     assert "Mismatched elements: 1 / 16" in message
-    # The line of the test that handed over what is wrong.
+    # The line of the test that called the check.
     assert "check_compiled(module, " in message
     assert message.count("found by the test itself") >= 2
     assert "bound=7" not in message
@@ -165,7 +125,7 @@ def test_every_variant_runs_and_those_that_are_wrong_are_named() -> None:
         (np.array([np.nan], np.float32), np.array([1], np.float32)),
     ],
 )
-def test_bits_are_compared(found: ArrayTogether, wanted: ArrayTogether) -> None:
+def test_bits_are_compared(found: NDArray[Any], wanted: NDArray[Any]) -> None:
     compare = vars(together)["_compare_bits"]
     compare(found, found.copy(), "output 3")
     with pytest.raises(AssertionError, match="output 3"):
