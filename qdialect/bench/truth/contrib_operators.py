@@ -53,7 +53,7 @@ class Quantizing(OpRun):
         return traced(name, positions(data, scale, zero_point, axis), quantized(data, scale, zero_point, axis))
 
 
-class _Contributed(OpRun):
+class Contributed(OpRun):
     op_domain = "com.microsoft"
 
 
@@ -65,24 +65,24 @@ def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | 
     return op.quantize(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
 
 
-class QLinearAdd(_Contributed, Quantizing):
+class QLinearAdd(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearMul(_Contributed, Quantizing):
+class QLinearMul(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearSigmoid(_Contributed, Quantizing):
+class QLinearSigmoid(Contributed, Quantizing):
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array) -> Result:
         return (self.quantize(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
 
 
-class QLinearLeakyRelu(_Contributed, Quantizing):
+class QLinearLeakyRelu(Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -96,7 +96,7 @@ class QLinearLeakyRelu(_Contributed, Quantizing):
         return (_requantized(self, np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
 
 
-class QLinearSoftmax(_Contributed, Quantizing):
+class QLinearSoftmax(Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -113,7 +113,7 @@ class QLinearSoftmax(_Contributed, Quantizing):
         return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
 
 
-class MatMulNBits(_Contributed):
+class MatMulNBits(Contributed):
     """Rows are taken as they are, at every level."""
 
     def _run(self, rows: Array, packed: Array, scales: Array, *rest: Array | None, **attributes: Any) -> Result:
@@ -122,29 +122,29 @@ class MatMulNBits(_Contributed):
             raise NotImplementedError("MatMulNBits with g_idx")
         outputs, bits, block = (attributes[name] for name in ("N", "bits", "block_size"))
         scales = scales.reshape(outputs, -1, 1)
-        middle = np.array(1 << bits - 1) if zeros is None else _unpacked(zeros.reshape(outputs, -1), bits)
+        middle = np.array(1 << bits - 1) if zeros is None else unpacked(zeros.reshape(outputs, -1), bits)
         if zeros is not None:
             middle = middle[:, : scales.shape[1], None]
-        blocks = (_unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
+        blocks = (unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
         product = rows @ blocks.reshape(outputs, -1)[:, : attributes["K"]].T
         return (product if bias is None else product + bias,)
 
 
-def _unpacked(packed: Array, bits: int) -> Array:
+def unpacked(packed: Array, bits: int) -> Array:
     """Unsigned values of 2, 4 or 8 bits, the first in the lowest bits of a byte, in float64."""
     parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
     unpacked: Array = parts.reshape(*packed.shape[:-1], -1).astype(np.float64)
     return unpacked
 
 
-class QLinearWhere(_Contributed, Quantizing):
+class QLinearWhere(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
         chosen = np.where(condition, dequantized(x, x_scale, x_zero), dequantized(y, y_scale, y_zero))
         return (self.quantize(chosen, z_scale, z_zero),)
 
 
-class QLinearAveragePool(_Contributed, Quantizing):
+class QLinearAveragePool(Contributed, Quantizing):
     def _run(
         self,
         x: Array,
@@ -167,20 +167,20 @@ class QLinearAveragePool(_Contributed, Quantizing):
         return (_requantized(self, np.moveaxis(found, 1, -1) if is_channels_last else found, y_scale, y_zero, x),)
 
 
-class QLinearGlobalAveragePool(_Contributed, Quantizing):
+class QLinearGlobalAveragePool(Contributed, Quantizing):
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array, **attributes: Any) -> Result:
         axes = tuple(range(1, x.ndim - 1)) if attributes.get("channels_last") else tuple(range(2, x.ndim))
         return (self.quantize(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
 
 
-class QLinearConcat(_Contributed, Quantizing):
+class QLinearConcat(Contributed, Quantizing):
     def _run(self, y_scale: Array, y_zero: Array, *inputs: Array, **attributes: Any) -> Result:
         triples = (inputs[index : index + 3] for index in range(0, len(inputs), 3))
         parts = [dequantized(data, scale, zero_point) for data, scale, zero_point in triples]
         return (self.quantize(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
 
 
-class QGemm(_Contributed, Quantizing):
+class QGemm(Contributed, Quantizing):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (9 - len(inputs)))
         a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = given
@@ -193,7 +193,7 @@ class QGemm(_Contributed, Quantizing):
         return (found if scale is None else self.quantize(found, scale, zero_point),)
 
 
-class MatMulIntegerToFloat(_Contributed):
+class MatMulIntegerToFloat(Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (7 - len(inputs)))
         a, b, a_scale, b_scale, a_zero, b_zero, bias = given
@@ -201,7 +201,7 @@ class MatMulIntegerToFloat(_Contributed):
         return (product if bias is None else product + bias,)
 
 
-class DynamicQuantizeMatMul(_Contributed):
+class DynamicQuantizeMatMul(Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         a, b, b_scale, b_zero, bias = given
@@ -209,7 +209,7 @@ class DynamicQuantizeMatMul(_Contributed):
         return (product if bias is None else product + bias,)
 
 
-class SkipLayerNormalization(_Contributed):
+class SkipLayerNormalization(Contributed):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         data, skip, gamma, beta, bias = given
@@ -220,7 +220,7 @@ class SkipLayerNormalization(_Contributed):
         return normed, total.mean(-1, keepdims=True), 1 / np.sqrt(variance + attributes.get("epsilon", 1e-5)), total
 
 
-class DynamicQuantizeLSTM(_Contributed):
+class DynamicQuantizeLSTM(Contributed):
     """Data and hidden states are quantized dynamically: those of all time steps together, these for each one."""
 
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
