@@ -33,10 +33,13 @@ where that is installed ([fallback](fallback.md)).
 COLUMNS: Mapping[str, Sequence[str]] = {
     "ONNX, static": ("qdq_u8s8", "qdq_u8s8_tensor", "qdq_s8s8", "qoperator_u8s8"),
     "ONNX, dynamic": ("dynamic_s8", "dynamic_u8"),
-    "PyTorch, static": ("pt2e_x86", "pt2e_xnnpack"),
+    "PyTorch, static": ("pt2e_x86", "pt2e_xnnpack", "pt2e_x86_qat", "pt2e_xnnpack_qat"),
     "PyTorch, dynamic": ("pt2e_x86_dynamic",),
-    "ONNX, few bits": ("nbits4", "nbits4_level4", "nbits8", "nbits8_level4"),
-    "PyTorch, few bits": ("torchao_int4", "torchao_int8", "torchao_int8_dynamic"),
+    "ONNX, few bits": (*("nbits4", "nbits4_level4", "nbits8", "nbits8_level4"), *("genai_int4", "genai_int4_k_quant")),
+    "PyTorch, few bits": (
+        *("torchao_int4", "torchao_int8", "torchao_int8_dynamic", "torchao_int8_dynamic_int4"),
+        *("torchao_int4_qat", "torchao_int8_dynamic_int4_qat"),
+    ),
     "TFLite, integers": ("tflite_int8",),
     "TFLite, dynamic": ("tflite_dynamic",),
 }

@@ -10,7 +10,18 @@ import pytest
 import tflite
 import torch
 from onnx import load_from_string
-from onnx_graphs import CONTRIB, Array, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
+from onnx_graphs import (
+    CONTRIB,
+    Array,
+    ModelBuilder,
+    Quantization,
+    convolved,
+    drawn,
+    f32_values,
+    numbers,
+    of_onnx_runtime,
+    quantized_of,
+)
 from recurrent_models import BidirectionalLstm, Lstm
 from tflite_graphs import options_of, reference, small_network
 from torch import Tensor, nn
@@ -76,6 +87,72 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     x, y = drawn((9,), np.uint8, 1), drawn((9,), np.uint8, 2)
     wanted = quantized_of(f32_values(x, (0.1, 10)) + f32_values(y, (0.2, 20)), (0.3, 5))
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
+
+
+# qdialect/bench/truth/decoder_operators.py: within roundings of what ONNX Runtime gives.
+
+
+def _near(builder: ModelBuilder, outputs: list[str], *inputs: Array) -> None:
+    content = builder.finish(*outputs, dtype=None, version=21)
+    found, wanted = in_double(load_from_string(content))(list(inputs)), of_onnx_runtime(content, *inputs)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == np.float64
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6 * float(np.abs(other).max()))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "steps", "options"),
+    [
+        (5, 3, {"do_rotary": 1, "softcap": 2.5, "scale": 0.5}),
+        (5, 3, {"do_rotary": 1, "rotary_interleaved": 1, "local_window_size": 4}),
+        (0, 6, {"local_window_size": 4}),
+        (4, 1, {"do_rotary": 1, "local_window_size": 4, "sliding_window_cache": 1}),
+        (6, 3, {"local_window_size": 4, "sliding_window_cache": 1}),
+    ],
+)
+@pytest.mark.parametrize("has_sinks", [False, True])
+def test_attention_with_caches_is_that_of_onnx_runtime(
+    earlier: int, steps: int, options: dict[str, Any], has_sinks: bool
+) -> None:
+    builder, heads, shared, width = ModelBuilder(), 4, 2, 16
+    total = np.array(earlier + steps, np.int32)
+    arrays = [numbers(1, steps, (heads + 2 * shared) * width)]
+    arrays += [numbers(1, shared, earlier, width, seed=seed) for seed in (1, 2)]
+    names = [builder.input(f"x{index}", array.shape) for index, array in enumerate(arrays)]
+    counts = [builder.constant(one) for one in (total[None] - np.int32(1), total)]
+    turns = (
+        [builder.constant(turn(numbers(16, 8))) for turn in (np.cos, np.sin)] if "do_rotary" in options else [""] * 2
+    )
+    sinks = ["", "", builder.constant(numbers(heads, seed=3))] if has_sinks else []
+    outputs = ["y", "keys", "values"]
+    given = [names[0], "", "", *names[1:], *counts, *turns, *sinks]
+    how = {"num_heads": heads, "kv_num_heads": shared, **options}
+    builder.node_of_many(f"{CONTRIB}.GroupQueryAttention", given, outputs, **how)
+    _near(builder, outputs, *arrays)
+
+
+def test_normalized_rows_of_a_table_go_through_experts() -> None:
+    builder, random = ModelBuilder(), np.random.default_rng(5)
+    table = builder.constant(random.integers(0, 256, (20, 32), np.uint8))
+    scales = builder.constant(random.uniform(0.01, 0.02, (20, 2)).astype(np.float32))
+    ids = builder.input("ids", (1, 3), np.int64)
+    how = {"bits": 4, "block_size": 32, "gather_axis": 0, "quantize_axis": 1}
+    rows = builder.node(f"{CONTRIB}.GatherBlockQuantized", table, ids, scales, **how)
+    gamma = builder.constant(numbers(64))
+    normed = builder.node("SimplifiedLayerNormalization", rows, gamma, axis=-1, epsilon=1e-6)
+    builder.node_of_many(
+        f"{CONTRIB}.SkipSimplifiedLayerNormalization", [rows, normed, gamma], ["left", "", "", "sum"], epsilon=1e-5
+    )
+    experts: list[str] = []
+    for size, depth in ((256, 64), (64, 128)):
+        experts.append(builder.constant(random.integers(0, 256, (4, size, depth // 2), np.uint8)))
+        experts.append(builder.constant(random.uniform(0.01, 0.02, (4, size, depth // 32)).astype(np.float32)))
+        experts.append(builder.constant(numbers(4, size, seed=size)))
+    swiglu = {"activation_type": "swiglu", "swiglu_fusion": 1, "swiglu_limit": 0.9, "activation_alpha": 1.7}
+    how = {"k": 2, "expert_weight_bits": 4, "block_size": 32, "normalize_routing_weights": 1, "activation_beta": 1.0}
+    router = builder.constant(numbers(3, 4))
+    found = builder.node(f"{CONTRIB}.QMoE", "left", router, *experts, **swiglu, **how)
+    _near(builder, [found, "sum"], np.array([[3, 19, 0]]))
 
 
 PADS = [

@@ -1,5 +1,7 @@
 """Programs of PyTorch as wholes: operators that work in place, folding, and trusted programs."""
 
+import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -294,6 +296,55 @@ NARROW: dict[str, tuple[Callable[[Any], Any], torch.dtype]] = {
 def test_of_narrow_floats(name: str, tmp_path: Path) -> None:
     function, dtype = NARROW[name]
     check(tmp_path / "model.pt2", Function(function), drawn(3, 4, 32).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [BF16, torch.float16])
+def test_pixels_at_coordinates_of_narrow_floats(dtype: torch.dtype, tmp_path: Path) -> None:
+    """Those inside of the image, outside of it, and far outside, where the kernel of PyTorch counts in 16 bits."""
+
+    def sampled(image: Tensor, grid: Tensor) -> list[Tensor]:
+        forms = itertools.product((0, 1), (0, 1, 2), (False, True))
+        return [TORCH.grid_sampler(image, grid, *form) for form in forms]
+
+    image, grid = drawn(5, 2, 5, 12, 7).to(dtype), (drawn(6, 2, 63, 1, 2) * 1.3).to(dtype)
+    far = torch.tensor([math.nan, math.inf, -math.inf, 3e3, 1e4, 6e4, -6e4, 1.3e4, 1e5, 1e9, -1e9, 1e30]).to(dtype)
+    grid[0, :12, 0, 0], grid[1, 20:32, 0, 1] = far, far
+    executable = check(tmp_path / "model.pt2", Function(sampled), image, grid)
+    assert all(region.is_compiled for region in executable.regions)
+
+
+@pytest.mark.parametrize(
+    ("shape", "form", "reason"),
+    [
+        ((1, 1, 182, 182), (0, 0, False), "must have fewer than 32768 elements, but has 33124"),
+        ((1, 1, 300, 3), (0, 1, False), "extent must be 1 more than a number of the type, but got 300"),
+        ((1, 1, 4, 4), (2, 0, False), "interpolation must be bilinear or nearest"),
+    ],
+)
+def test_pixels_that_pytorch_reads_elsewhere(
+    shape: tuple[int, ...], form: tuple[int, int, bool], reason: str, tmp_path: Path
+) -> None:
+    image, grid = drawn(5, *shape).to(BF16), drawn(6, 1, 4, 4, 2).clamp(-1, 1).to(BF16)
+    executable = compiled(
+        tmp_path / "model.pt2", Function(lambda *given: TORCH.grid_sampler(*given, *form)), image, grid
+    )
+    assert any(reason in text for region in executable.regions for text in region.reasons.values())
+
+
+def test_an_order_of_narrow_floats_without_indices_of_equal_ones(tmp_path: Path) -> None:
+    def ordered(x: Tensor) -> list[Tensor]:
+        values = [torch.topk(x, 5)[0], torch.topk(x, 3, largest=False)[0], torch.sort(x)[0], torch.kthvalue(x, 3)[0]]
+        return [*values, *torch.sort(x, stable=True), torch.argsort(x, descending=True, stable=True)]
+
+    def places(x: Tensor) -> Tensor:
+        return torch.topk(x * 2, 5)[1]
+
+    x = drawn(7, 4, 200).to(BF16)
+    executable = check(tmp_path / "model.pt2", Function(ordered), x)
+    assert all(region.is_compiled for region in executable.regions)
+    executable = compiled(tmp_path / "topk.pt2", Function(places), x)
+    reasons = [text for region in executable.regions for text in region.reasons.values()]
+    assert any("must be stable where indices of integers, small floats or quantized values" in one for one in reasons)
 
 
 def _branches(x: Tensor) -> Tensor:

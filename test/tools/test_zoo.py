@@ -20,7 +20,7 @@ from tools.zoo import units
 from tools.zoo.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance
 from tools.zoo.campaign import Campaign
 from tools.zoo.flows.few_bits import quantize_wrapped
-from tools.zoo.flows.registry import FLOWS, TORCHAO
+from tools.zoo.flows.registry import FLOWS, TORCHAO, TORCHAO_QAT
 from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
@@ -209,7 +209,7 @@ def test_every_entry_can_be_made() -> None:
         assert entry.network in NETWORKS[FLOWS[entry.flow].framework], entry
 
 
-@pytest.mark.parametrize("flow", TORCHAO)
+@pytest.mark.parametrize("flow", [*TORCHAO, *TORCHAO_QAT])
 def test_wrapped_weights_are_compiled(flow: str, tmp_path: Path) -> None:
     layer, target = torch.nn.Linear(64, 32), tmp_path / "layer.pt2"
     quantize_wrapped(flow, Built(layer.eval(), features(64)), target)

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.zoo.flows.registry import BFLOAT16, BLOCKS, DYNAMIC, EDGE, NNCF, PT2E, STATIC, TFLITE, TORCHAO
+from tools.zoo.flows.registry import (
+    BFLOAT16,
+    BLOCKS,
+    DYNAMIC,
+    EDGE,
+    GENAI,
+    NNCF,
+    PT2E,
+    PT2E_QAT,
+    STATIC,
+    TFLITE,
+    TORCHAO,
+    TORCHAO_QAT,
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,10 @@ _PT2E = (
 )
 # X86InductorQuantizer's dynamic form quantizes dense layers only.
 _PT2E_DYNAMIC = ("bert", "vit_tiny", "mlp", "modernbert", "t5", "whisper", "minilm")
+_PT2E_QAT = (
+    *("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "unet_bilinear", "yolo11"),
+    *("vit_tiny", "bert"),
+)
 _TFLITE = (
     *("keras_mobilenet_v2", "keras_mobilenet_v3_small", "keras_efficientnet_b0", "keras_nasnet_mobile"),
     *("keras_convnext_tiny", "keras_transformer", "keras_unet", "keras_conv1d", "keras_keywords"),
@@ -66,7 +83,12 @@ _DECODERS = (
     "mixtral",
     "mixtral_step",
 )
+_GENAI = (
+    *("llama_genai", "llama_genai_step", "qwen_genai", "qwen_genai_step", "gemma_genai", "gemma_genai_step"),
+    *("phi_genai", "phi_genai_step", "gpt_oss_genai", "gpt_oss_genai_step"),
+)
 _BLOCKS = (*_DECODERS, "modernbert", "mamba", "t5", "whisper", "minilm", "diffusion_unet")
+_TORCHAO_QAT = ("llama", "llama_step", "gemma", "phi", "bert", "vit_tiny", "encoder", "minilm")
 _BFLOAT16 = (*_BLOCKS, "bert", "encoder", "vit_tiny", "rt_detr", "yolo11")
 
 _X86, _X86_DYNAMIC, _XNNPACK = PT2E
@@ -79,7 +101,10 @@ def entries() -> list[Entry]:
         *((_STATIC, flow) for flow in STATIC),
         *((_DYNAMIC, flow) for flow in DYNAMIC),
         *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
+        *((_PT2E_QAT, flow) for flow in PT2E_QAT),
         *((_BLOCKS, flow) for flow in (*BLOCKS, *TORCHAO)),
+        *((_GENAI, flow) for flow in GENAI),
+        *((_TORCHAO_QAT, flow) for flow in TORCHAO_QAT),
         *((_NNCF, flow) for flow in NNCF),
         *((_BFLOAT16, flow) for flow in BFLOAT16),
         *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),

@@ -54,14 +54,14 @@ class Quantizing(OpRun):
         return traced(name, positions(data, scale, zero_point, axis), quantized(data, scale, zero_point, axis))
 
 
-class _Contributed(OpRun):
+class Contributed(OpRun):
     op_domain = "com.microsoft"
 
 
 # The operators.
 
 
-class _OfOne(_Contributed, Quantizing):
+class _OfOne(Contributed, Quantizing):
     """A function of one quantized tensor; without a zero point the result has the type of the tensor."""
 
     def _run(
@@ -81,13 +81,13 @@ class _OfOne(_Contributed, Quantizing):
         """The function."""
 
 
-class QLinearAdd(_Contributed, Quantizing):
+class QLinearAdd(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearMul(_Contributed, Quantizing):
+class QLinearMul(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
         return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
@@ -113,7 +113,7 @@ class QLinearSoftmax(_OfOne):
         return powers / powers.sum(axes, keepdims=True)
 
 
-class MatMulNBits(_Contributed):
+class MatMulNBits(Contributed):
     """Rows are taken as they are, at every level."""
 
     def _run(self, rows: Array, packed: Array, scales: Array, *rest: Array | None, **attributes: Any) -> Result:
@@ -122,22 +122,22 @@ class MatMulNBits(_Contributed):
             raise NotImplementedError("MatMulNBits with g_idx")
         outputs, bits, block = (attributes[name] for name in ("N", "bits", "block_size"))
         scales = scales.reshape(outputs, -1, 1)
-        middle = np.array(1 << bits - 1) if zeros is None else _unpacked(zeros.reshape(outputs, -1), bits)
+        middle = np.array(1 << bits - 1) if zeros is None else unpacked(zeros.reshape(outputs, -1), bits)
         if zeros is not None:
             middle = middle[:, : scales.shape[1], None]
-        blocks = (_unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
+        blocks = (unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
         product = rows @ blocks.reshape(outputs, -1)[:, : attributes["K"]].T
         return (product if bias is None else product + bias,)
 
 
-def _unpacked(packed: Array, bits: int) -> Array:
+def unpacked(packed: Array, bits: int) -> Array:
     """Unsigned values of 2, 4 or 8 bits, the first in the lowest bits of a byte, in float64."""
     parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
     unpacked: Array = parts.reshape(*packed.shape[:-1], -1).astype(np.float64)
     return unpacked
 
 
-class QLinearWhere(_Contributed, Quantizing):
+class QLinearWhere(Contributed, Quantizing):
     def _run(self, *inputs: Array) -> Result:
         condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
         chosen = np.where(condition, dequantized(x, x_scale, x_zero), dequantized(y, y_scale, y_zero))
@@ -164,14 +164,14 @@ class QLinearGlobalAveragePool(_OfOne):
         return x.mean(axes, keepdims=True)
 
 
-class QLinearConcat(_Contributed, Quantizing):
+class QLinearConcat(Contributed, Quantizing):
     def _run(self, y_scale: Array, y_zero: Array, *inputs: Array, **attributes: Any) -> Result:
         triples = (inputs[index : index + 3] for index in range(0, len(inputs), 3))
         parts = [dequantized(data, scale, zero_point) for data, scale, zero_point in triples]
         return (self.quantize(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
 
 
-class QGemm(_Contributed, Quantizing):
+class QGemm(Contributed, Quantizing):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (9 - len(inputs)))
         a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = given
@@ -184,7 +184,7 @@ class QGemm(_Contributed, Quantizing):
         return (found if scale is None else self.quantize(found, scale, zero_point),)
 
 
-class MatMulIntegerToFloat(_Contributed):
+class MatMulIntegerToFloat(Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (7 - len(inputs)))
         a, b, a_scale, b_scale, a_zero, b_zero, bias = given
@@ -192,7 +192,7 @@ class MatMulIntegerToFloat(_Contributed):
         return (product if bias is None else product + bias,)
 
 
-class DynamicQuantizeMatMul(_Contributed):
+class DynamicQuantizeMatMul(Contributed):
     def _run(self, *inputs: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         a, b, b_scale, b_zero, bias = given
@@ -200,7 +200,7 @@ class DynamicQuantizeMatMul(_Contributed):
         return (product if bias is None else product + bias,)
 
 
-class SkipLayerNormalization(_Contributed):
+class SkipLayerNormalization(Contributed):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
         given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
         data, skip, gamma, beta, bias = given
@@ -211,7 +211,7 @@ class SkipLayerNormalization(_Contributed):
         return normed, total.mean(-1, keepdims=True), 1 / np.sqrt(variance + attributes.get("epsilon", 1e-5)), total
 
 
-class DynamicQuantizeLSTM(_Contributed):
+class DynamicQuantizeLSTM(Contributed):
     """Data and hidden states are quantized dynamically: those of all time steps together, these for each one."""
 
     def _run(self, *inputs: Any, **attributes: Any) -> Result:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS, Quantizing, dequantized, quantized
+from qdialect.bench.truth.decoder_operators import DECODER_OPERATORS
 from qdialect.bench.truth.windows import convolution, maximum, padding_of
 
 Array = NDArray[Any]
@@ -178,4 +179,5 @@ OPERATORS = (
     *(DequantizeLinear, QuantizeLinear, DynamicQuantizeLinear, Cast, LayerNormalization, Softmax, Erf, Gelu),
     *(GatherElements, Pad, Conv, MaxPool, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul),
     *CONTRIB_OPERATORS,
+    *DECODER_OPERATORS,
 )

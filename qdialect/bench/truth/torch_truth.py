@@ -137,13 +137,20 @@ def _quantize_blocks(
 
 
 def _choose_rows(
-    data: Tensor, kind: str, block: Sequence[int], dtype: Any, low: int, high: int, smallest: float, *_: Any
+    data: Tensor, kind: str, block: Sequence[int], dtype: Any, low: int, high: int, smallest: float | None, *_: Any
 ) -> tuple[Tensor, Tensor]:
-    """Symmetric, of whole rows: the largest number lies at the middle of the range's last two values."""
-    if kind != "SYMMETRIC" or tuple(block) != (*[1] * (data.dim() - 1), data.shape[-1]):
+    """Of whole rows, by their range with 0 in it; symmetric, their largest number is between the last two values."""
+    if kind not in ("SYMMETRIC", "ASYMMETRIC") or tuple(block) != (*[1] * (data.dim() - 1), data.shape[-1]):
         raise NotImplementedError(f"{kind} parameters of blocks {list(block)}")
-    scales = (data.double().abs().amax(-1, keepdim=True) * 2 / (high - low)).clamp(min=smallest)
-    return scales, torch.zeros(scales.shape, dtype=torch.int8)
+    lowest, highest = data.double().amin(-1, keepdim=True).clamp(max=0), data.double().amax(-1, keepdim=True)
+    if kind == "SYMMETRIC":
+        lowest = -torch.maximum(-lowest, highest)
+        highest = -lowest
+    bound = torch.finfo(torch.float32).eps if smallest is None else smallest
+    scales = ((highest.clamp(min=0) - lowest) / (high - low)).clamp(min=bound)
+    if kind == "SYMMETRIC":
+        return scales, torch.zeros(scales.shape, dtype=torch.int8)
+    return scales, (low - torch.round(lowest / scales)).clamp(low, high).to(torch.int8)
 
 
 def _unchecked(*_: Any) -> None:

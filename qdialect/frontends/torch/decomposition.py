@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from qdialect.dialect.type_constraints import SMALL_FLOATS
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.functionalization import is_in_place
@@ -39,11 +39,25 @@ def rounds_parts(node: Node, tensors: Mapping[str, Output]) -> bool:
     return not is_own and (node.kind in _ROUNDING or node.kind.startswith(_OF_KERNELS))
 
 
+def is_of_one_form(node: Node, tensors: Mapping[str, Output]) -> bool:
+    """Whether PyTorch's kernel for small floats differs from every other form of an operator that reads them.
+
+    Raises `UnsupportedError` where it counts elements in 16 bits, and an image has more.
+    """
+    if node.kind != _GRID_SAMPLER or not _reads_small(node, tensors):
+        return False
+    image = tensors[node.refs()[0]]
+    count = math.prod(image.shape[2:] if image.is_contiguous else image.shape)
+    require(count < _COUNTED, f"image of {image.element} must have fewer than {_COUNTED} elements, but has {count}")
+    return True
+
+
 def _reads_small(node: Node, tensors: Mapping[str, Output]) -> bool:
     return any(name in tensors and tensors[name].element in SMALL_FLOATS for name in node.refs())
 
 
-_LINEAR = "aten.linear.default"
+_LINEAR, _GRID_SAMPLER = "aten.linear.default", "aten.grid_sampler_2d.default"
+_COUNTED = 1 << 15
 _OF_KERNELS = tuple(f"aten.{name}" for name in ("gru", "instance_norm", "lstm", "rnn_"))
 """Operators that PyTorch computes by several kernels, and the front end by one op."""
 _ROUNDING: dict[str, Callable[..., Any]] = {}
@@ -158,6 +172,71 @@ def _native_batch_norm(
     scale = factor if weight is None else factor * weight.float().view(shape)
     offset = -mean * scale if bias is None else bias.float().view(shape) - mean * scale
     return (held * scale + offset).to(stored), mean.flatten(), factor.flatten()
+
+
+@_rounding("grid_sampler_2d.default")
+def _grid_sampler(image: Any, grid: Any, mode: int, padding: int, align_corners: bool) -> Any:
+    """Bilinear or nearest pixels; coordinates, distances and weights are rounded too."""
+    require(mode in (_BILINEAR, _NEAREST), "interpolation must be bilinear or nearest")
+    x, y = (
+        _coordinates(grid[..., axis], image.shape[3 - axis], padding, align_corners=align_corners).unsqueeze(1)
+        for axis in range(2)
+    )
+    if mode == _NEAREST:
+        return _pixels(image, x.round(), y.round())
+    west, north = x.floor(), y.floor()
+    w, n = x - west, y - north
+    e, s = 1 - w, 1 - n
+    top = _pixels(image, west, north) * (s * e) + _pixels(image, west, north, 1) * (s * w)
+    return top + _pixels(image, west, north, 0, 1) * (n * e) + _pixels(image, west, north, 1, 1) * (n * w)
+
+
+_BILINEAR, _NEAREST = 0, 1
+_ZEROS, _BORDER = 0, 1
+
+
+def _coordinates(x: Any, extent: int, padding: int, *, align_corners: bool) -> Any:
+    """-1 to 1 in pixels; outside numbers go to the border or are reflected at it, but where `padding` is zeros."""
+    torch, last = pytorch_operators.torch_package(), extent - 1
+
+    def rounded(number: float) -> float:
+        return float(NUMPY_DTYPES[_SHORT_NAMES[str(x.dtype)]].type(number))
+
+    x = (x + 1) * rounded(last / 2 if align_corners else extent / 2)
+    x = x if align_corners else x - 0.5
+    if padding == _ZEROS:
+        return x
+    require(rounded(last) <= last, f"extent must be 1 more than a number of the type, but got {extent}")
+    if padding != _BORDER:
+        low, span = (0.0, rounded(2 * last)) if align_corners else (-0.5, rounded(2 * extent))
+        distance = (x - low).abs()
+        rest = distance - (distance / span).trunc() * span
+        x = torch.minimum(rest, span - rest) + low if span else x * 0
+    # A NaN is at the first pixel.
+    return torch.where(x > 0, x, 0.0).clamp(max=rounded(last))
+
+
+_SHORT_NAMES = {"torch.bfloat16": "bf16", "torch.float16": "f16"}
+
+
+def _pixels(image: Any, x: Any, y: Any, right: int = 0, below: int = 0) -> Any:
+    """The pixels right of and below whole coordinates (batch, 1, height, width); 0 outside of the image."""
+    torch = pytorch_operators.torch_package()
+    column, row = _in_16_bits(x, right), _in_16_bits(y, below)
+    height, width = image.shape[2:]
+    is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    column, row = (torch.where(is_inside, one, 0) for one in (column, row))
+    batch, channel = (torch.arange(n, device=image.device) for n in image.shape[:2])
+    found = image[batch.view(-1, 1, 1, 1), channel.view(-1, 1, 1), row, column]
+    return torch.where(is_inside, found, 0.0)
+
+
+def _in_16_bits(x: Any, more: int) -> Any:
+    """What PyTorch makes of a whole number: the lowest 16 of 32 bits, or 0 where those cannot hold it."""
+    torch = pytorch_operators.torch_package()
+    wide = x.float()
+    whole = torch.where(wide.abs() < 2.0**31, wide, 0.0).to(torch.int64)
+    return ((whole + (_COUNTED + more)) & (2 * _COUNTED - 1)) - _COUNTED
 
 
 _MAX_KEYS = 512

@@ -31,7 +31,7 @@ from qdialect.frontends.planning.tensors import (
 )
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.members import shown
-from qdialect.frontends.torch.decomposition import Decomposition, decompose, rounds_parts
+from qdialect.frontends.torch.decomposition import Decomposition, decompose, is_of_one_form, rounds_parts
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized, RunTimeScale
 from qdialect.frontends.torch.program.folding import FOLDABLE, fold
@@ -249,6 +249,8 @@ class TorchPlanner(Planner[Node]):
         return self._planned_result(original, node, inputs)
 
     def _planned_result(self, original: Node, node: Node, inputs: dict[str, Result]) -> Result:
+        if is_of_one_form(original, self._tensors):
+            return self._inlined(self._decomposed(original, is_rounding=True))
         if rounds_parts(original, self._tensors):
             with suppress(checks.UnsupportedError):
                 return self._inlined(self._decomposed(original, is_rounding=True))
@@ -334,10 +336,9 @@ _IN_COMMON_TYPE = tuple(
 """Operators that PyTorch computes in the type of the result; the kernels of others take numbers as float32."""
 
 
-_OF_TIES = "PyTorch leaves the order of equal numbers open, and small floats have many"
 _OWN_KERNELS = {
-    **{f"aten.{name}.": _OF_TIES for name in ("argsort", "sort", "topk", "kthvalue", "median")},
-    "aten.grid_sampler": "PyTorch computes coordinates in this type",
+    "aten.median.": "PyTorch leaves the order of equal numbers open, and small floats have many",
+    "aten.grid_sampler_3d": "PyTorch computes coordinates in this type",
     "quantized_decomposed.choose_qparams_per_token": "PyTorch computes scales in this type",
     "quantized_decomposed._choose_qparams_per_token": "PyTorch computes scales in this type",
     "quantized_decomposed.dequantize_per_channel.": "PyTorch multiplies in the type of the scales",

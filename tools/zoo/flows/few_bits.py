@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tools.zoo.flows.samples import CALIBRATION_SEEDS
+from tools.zoo.flows.samples import CALIBRATION_SEEDS, drawn
+from tools.zoo.flows.training import train
 from tools.zoo.networks.network import Built
 from tools.zoo.packages import imported
 from tools.zoo.tensors import tensors
@@ -24,7 +26,12 @@ TORCHAO: dict[str, Callable[[Any], Any]] = {
     "torchao_int4": lambda ao: ao.IntxWeightOnlyConfig(weight_dtype=_torch.int4, granularity=ao.PerGroup(_BLOCK)),
     "torchao_int8": lambda ao: ao.Int8WeightOnlyConfig(),
     "torchao_int8_dynamic": lambda ao: ao.Int8DynamicActivationInt8WeightConfig(),
+    "torchao_int8_dynamic_int4": lambda ao: ao.Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=_torch.int4, weight_granularity=ao.PerGroup(_BLOCK)
+    ),
 }
+TRAINED = "qat"
+"""How the names of flows end whose networks are trained with fake quantization first."""
 IN_BFLOAT16 = "bfloat16"
 """How the names of flows end whose networks compute in this type."""
 
@@ -57,8 +64,18 @@ def quantize_wrapped(name: str, built: Built, target: Path) -> None:
     package = imported("torchao.quantization")
     example = tensors(built.draw(1, CALIBRATION_SEEDS[0]))
     model = _InBfloat16(built.model).eval() if name.endswith(IN_BFLOAT16) else built.model
-    quantized = name.removesuffix(IN_BFLOAT16).removesuffix("_")
+    quantized = name.removesuffix(IN_BFLOAT16).removesuffix(TRAINED).removesuffix("_")
     if quantized:
-        package.quantize_(model, TORCHAO[quantized](package))
+        configuration = TORCHAO[quantized](package)
+        package.quantize_(model, _trained(built, configuration) if name.endswith(TRAINED) else configuration)
     with torch.no_grad():
         torch.export.save(torch.export.export(model, example), target)
+
+
+def _trained(built: Built, configuration: Any) -> Any:
+    """The configuration that ends the training of `built`."""
+    package = imported("torchao.quantization.qat")
+    teacher = copy.deepcopy(built.model)
+    imported("torchao.quantization").quantize_(built.model, package.QATConfig(configuration, step="prepare"))
+    train(built.model, teacher, list(map(tensors, drawn(built.draw, CALIBRATION_SEEDS))))
+    return package.QATConfig(configuration, step="convert")

@@ -1,4 +1,4 @@
-"""PyTorch's PT2E quantization with the quantizers of two backends."""
+"""PyTorch's PT2E quantization with the quantizers of two backends, after training or during it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tools.zoo.flows.samples import Sample
+from tools.zoo.flows.training import train
 from tools.zoo.networks.network import Built
 from tools.zoo.packages import imported
 from tools.zoo.tensors import tensors
@@ -18,16 +19,22 @@ from tools.zoo.tensors import tensors
 
 def quantize(built: Built, quantizer: str, target: Path, samples: Sequence[Sample]) -> None:
     """Write the ``.pt2`` archive of `built`, calibrated on `samples`."""
+    package = imported("torchao.quantization.pt2e")
     pt2e = imported("torchao.quantization.pt2e.quantize_pt2e")
     calibration = list(map(tensors, samples))
     chosen = QUANTIZERS[quantizer]
     exported: Any = torch.export.export(built.model, calibration[0], strict=chosen.is_strict)
-    prepared = pt2e.prepare_pt2e(_without_zeros(exported.module()), chosen.create())
+    prepare = pt2e.prepare_qat_pt2e if chosen.is_trained else pt2e.prepare_pt2e
+    prepared = prepare(_without_zeros(exported.module()), chosen.create())
+    if chosen.is_trained:
+        package.move_exported_model_to_train(prepared)
+        train(prepared, built.model, calibration)
+        package.move_exported_model_to_eval(prepared)
     with torch.no_grad():
         for sample in calibration:
             prepared(*sample)
         converted = pt2e.convert_pt2e(prepared)
-    imported("torchao.quantization.pt2e").move_exported_model_to_eval(converted)
+    package.move_exported_model_to_eval(converted)
     torch.export.save(torch.export.export(converted, calibration[0]), target)
 
 
@@ -44,18 +51,20 @@ def _without_zeros(module: Any) -> Any:
     return module
 
 
-def _x86(is_dynamic: bool) -> Any:
+def _x86(**options: bool) -> Any:
     module = imported("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
-    configuration = module.get_default_x86_inductor_quantization_config(is_dynamic=is_dynamic)
+    configuration = module.get_default_x86_inductor_quantization_config(**options)
     return module.X86InductorQuantizer().set_global(configuration)
 
 
-def _xnnpack() -> Any:
+def _xnnpack(**options: bool) -> Any:
     module = imported("torchao.testing.pt2e._xnnpack_quantizer")
     with warnings.catch_warnings():
         # The quantizer has moved to ExecuTorch, which pins another PyTorch; its annotations are the same.
         warnings.simplefilter("ignore")
-        return module.XNNPACKQuantizer().set_global(module.get_symmetric_quantization_config(is_per_channel=True))
+        return module.XNNPACKQuantizer().set_global(
+            module.get_symmetric_quantization_config(is_per_channel=True, **options)
+        )
 
 
 @dataclass(frozen=True)
@@ -68,10 +77,13 @@ class Quantizer:
 
     create: Callable[[], Any]
     is_strict: bool
+    is_trained: bool = False
 
 
 QUANTIZERS: Mapping[str, Quantizer] = {
-    "pt2e_x86": Quantizer(lambda: _x86(False), True),
-    "pt2e_x86_dynamic": Quantizer(lambda: _x86(True), True),
+    "pt2e_x86": Quantizer(_x86, True),
+    "pt2e_x86_dynamic": Quantizer(lambda: _x86(is_dynamic=True), True),
+    "pt2e_x86_qat": Quantizer(lambda: _x86(is_qat=True), True, is_trained=True),
     "pt2e_xnnpack": Quantizer(_xnnpack, False),
+    "pt2e_xnnpack_qat": Quantizer(lambda: _xnnpack(is_qat=True), False, is_trained=True),
 }

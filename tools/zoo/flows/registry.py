@@ -89,22 +89,32 @@ def _nncf(name: str, built: Built, network: Network, files: Files, target: Path)
     quantize(name, _float_onnx(built, network, files), target, drawn(built.draw, CALIBRATION_SEEDS))
 
 
+def _genai(name: str, built: Built, _: Network, __: Files, target: Path) -> None:
+    from tools.zoo.flows.onnx_genai import build
+
+    build(built, name, target, built.draw(1, TEST_SEEDS[0]))
+
+
 STATIC = ("qdq_u8s8", "qdq_u8s8_tensor", "qdq_s8s8", "qoperator_u8s8")
 DYNAMIC = ("dynamic_s8", "dynamic_u8")
 PT2E = ("pt2e_x86", "pt2e_x86_dynamic", "pt2e_xnnpack")
+PT2E_QAT = ("pt2e_x86_qat", "pt2e_xnnpack_qat")
 TFLITE = ("tflite_int8", "tflite_dynamic")
 EDGE = ("edge_int8", "edge_16x8", "edge_dynamic", "edge_dynamic_int4", "edge_weights")
 NNCF = ("nncf_int8", "nncf_weights8", "nncf_weights4")
 BLOCKS = ("nbits4", "nbits4_level4", "nbits8", "nbits8_level4")
-TORCHAO = ("torchao_int4", "torchao_int8", "torchao_int8_dynamic")
+GENAI = ("genai_int4", "genai_int4_k_quant")
+TORCHAO = ("torchao_int4", "torchao_int8", "torchao_int8_dynamic", "torchao_int8_dynamic_int4")
+TORCHAO_QAT = ("torchao_int4_qat", "torchao_int8_dynamic_int4_qat")
 BFLOAT16 = ("bfloat16", *(f"{name}_bfloat16" for name in TORCHAO))
 
 FLOWS: Mapping[str, Flow] = {
     **{name: Flow(name, "torch", ".onnx", partial(_static, name)) for name in STATIC},
     **{name: Flow(name, "torch", ".onnx", partial(_dynamic, name)) for name in DYNAMIC},
-    **{name: Flow(name, "torch", ".pt2", partial(_pt2e, name)) for name in PT2E},
+    **{name: Flow(name, "torch", ".pt2", partial(_pt2e, name)) for name in (*PT2E, *PT2E_QAT)},
     **{name: Flow(name, "torch", ".onnx", partial(_nncf, name)) for name in NNCF},
     **{name: Flow(name, "torch", ".onnx", partial(_blocks, name)) for name in BLOCKS},
-    **{name: Flow(name, "torch", ".pt2", partial(_torchao, name)) for name in (*TORCHAO, *BFLOAT16)},
+    **{name: Flow(name, "torch", ".onnx", partial(_genai, name)) for name in GENAI},
+    **{name: Flow(name, "torch", ".pt2", partial(_torchao, name)) for name in (*TORCHAO, *TORCHAO_QAT, *BFLOAT16)},
     **{name: Flow(name, "keras", ".tflite", partial(_tflite, name)) for name in (*TFLITE, *EDGE)},
 }

@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from qdialect.dialect import F32MaxOp, F32SumOp
+from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.slices import Slice, gather
@@ -270,8 +271,10 @@ def _check_ties(call: Call, source: Tensor) -> None:
     """If equal numbers are likely, their indices must be unused: PyTorch does not define which of them comes first."""
     is_read = call.taken is None or 1 in call.taken
     is_quantized = isinstance(source, Quantized | RunTimeQuantized)
-    has_ties = not isinstance(source, F32Tensor) or is_quantized or source.table() is not None
-    require(not (is_read and has_ties), "must be stable where indices of integers or quantized values are read")
+    is_small = call.noted[call.node.arguments["self"].name].element in SMALL_FLOATS
+    has_ties = not isinstance(source, F32Tensor) or is_quantized or is_small or source.table() is not None
+    of = "integers, small floats or quantized values"
+    require(not (is_read and has_ties), f"must be stable where indices of {of} are read")
 
 
 def _part_of_order(
