@@ -104,98 +104,43 @@ def _const(node: Node, _: list[Array]) -> Array:
     return np.array(attribute).view(dtype).reshape(type_.shape)
 
 
-# Shapes.
+# Shapes and data movement.
 
 
-def _div_ceil(lhs: Array, rhs: Array) -> Array:
-    return -(-lhs // rhs)
-
-
-@computes("add_shape", "sub_shape", "mul_shape", "div_floor_shape", "div_ceil_shape", "max_shape", "min_shape")
-def _shape_arithmetic(node: Node, values: list[Array]) -> Array:
-    functions: dict[str, Callable[..., Array]] = {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div_floor": np.floor_divide,
-        "div_ceil": _div_ceil,
-        "max": np.maximum,
-        "min": np.minimum,
-    }
-    return functions[node.op.name.removeprefix("tosa.").removesuffix("_shape")](*values)
-
-
-@computes("concat_shape")
-def _concat_shape(_: Node, values: list[Array]) -> Array:
-    return np.concatenate(values)
-
-
-@computes("slice_shape")
-def _slice_shape(_: Node, values: list[Array]) -> Array:
-    start, size = int(values[1].item()), int(values[2].item())
-    return values[0][start : start + size]
-
-
-@computes("dim")
-def _dim(node: Node, values: list[Array]) -> Array:
-    return np.array([values[0].shape[node.integer("axis")]])
-
-
-# Data movement.
-
-
-@computes("identity")
-def _identity(_: Node, values: list[Array]) -> Array:
-    return values[0]
-
-
-@computes("reshape")
-def _reshape(_: Node, values: list[Array]) -> Array:
-    return values[0].reshape(values[1])
-
-
-@computes("transpose")
-def _transpose(node: Node, values: list[Array]) -> Array:
-    return values[0].transpose(node.integers("perms"))
-
-
-@computes("pad")
-def _pad(_: Node, values: list[Array]) -> Array:
-    return np.pad(values[0], values[1].reshape(-1, 2), constant_values=values[2].item())
-
-
-@computes("slice")
-def _slice(_: Node, values: list[Array]) -> Array:
-    return values[0][tuple(slice(b, b + n) for b, n in zip(values[1], values[2], strict=True))]
-
-
-@computes("reverse")
-def _reverse(node: Node, values: list[Array]) -> Array:
-    return np.flip(values[0], node.integer("axis"))
-
-
-@computes("tile")
-def _tile(_: Node, values: list[Array]) -> Array:
-    return np.tile(values[0], values[1])
-
-
-@computes("concat")
-def _concat(node: Node, values: list[Array]) -> Array:
-    return np.concatenate(values, node.integer("axis"))
-
-
-@computes("gather")
-def _gather(_: Node, values: list[Array]) -> Array:
-    data, indices = values
-    return np.stack([data[n, row] for n, row in enumerate(indices)])
-
-
-@computes("scatter")
-def _scatter(_: Node, values: list[Array]) -> Array:
-    data, indices, updates = values[0].copy(), *values[1:]
+def _scattered(_: Node, data: Array, indices: Array, updates: Array) -> Array:
+    found = data.copy()
     for n, row in enumerate(indices):
-        data[n, row] = updates[n]
-    return data
+        found[n, row] = updates[n]
+    return found
+
+
+_MOVEMENTS: dict[str, Callable[..., Array]] = {
+    "add_shape": lambda _, x, y: x + y,
+    "concat": lambda node, *values: np.concatenate(values, node.integer("axis")),
+    "concat_shape": lambda _, *values: np.concatenate(values),
+    "dim": lambda node, x: np.array([x.shape[node.integer("axis")]]),
+    "div_ceil_shape": lambda _, x, y: -(-x // y),
+    "div_floor_shape": lambda _, x, y: x // y,
+    "gather": lambda _, x, indices: np.stack([x[n, row] for n, row in enumerate(indices)]),
+    "identity": lambda _, x: x,
+    "max_shape": lambda _, x, y: np.maximum(x, y),
+    "min_shape": lambda _, x, y: np.minimum(x, y),
+    "mul_shape": lambda _, x, y: x * y,
+    "pad": lambda _, x, sides, fill: np.pad(x, sides.reshape(-1, 2), constant_values=fill.item()),
+    "reshape": lambda _, x, shape: x.reshape(shape),
+    "reverse": lambda node, x: np.flip(x, node.integer("axis")),
+    "scatter": _scattered,
+    "slice": lambda _, x, begin, size: x[tuple(slice(b, b + n) for b, n in zip(begin, size, strict=True))],
+    "slice_shape": lambda _, x, begin, size: x[int(begin.item()) : int((begin + size).item())],
+    "sub_shape": lambda _, x, y: x - y,
+    "tile": lambda _, x, counts: np.tile(x, counts),
+    "transpose": lambda node, x: x.transpose(node.integers("perms")),
+}
+
+
+@computes(*_MOVEMENTS)
+def _movement(node: Node, values: list[Array]) -> Array:
+    return _MOVEMENTS[node.op.name.removeprefix("tosa.")](node, *values)
 
 
 # Reductions.
