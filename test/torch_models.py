@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as nnf
 import torch.utils._pytree as pytree
@@ -26,6 +27,7 @@ from torch.fx.graph import CodeGen
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.importer import nodes_of
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 
@@ -452,3 +454,11 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
             assert_floats_within(one, tensor.numpy(), "layer")
         else:
             assert np.array_equal(one, tensor.numpy())
+
+
+def refused(function: Callable[..., Any], *given: Tensor) -> str:
+    """Why a function or a module is not imported."""
+    model = function if isinstance(function, nn.Module) else Function(function)
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(model, given))
+    return caught.value.render()

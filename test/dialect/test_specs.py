@@ -17,7 +17,7 @@ from op_texts import functions, with_choices
 import qdialect
 from qdialect import dialect as qnn
 from qdialect.arithmetic import FloatRounding, activations
-from qdialect.arithmetic.expressions import Alpha, has_parameter
+from qdialect.arithmetic.expressions import Alpha
 from qdialect.dialect import fields as kinds
 from qdialect.dialect.fields import F64, attribute
 from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage
@@ -181,15 +181,6 @@ def test_no_file_tests_what_is_not_there() -> None:
     assert found <= round_trips | {spec.path for spec in SPECS.values()}
 
 
-def test_the_name_of_a_base_is_that_of_its_file() -> None:
-    assert snake(QuantizedStage) == "quantized"
-    assert {spec.name for spec in SPECS.values() if spec.own not in (*qnn.OPS, *STAGES.values())} >= {
-        "qnn",
-        "fused",
-        "quantized",
-    }
-
-
 # What the verifier accepts has a meaning: extreme parameters run through the reference without a warning.
 
 SCALES = (kinds.SMALLEST_SCALE, 1e-9, 1 / 256, 0.5, 1.0, kinds.LARGEST_SCALE, 5e-324)
@@ -342,8 +333,3 @@ def test_a_parameter_must_be_an_attribute() -> None:
 def test_what_was_refused_is_not_an_op() -> None:
     assert {op_class.OPERATION_NAME for op_class in qnn.OPS}.isdisjoint({"qnn.other"})
     assert all(issubclass(op_class, qnn.UnaryOp) for op_class in qnn.UNARY_OPS)
-
-
-def test_functions_have_a_parameter_where_the_op_has_alpha() -> None:
-    assert has_parameter(qnn.EluOp.function)
-    assert not has_parameter(qnn.ReluOp.function)

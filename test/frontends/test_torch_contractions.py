@@ -173,15 +173,8 @@ def test_real_layer(name: str) -> None:
     """What is not quantized runs in float32."""
     function, shape = F32_VALUES[name]
 
-    class Net(nn.Module):
-        def forward(self, values: Tensor) -> Tensor:
-            return function(dequantized(values, INPUT_SCALE, 17, torch.int8))
-
     values = torch.tensor(np.random.default_rng(5).integers(-128, 128, shape)).to(torch.int8)
-    module = import_torch(torch.export.export(Net(), (values,)))
-    (found,) = run(module, [values.numpy()])
-    assert_floats_within(found, Net()(values).numpy(), "layer")
-    assert np.array_equal(qdialect.compile(module)(values.numpy()), found)
+    check(lambda x: function(dequantized(x, INPUT_SCALE, 17, torch.int8)), values)
 
 
 # Convolutions and pools over three dimensions, against PyTorch.

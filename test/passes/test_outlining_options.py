@@ -156,6 +156,3 @@ def test_functions_go_with_their_last_call() -> None:
     module = with_externs(branched(), merge=True)
     called = [line for line in str(module).splitlines() if "call @" in line]
     assert len(called) == len(symbols(module)) == 3
-
-
-# Outlined fused ops: what a predicate says, what runs them, and the way back.
