@@ -174,7 +174,7 @@ def test_some_lit_test_prints_every_attribute_of_a_stage(name: str) -> None:
         assert re.search(rf"\{{{name} = \{{[^{{}}]*\b{printed} = ", checks), printed
 
 
-def test_no_file_tests_what_is_not_there() -> None:
+def test_every_file_tests_an_op_or_a_stage() -> None:
     round_trips = {OP_TESTS / f"{name}.mlir" for name in BY_NAME}
     found = set(OP_TESTS.rglob("*.mlir"))
     assert round_trips <= found
@@ -229,7 +229,7 @@ def accepted(text: str) -> ir.Module | None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_is_accepted_runs(name: str) -> None:
+def test_accepted_ops_run(name: str) -> None:
     rng, runs = np.random.default_rng(0), 0
     for _, module in functions((OP_TESTS / f"{name}.mlir").read_text()):
         for text in (*[str(module)] * 6, *(str(variant) for variant in with_choices(module) for _ in range(2))):
@@ -330,6 +330,6 @@ def test_a_parameter_must_be_an_attribute() -> None:
         defined({"alpha": attribute(F64)}, name="other", function=activations.relu)
 
 
-def test_what_was_refused_is_not_an_op() -> None:
+def test_refused_classes_are_no_ops() -> None:
     assert {op_class.OPERATION_NAME for op_class in qnn.OPS}.isdisjoint({"qnn.other"})
     assert all(issubclass(op_class, qnn.UnaryOp) for op_class in qnn.UNARY_OPS)

@@ -313,7 +313,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("op", REFUSED)
-def test_what_mixes_entries_is_refused(op: str) -> None:
+def test_ops_that_mix_entries_are_refused(op: str) -> None:
     result, message = REFUSED[op]
     given = f"tensor<4x4x{result.split('x')[-1]}>"
     text = (
@@ -384,7 +384,7 @@ def test_batches_that_are_none(batch: Any) -> None:
         qdialect.compile("model.onnx", batch=batch)
 
 
-def test_what_no_framework_may_run_is_refused(tmp_path: Path) -> None:
+def test_operators_that_no_framework_may_run_are_refused(tmp_path: Path) -> None:
     b = ModelBuilder()
     (tmp_path / "model.onnx").write_bytes(b.finish(b.node("Hardmax", b.input("x", ("n", 4))), dtype=np.float32))
     with pytest.raises(ImportModelError) as refused:
@@ -524,7 +524,7 @@ def batch_of_result(site: Site) -> int | str:
 
 
 @pytest.mark.parametrize("path", ROUND_TRIPS, ids=lambda path: path.stem)
-def test_what_a_rule_accepts_is_computed_for_each_entry_alone(path: Path) -> None:
+def test_ops_that_a_rule_accepts_are_computed_for_each_entry_alone(path: Path) -> None:
     accepted = tried = 0
     for op in operations(path):
         for site in sites(op):

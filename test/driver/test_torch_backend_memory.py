@@ -101,7 +101,7 @@ def test_inputs_that_are_written_and_shared(model: Callable[[Tensor], Any], fall
     check(model, rows(), fallback=fallback)
 
 
-def test_writes_around_what_pytorch_runs() -> None:
+def test_writes_around_nodes_that_pytorch_runs() -> None:
     def model(x: Tensor) -> tuple[Tensor, ...]:
         before = torch.logcumsumexp(x, 1)
         x[:, 1] = before[:, 2]
@@ -417,7 +417,7 @@ def test_casts_are_those_of_eager_mode(model: nn.Module, dtype: Any) -> None:
         assert_near(one, other)
 
 
-def test_what_fails_in_the_backend_is_left_to_pytorch(
+def test_graphs_that_fail_in_the_backend_are_left_to_pytorch(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*given: object, **named: object) -> None:

@@ -143,7 +143,7 @@ def test_attributes_that_are_read_or_change_nothing(kind: str, attributes: dict[
     agreed(content, data, within="layer", count=1)
 
 
-def test_what_is_dequantized_to_halves_is_rounded_to_them(tmp_path: Path) -> None:
+def test_values_that_are_dequantized_to_halves_are_rounded_to_them(tmp_path: Path) -> None:
     """As by ONNX Runtime's kernel."""
     model = ModelBuilder()
     data = model.input("x", (2, 6), np.int8)

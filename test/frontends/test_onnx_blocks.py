@@ -279,7 +279,7 @@ def test_rows_of_a_table_with_scales_of_their_own(axis: int) -> None:
 @pytest.mark.parametrize("size", [0, 16, 64])
 @pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
 def test_a_profile_rounds_activations_everywhere(size: int, kind: str) -> None:
-    """As ONNX Runtime's default optimization does, in blocks of the weights, or of 32 beside channels."""
+    """As ONNX Runtime's default optimization does, in blocks of the weights, or of 32 with scales by channel."""
     rng, builder, data = np.random.default_rng(3), ModelBuilder(), numbers(3, 96)
     quantized = rng.integers(0, 16, (96, 24)).astype(np.uint8)
     shape = (-(-96 // size), 24) if size else (24,)

@@ -197,7 +197,7 @@ def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], col
     content = model.finish(model.node("MatMulInteger", *names), dtype=np.int32)
     rng = np.random.default_rng(2)
     inputs = [np.asarray(rng.integers(0, 256, shape), np.uint8) for shape in shapes]
-    # ONNX Runtime takes zero points of columns beside matrices alone.
+    # ONNX Runtime takes zero points of columns of matrices alone.
     (found,) = (found_by if leading and columns else run)(content, *inputs)
     left, right = inputs[0].astype(np.int32) - inputs[2], inputs[1].astype(np.int32) - inputs[3]
     np.testing.assert_array_equal(found, left @ right)
@@ -252,7 +252,7 @@ UNREADABLE: list[tuple[str, Sequence[Operand], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "operands", "message"), UNREADABLE)
-def test_what_no_product_can_read_is_named(kind: str, operands: Sequence[Operand], message: str) -> None:
+def test_operands_that_no_product_can_read_are_named(kind: str, operands: Sequence[Operand], message: str) -> None:
     assert message in refused(node(kind, operands)[0])
 
 

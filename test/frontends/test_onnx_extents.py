@@ -203,7 +203,7 @@ def test_a_cache_grows_from_nothing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.ones((1, 1, 2)))
 
 
-def test_what_does_not_fit_is_refused_without_elements_too(tmp_path: Path) -> None:
+def test_shapes_that_do_not_fit_are_refused_without_elements_too(tmp_path: Path) -> None:
     b = ModelBuilder()
     b.node("Concat", b.input("x", (0, 4)), b.input("z", (2, 3)), axis=0, output="y")
     (tmp_path / "model.onnx").write_bytes(b.finish("y", dtype=np.float32))

@@ -180,14 +180,14 @@ def test_constants_that_are_no_numbers_go_to_the_framework(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_branches_read_what_a_later_node_of_the_file_gives(depth: int, tmp_path: Path) -> None:
+def test_branches_read_the_result_of_a_later_node_of_the_file(depth: int, tmp_path: Path) -> None:
     path = saved(tmp_path, late(depth))
     executable = qdialect.compile(path, fallback="framework")
     for flag in (np.float32(1), np.float32(-1)):
         assert_same(executable.results([image(), np.array(flag)]), of_onnx_runtime(path, image(), np.array(flag)))
 
 
-def test_what_only_the_optimizer_of_the_framework_fails_on_runs_without_it(
+def test_a_model_on_which_only_the_optimizer_fails_runs_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = ORT.InferenceSession
@@ -203,7 +203,7 @@ def test_what_only_the_optimizer_of_the_framework_fails_on_runs_without_it(
     assert_same(qdialect.compile(path, fallback="framework").results([image()]), wanted)
 
 
-def test_what_is_refused_after_the_plan_is_left_to_the_framework(
+def test_nodes_refused_after_the_plan_are_left_to_the_framework(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     b = Net()
@@ -226,7 +226,7 @@ def test_what_is_refused_after_the_plan_is_left_to_the_framework(
 
 
 @pytest.mark.parametrize("error", [PassError, VerificationError, CompileError])
-def test_what_is_refused_while_it_is_lowered_is_left_to_the_framework(
+def test_regions_refused_while_they_are_lowered_are_left_to_the_framework(
     error: type[QDialectError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path, end())
@@ -321,7 +321,9 @@ def test_the_default_warns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("request_", [{"target": "z80"}, {"threads": 0}, {"target": "sapphirerapids"}])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_what_the_framework_cannot_mend_is_refused(request_: dict[str, Any], batch: int, tmp_path: Path) -> None:
+def test_requests_that_the_framework_cannot_mend_are_refused(
+    request_: dict[str, Any], batch: int, tmp_path: Path
+) -> None:
     path = saved(tmp_path, middle())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(targets, "host_features", frozenset[str])
@@ -347,7 +349,7 @@ def test_a_damaged_file_is_refused_and_not_run(tmp_path: Path) -> None:
         qdialect.compile(saved(tmp_path, b.finish("nothing")), fallback="framework")
 
 
-def test_what_nobody_runs_is_refused_with_both_reasons(tmp_path: Path) -> None:
+def test_nodes_that_nobody_runs_are_refused_with_both_reasons(tmp_path: Path) -> None:
     b = Net()
     custom = b.node("my.domain.Custom", b.convolution(b.image()))
     with pytest.raises(ImportModelError) as caught:

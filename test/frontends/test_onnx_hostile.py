@@ -216,7 +216,7 @@ def test_external_data_stays_in_the_folder_of_the_model(tmp_path: Path, location
         import_onnx(path)
 
 
-def test_a_report_of_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_of_a_refused_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(evaluated("Constant", value_ints="abc"))
     assert import_model.main([str(path), "--report"]) == 1

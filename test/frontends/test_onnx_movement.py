@@ -78,7 +78,7 @@ def unsupported(shape: tuple[int, ...], kind: str, operands: list[Any], attribut
 
 
 @pytest.mark.parametrize(("reason", "kind", "operands", "attributes"), REFUSED)
-def test_what_does_not_fit_is_refused(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
+def test_refusals(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
     assert unsupported((6, 4), kind, operands, attributes) == reason
 
 

@@ -47,7 +47,7 @@ def test_values_are_quantized_and_dequantized_as_floats_are(dtype: Any, scale: f
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, np.int16, np.uint16])
-def test_values_are_quantized_by_what_is_found_at_run_time(dtype: Any) -> None:
+def test_values_are_quantized_by_parameters_of_run_time(dtype: Any) -> None:
     model = ModelBuilder()
     names = model.input("x", (len(EVERY),)), model.input("s", ()), model.input("z", (), dtype)
     content = model.finish(model.node("QuantizeLinear", *names), dtype=dtype, version=21)
@@ -200,7 +200,7 @@ def test_sums_are_quantized_by_a_wide_scale(result: Quantization) -> None:
 
 
 @pytest.mark.parametrize("parameters", [(MASK, 255), (2.0**33, 7), (3.4e38, 0)])
-def test_numbers_beside_a_mask(parameters: Quantization) -> None:
+def test_numbers_of_the_size_of_a_mask(parameters: Quantization) -> None:
     """Those of less than a quarter of the scale are zero before they are divided."""
     model = ModelBuilder()
     parts = np.array([0, -0.0, 1e-38, 0.2499999, 0.25, 0.2500001, 0.4999999, 0.5, 0.5000001, 0.75, 1, 1.5, 99, np.inf])
@@ -273,7 +273,7 @@ def test_parts_are_joined_by_any_scale() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, -np.inf])
-def test_what_is_no_scale_is_refused(scale: float) -> None:
+def test_numbers_that_are_no_scales_are_refused(scale: float) -> None:
     sides = ((0.02, 128), (scale, 255), (MASK, 255))
     content = _binary("Add", sides, np.uint8, _mask(np.uint8))
     assert f"scale must be in [2^-60, 2^30], but got {scale}" in refused(content)

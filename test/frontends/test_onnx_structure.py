@@ -353,7 +353,7 @@ def test_infinite_values_of_a_constant_one_hot() -> None:
         (np.nan, {}, "constant inputs must not hold NaN"),
     ],
 )
-def test_what_onnx_runtime_evaluates_otherwise_is_refused(
+def test_constants_that_onnx_runtime_evaluates_otherwise_are_refused(
     number: float, attributes: dict[str, Any], reason: str
 ) -> None:
     b = ModelBuilder()

@@ -68,7 +68,7 @@ def gemm(
         *(("Flatten", "", (8,)), ("", "Reshape Relu", (8,)), ("", "", (1, 8))),
     ],
 )
-def test_what_is_around_decides(before: str, after: str, bias_shape: tuple[int, ...]) -> None:
+def test_neighbours_decide(before: str, after: str, bias_shape: tuple[int, ...]) -> None:
     content = gemm(before, after, bias_shape)
     stays_f32 = before == "Flatten" or after == "Reshape Relu" or bias_shape == (1, 8)
     text = str(import_onnx(content))
@@ -284,7 +284,7 @@ def test_floats_times_weights_of_8_bits_are_not_rounded(depth: int) -> None:
         assert_floats_within(rounded, truth, "layer")
 
 
-def test_what_fits_no_block_is_refused() -> None:
+def test_scales_that_fit_no_block_are_refused() -> None:
     scales = np.ones((2, 4), np.float32)
     assert "scale must have the shape [3, 4], but got [2, 4]" in refused(_blocks(scales, 4))
     assert "block_size must be at least 1, but got -3" in refused(_blocks(scales, -3))

@@ -78,7 +78,7 @@ def test_a_quantized_group_stays_whole() -> None:
     assert found.reasons == {1: "operator is not supported", 2: FOLLOWS}
 
 
-def test_what_is_too_small_goes_with_its_neighbours() -> None:
+def test_parts_that_are_too_small_go_with_their_neighbours() -> None:
     nodes = [node("a", "x"), refused("b", "a"), node("c", "b", products=10), refused("d", "c"), node("e", "d")]
     found = partition(nodes, ["e"], WORK)
     assert shown(nodes, found) == ["a", "[b c d]", "e"]

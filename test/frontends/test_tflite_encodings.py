@@ -115,7 +115,7 @@ def test_more_subgraphs_than_a_converter_writes_are_refused() -> None:
         import_tflite(packed(model))
 
 
-def test_a_part_for_litert_takes_in_what_lies_behind() -> None:
+def test_a_part_for_litert_takes_in_buffers_behind_the_tables() -> None:
     other = with_buffers_behind(small_network())
     graph = read_graph(other)
     inputs, outputs = ([tensor.index for tensor in tensors] for tensors in (graph.inputs, graph.outputs))

@@ -225,7 +225,7 @@ def _scores(scale: float) -> list[Given]:
     return [numbers, Given(drawn(2, 1, 20), quantization=Quantization((0.0014,), (-128,)))]
 
 
-def test_products_vanish_beside_the_scale() -> None:
+def test_products_far_below_the_scale_vanish() -> None:
     option = options_of("Mul")
     (found,) = check_operator(CODE.MUL, _scores(0.092), [Result((3, 20), np.int8, WIDE)], option)
     assert np.all(found == 127)

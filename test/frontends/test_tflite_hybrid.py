@@ -146,7 +146,7 @@ def test_rows_of_near_ties(is_asymmetric: bool) -> None:
 
 @variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
-def test_what_is_no_number(is_asymmetric: bool) -> None:
+def test_nan_and_infinity(is_asymmetric: bool) -> None:
     """It is passed over where the range is found, and goes to an end of the range."""
     x = drawn(9, 4, 37)
     x[0, 3], x[1, 9], x[2, 5], x[3, 7] = np.nan, np.nan, np.inf, -np.inf
@@ -308,7 +308,7 @@ func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {{
         ("0.5", "f32", False),
     ],
 )
-def test_what_the_delegate_does_not_take_stays(scale: str, multiplier: str, is_taken: bool) -> None:
+def test_rescales_that_the_delegate_does_not_take_stay(scale: str, multiplier: str, is_taken: bool) -> None:
     module = parse(RESCALE.format(scale=scale, multiplier=multiplier))
     use_xnnpack(module)
     assert ("qnn.lut" in str(module)) == is_taken

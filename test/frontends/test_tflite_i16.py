@@ -327,7 +327,7 @@ REFUSED: list[tuple[str, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("message", "arguments"), REFUSED)
-def test_what_is_refused(message: str, arguments: tuple[Any, ...]) -> None:
+def test_refusals(message: str, arguments: tuple[Any, ...]) -> None:
     assert message in message_of(*arguments)
 
 

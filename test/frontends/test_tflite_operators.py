@@ -309,7 +309,7 @@ REFUSED: list[tuple[str, list[Given], Result, str]] = [
 
 
 @pytest.mark.parametrize(("name", "inputs", "output", "message"), REFUSED)
-def test_what_is_refused(name: str, inputs: list[Given], output: Result, message: str) -> None:
+def test_refusals(name: str, inputs: list[Given], output: Result, message: str) -> None:
     kind, option = node_of(name)
     outputs = [output, Result(output.shape, np.int32)] if name == "TopKV2" else [output]
     content = one_operator(kind, inputs, outputs, (option, options()) if option else None)

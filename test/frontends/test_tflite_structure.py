@@ -70,7 +70,7 @@ def test_a_decomposition_takes_the_composites_stead(bodies: list[int]) -> None:
     np.testing.assert_array_equal(compile_module(import_tflite(model))(X), wanted)
 
 
-def test_what_it_lacks_is_named_by_its_own_nodes() -> None:
+def test_missing_operators_are_named_by_the_nodes_of_a_decomposition() -> None:
     assert "node 1 WHERE ('f'): operator is not supported: the shape" in refused(content([KIND.WHERE], [1]))
 
 
@@ -198,7 +198,7 @@ LEFT: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("case", LEFT)
-def test_what_does_not_fit_stays_a_node(case: str) -> None:
+def test_operators_that_do_not_fit_stay_nodes(case: str) -> None:
     assert len(fold_constants(read_graph(LEFT[case])).operators) == 2
     if case != "a condition for each row":
         refused(LEFT[case])

@@ -39,7 +39,7 @@ def _refusal(kind: str, name: str) -> str:
     return ""
 
 
-def test_what_no_planner_reads_is_refused_by_its_name() -> None:
+def test_arguments_that_no_planner_reads_are_refused_by_name() -> None:
     wrong: list[str] = []
     kinds = [kind for kind in supported_operators() if schema_of(kind) is not None]
     for kind in kinds:

@@ -268,7 +268,7 @@ def quantized_wrapped_weights(kind: str) -> nn.Module:
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_exported(kind: str) -> None:
-    """Weights beside floats stay packed."""
+    """Weights of products with floats stay packed."""
     model, x = quantized_wrapped_weights(kind), drawn(1, 2, 6, 32)
     module = import_torch(torch.export.export(model, (x,)))
     (found,) = run(module, [x.numpy()])

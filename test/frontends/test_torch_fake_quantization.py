@@ -87,12 +87,12 @@ class Observed(torch.nn.Module):
 
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("fakes", [False, True])
-def test_what_observes_no_more(by_rows: bool, fakes: bool) -> None:
+def test_observers_that_are_off(by_rows: bool, fakes: bool) -> None:
     model, x = Observed(observes=False, fakes=fakes, by_rows=by_rows), drawn(6, 16, 16)
     check(model, x)
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     observed = Observed(observes=True, fakes=True, by_rows=False)
     assert "argument 'observer_on' must be 0" in refused(observed, drawn(6, 16, 16))
     cases: list[tuple[Callable[[Any], Any], str]] = [

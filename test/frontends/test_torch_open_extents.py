@@ -82,7 +82,7 @@ def test_of_a_file(path: Path) -> None:
     check(qdialect.compile(path, dims={"ids:1": 6}, trust=True), 1, 6)
 
 
-def test_what_stays_open_is_refused_at_once(path: Path) -> None:
+def test_extents_that_stay_open_are_refused_at_once(path: Path) -> None:
     name = name_of(program(), 1)
     wanted = f"extent 1 of input 'ids' is open: dims must say how much '{name}' is, as --dim {name}=N does"
     with pytest.raises(ImportModelError, match=wanted):

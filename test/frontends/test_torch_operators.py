@@ -448,6 +448,6 @@ def test_parts_in_memory() -> None:
     check(taken, drawn(1, 6, 7))
 
 
-def test_strides_of_what_is_not_contiguous_are_refused() -> None:
+def test_strides_of_tensors_that_are_not_contiguous_are_refused() -> None:
     message = refused(lambda x: torch.as_strided(x.t(), (2, 2), (1, 2)), drawn(1, 6, 7))
     assert "aten.as_strided: operand must be contiguous" in message

@@ -351,7 +351,7 @@ class Cache(nn.Module):
 
 
 @pytest.mark.parametrize("lowers", [False, True])
-def test_buffers_keep_what_calls_write(lowers: bool, tmp_path: Path) -> None:
+def test_buffers_keep_the_values_that_calls_write(lowers: bool, tmp_path: Path) -> None:
     steps = [(drawn(seed, 2, 32), torch.tensor([seed, 7 - seed])) for seed in (0, 1, 2)]
     executable = compiled(tmp_path / "model.pt2", Cache(), *steps[0], lowers=lowers)
     model, kept = Cache(), list[Any]()
@@ -367,7 +367,7 @@ def test_inputs_are_not_written_to(tmp_path: Path) -> None:
         compiled(tmp_path / "model.pt2", Function(lambda x: x.add_(1) * 2), torch.ones(3))
 
 
-def test_what_is_no_program_is_told_what_to_pass() -> None:
+def test_objects_that_are_no_programs_are_refused_with_advice() -> None:
     model = nn.Linear(2, 2)
     with pytest.warns(DeprecationWarning, match="torch.jit"):
         script = TORCH.jit.script(model)
