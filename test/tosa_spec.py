@@ -107,40 +107,40 @@ def _const(node: Node, _: list[Array]) -> Array:
 # Shapes and data movement.
 
 
-def _scattered(_: Node, data: Array, indices: Array, updates: Array) -> Array:
-    found = data.copy()
+def _scattered(_: Node, values: list[Array]) -> Array:
+    data, indices, updates = values[0].copy(), *values[1:]
     for n, row in enumerate(indices):
-        found[n, row] = updates[n]
-    return found
+        data[n, row] = updates[n]
+    return data
 
 
-_MOVEMENTS: dict[str, Callable[..., Array]] = {
-    "add_shape": lambda _, x, y: x + y,
-    "concat": lambda node, *values: np.concatenate(values, node.integer("axis")),
-    "concat_shape": lambda _, *values: np.concatenate(values),
-    "dim": lambda node, x: np.array([x.shape[node.integer("axis")]]),
-    "div_ceil_shape": lambda _, x, y: -(-x // y),
-    "div_floor_shape": lambda _, x, y: x // y,
-    "gather": lambda _, x, indices: np.stack([x[n, row] for n, row in enumerate(indices)]),
-    "identity": lambda _, x: x,
-    "max_shape": lambda _, x, y: np.maximum(x, y),
-    "min_shape": lambda _, x, y: np.minimum(x, y),
-    "mul_shape": lambda _, x, y: x * y,
-    "pad": lambda _, x, sides, fill: np.pad(x, sides.reshape(-1, 2), constant_values=fill.item()),
-    "reshape": lambda _, x, shape: x.reshape(shape),
-    "reverse": lambda node, x: np.flip(x, node.integer("axis")),
-    "scatter": _scattered,
-    "slice": lambda _, x, begin, size: x[tuple(slice(b, b + n) for b, n in zip(begin, size, strict=True))],
-    "slice_shape": lambda _, x, begin, size: x[int(begin.item()) : int((begin + size).item())],
-    "sub_shape": lambda _, x, y: x - y,
-    "tile": lambda _, x, counts: np.tile(x, counts),
-    "transpose": lambda node, x: x.transpose(node.integers("perms")),
+def _sliced(_: Node, values: list[Array]) -> Array:
+    return values[0][tuple(slice(b, b + n) for b, n in zip(values[1], values[2], strict=True))]
+
+
+MOVEMENTS: dict[str, Compute] = {
+    "tosa.add_shape": lambda _, v: v[0] + v[1],
+    "tosa.concat": lambda node, v: np.concatenate(v, node.integer("axis")),
+    "tosa.concat_shape": lambda _, v: np.concatenate(v),
+    "tosa.dim": lambda node, v: np.array([v[0].shape[node.integer("axis")]]),
+    "tosa.div_ceil_shape": lambda _, v: -(-v[0] // v[1]),
+    "tosa.div_floor_shape": lambda _, v: v[0] // v[1],
+    "tosa.gather": lambda _, v: np.stack([v[0][n, row] for n, row in enumerate(v[1])]),
+    "tosa.identity": lambda _, v: v[0],
+    "tosa.max_shape": lambda _, v: np.maximum(*v),
+    "tosa.min_shape": lambda _, v: np.minimum(*v),
+    "tosa.mul_shape": lambda _, v: v[0] * v[1],
+    "tosa.pad": lambda _, v: np.pad(v[0], v[1].reshape(-1, 2), constant_values=v[2].item()),
+    "tosa.reshape": lambda _, v: v[0].reshape(v[1]),
+    "tosa.reverse": lambda node, v: np.flip(v[0], node.integer("axis")),
+    "tosa.scatter": _scattered,
+    "tosa.slice": _sliced,
+    "tosa.slice_shape": lambda _, v: v[0][int(v[1].item()) : int((v[1] + v[2]).item())],
+    "tosa.sub_shape": lambda _, v: v[0] - v[1],
+    "tosa.tile": lambda _, v: np.tile(v[0], v[1]),
+    "tosa.transpose": lambda node, v: v[0].transpose(node.integers("perms")),
 }
-
-
-@computes(*_MOVEMENTS)
-def _movement(node: Node, values: list[Array]) -> Array:
-    return _MOVEMENTS[node.op.name.removeprefix("tosa.")](node, *values)
+FUNCTIONS.update(MOVEMENTS)
 
 
 # Reductions.
