@@ -8,7 +8,7 @@ import numpy as np
 from drawn_ops import Build, Draw, Drawn, drawn_module, tensor
 
 from qdialect import dialect as qnn
-from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.arithmetic import Activation, AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import shortened
@@ -308,7 +308,8 @@ def _dynamic(d: Draw, data: Sequence[int], shape: Sequence[int], rows: Sequence[
     types += [tensor(rows, element)] * (not is_known[1])
     bias = [d.rng.normal(size=shape[0]).astype(np.float32)] if d.flag() else []
     how: dict[str, Any] = {"weight_scales": d.scales(shape[0]), "weight_zero_points": d.zero_points(weight, shape[0])}
-    how |= {"scale_last": d.flag(), **extra}
+    activation = d.one_of((Activation.NONE, *STAGE_ACTIVATIONS))
+    how |= {"scale_last": d.flag(), "activation": activation, "alpha": 0.25 if activation.has_alpha else 0.0, **extra}
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
         given = iter(v[1:])
