@@ -5,10 +5,10 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from drawn_ops import Build, Draw, drawn_module, tensor
+from drawn_ops import Build, Draw, Drawn, drawn_module, tensor
 
 from qdialect import dialect as qnn
-from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.arithmetic import Activation, AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import shortened
@@ -299,7 +299,45 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
     return [tensor(image, data)], body
 
 
+def _dynamic(d: Draw, data: Sequence[int], shape: Sequence[int], rows: Sequence[int] = (), **extra: Any) -> Drawn:
+    """A product of data whose parameters are known at run time, or some of them: with padding the zero point."""
+    element, weight, op = d.element(), d.element(), qnn.DynamicConv2DOp if len(shape) == 4 else qnn.DynamicDenseOp
+    scale, point = (np.asarray(d.rng.uniform(0.001, 0.1, rows), np.float32), d.quantized(element, rows))
+    is_known = d.flag(), d.flag() or any(extra.get("padding", ()))
+    types = [tensor(data, element), *(tensor(rows, "f32") for _ in range(not is_known[0]))]
+    types += [tensor(rows, element)] * (not is_known[1])
+    bias = [d.rng.normal(size=shape[0]).astype(np.float32)] if d.flag() else []
+    how: dict[str, Any] = {"weight_scales": d.scales(shape[0]), "weight_zero_points": d.zero_points(weight, shape[0])}
+    activation = d.one_of((Activation.NONE, *STAGE_ACTIVATIONS))
+    how |= {"scale_last": d.flag(), "activation": activation, "alpha": 0.25 if activation.has_alpha else 0.0, **extra}
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        given = iter(v[1:])
+        parameters = [constant(held) if k else next(given) for held, k in zip((scale, point), is_known, strict=True)]
+        operands = [v[0], d.values_constant(weight, shape), *parameters, *map(constant, bias)]
+        return qnn.build(op, *operands, element="f32", **how).operation.results[0]
+
+    return types, body
+
+
+def _dynamic_dense(d: Draw) -> Drawn:
+    lead = [d.integer(1, 5) for _ in range(d.integer(1, 3))]
+    depth, channels = d.channels(), d.channels()
+    return _dynamic(d, (*lead, depth), (channels, depth), (*lead, 1) if d.flag() else ())
+
+
+def _dynamic_conv2d(d: Draw) -> Drawn:
+    groups = d.one_of((1, 1, 2, 4))
+    depth, channels = (-(-d.channels() // groups) * groups for _ in range(2))
+    groups, channels = (depth, depth) if d.flag() else (groups, channels)
+    image = _image(d, depth)
+    kernel, window = _window(d, image[1], image[2])
+    return _dynamic(d, image, (channels, *kernel, depth // groups), groups=groups, **window)
+
+
 CONTRACTIONS = {
+    "dynamic_conv2d": drawn_module(_dynamic_conv2d),
+    "dynamic_dense": drawn_module(_dynamic_dense),
     "fused_conv2d": drawn_module(_convolution),
     "depthwise": drawn_module(_depthwise),
     "transposed": drawn_module(_transposed),

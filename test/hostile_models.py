@@ -36,18 +36,25 @@ _NAMES = (
 )
 
 
-class Drawing:
-    """Draws the parts of a model; equal seeds draw equal models."""
+class Chance:
+    """What is drawn from a seed: equal seeds draw equal models."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
-        self.builder = ModelBuilder()
 
     def one_of(self, entries: Sequence[Any]) -> Any:
         return entries[int(self.random.integers(len(entries)))]
 
     def chance(self, share: float) -> bool:
         return bool(self.random.random() < share)
+
+
+class Drawing(Chance):
+    """Draws the parts of a model."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.builder = ModelBuilder()
 
     def model(self, kind: str) -> bytes:
         """A graph around a node of operator `kind`."""
@@ -307,18 +314,12 @@ _ARITIES = {
 OPTIONS = {value: name for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
 
 
-class TfliteDrawing:
-    """Draws the parts of a model; equal seeds draw equal models."""
+class TfliteDrawing(Chance):
+    """Draws the parts of a model."""
 
     def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
+        super().__init__(seed)
         self.writer = ModelWriter("drawn")
-
-    def one_of(self, entries: Sequence[Any]) -> Any:
-        return entries[int(self.random.integers(len(entries)))]
-
-    def chance(self, share: float) -> bool:
-        return bool(self.random.random() < share)
 
     def model(self, kind: str, options_type: int) -> bytes:
         """A graph of one node of operator `kind`, with options of the type `options_type`, mostly."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -45,7 +46,7 @@ class ModelBuilder:
         return name
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Beside the attributes: `name`, the node's own, and `output`, its output's."""
+        """Of the attributes `name` is the node's own, and `output` its output's."""
         output = str(attributes.pop("output", f"t{len(self.nodes)}"))
         self.node_of_many(kind, inputs, [output], **attributes)
         return output
@@ -88,6 +89,18 @@ class ModelBuilder:
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
         opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
+
+
+def divided_model() -> bytes:
+    """A convolution with a residual, what ONNX Runtime alone runs, and a convolution."""
+    b, by = ModelBuilder(), (0.04, 117)
+    weights = np.random.default_rng(0).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
+    value = data = b.dequantize(b.quantize(b.input("x", (1, 4, 16, 16)), by), by)
+    for kind, *others in (("Conv", ""), ("Add", data), ("Hardmax",), ("Conv", "")):
+        operands = [other or b.weight(weights, 0.01) for other in others]
+        how = {"pads": [1, 1, 1, 1]} if kind == "Conv" else {}
+        value = b.dequantize(b.quantize(b.node(kind, value, *operands, **how), by), by)
+    return b.finish(value, dtype=np.float32)
 
 
 def _info(name: str, shape: Sequence[int | str] | None, dtype: np.dtype[Any]) -> ValueInfoProto:
@@ -168,7 +181,7 @@ def node(
 ORT: Any = import_module("onnxruntime")
 
 
-def of_onnx_runtime(content: bytes, *inputs: Array, is_optimized: bool = True, **entries: str) -> list[Array]:
+def of_onnx_runtime(model: bytes | Path, *inputs: Array, is_optimized: bool = True, **entries: str) -> list[Array]:
     """The outputs; `entries` are those of its configuration."""
     options = ORT.SessionOptions()
     options.log_severity_level = 3
@@ -178,7 +191,7 @@ def of_onnx_runtime(content: bytes, *inputs: Array, is_optimized: bool = True, *
         options.add_session_config_entry(f"session.{name}", entry)
     if not is_optimized:
         options.graph_optimization_level = ORT.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    session = ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import tflite
@@ -22,7 +22,14 @@ _WIDTH = 3
 
 
 @dataclass(frozen=True)
-class Loop:
+class Changed:
+    def but(self, **changes: Any) -> Self:
+        """With other fields."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Loop(Changed):
     """``h = tanh(h + x[i])``, row i of the list, for i below a limit."""
 
     trips: int = 5
@@ -32,10 +39,6 @@ class Loop:
     """Whether the limit is an input of the model."""
     unsupported: bool = False
     """Whether the body normalizes the state by an operator that nobody takes."""
-
-    def but(self, **changes: Any) -> Loop:
-        """With other fields."""
-        return replace(self, **changes)
 
     def inputs(self) -> list[Array]:
         """Drawn for its inputs."""
@@ -123,7 +126,7 @@ TANH = tflite.ActivationFunctionType.TANH
 
 
 @dataclass(frozen=True)
-class Lstm:
+class Lstm(Changed):
     """A UNIDIRECTIONAL_SEQUENCE_LSTM; `weights` is the type of its weights, float32 or int8."""
 
     data: type[np.generic] = np.int8
@@ -165,10 +168,6 @@ class Lstm:
     def input_shape(self) -> tuple[int, int, int]:
         outer = (self.steps, self.batch) if self.is_time_major else (self.batch, self.steps)
         return (*outer, self.depth)
-
-    def but(self, **changes: Any) -> Lstm:
-        """With other fields."""
-        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -330,7 +329,7 @@ class Drawn(ModelWriter):
 
 
 @dataclass(frozen=True)
-class Rnn:
+class Rnn(Changed):
     """An operator of the RNN family; `weights` is the type of its weights, float32 or int8."""
 
     kind: str = "UNIDIRECTIONAL_SEQUENCE_RNN"
@@ -345,10 +344,6 @@ class Rnn:
     has_auxiliary: bool = False
     activation: int = TANH
     seed: int = 0
-
-    def but(self, **changes: Any) -> Rnn:
-        """With other fields."""
-        return replace(self, **changes)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -390,7 +385,7 @@ class Rnn:
 
 
 @dataclass(frozen=True)
-class Svdf:
+class Svdf(Changed):
     """An SVDF; `data` is the type of its activations, `weights` that of its weights."""
 
     data: type[np.generic] = np.int8
@@ -406,10 +401,6 @@ class Svdf:
     time: type[np.generic] = np.int16
     """The type of an integer operator's time weights."""
     seed: int = 0
-
-    def but(self, **changes: Any) -> Svdf:
-        """With other fields."""
-        return replace(self, **changes)
 
     def inputs(self) -> list[Array]:
         """Drawn for its input."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pytest
 import tflite
 from compiled_ops import check_compiled
 from flatbuffers import Builder
@@ -14,6 +16,7 @@ from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 HALF = Quantization((0.5,), (3,))
 Option = tuple[int, Callable[[Builder], int]]
@@ -128,3 +131,61 @@ def check_operator(
 def reference(content: bytes, inputs: Sequence[Array]) -> Sequence[Array]:
     """Its outputs, by the reference kernels alone."""
     return frameworks.load_litert(content, 1, is_reference=True)(inputs)
+
+
+def refused(content: bytes, **options: Any) -> str:
+    """Why a model is not imported."""
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(content, **options)
+    return caught.value.render()
+
+
+# Models of the schema's own objects, for what the package's writer does not write.
+
+SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
+
+
+def opened(content: bytes) -> Any:
+    return SCHEMA.ModelT.InitFromObj(SCHEMA.Model.GetRootAs(content, 0))
+
+
+def packed(model: Any) -> bytes:
+    builder = Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def table(kind: str, /, **fields: Any) -> Any:
+    made = getattr(SCHEMA, f"{kind}T")()
+    for name, value in fields.items():
+        assert hasattr(made, name)
+        setattr(made, name, value)
+    return made
+
+
+def model_of(*held: Array, graphs: int = 1) -> Any:
+    """Without operators; the arrays are its buffers, from the second one on."""
+    empty = [table("SubGraph", tensors=[], operators=[], inputs=[], outputs=[]) for _ in range(graphs)]
+    buffers = [table("Buffer"), *(table("Buffer", data=memoryview(one.tobytes())) for one in held)]
+    return table("Model", version=3, operatorCodes=[], buffers=buffers, subgraphs=empty)
+
+
+def added(graph: Any, name: str, shape: Sequence[int], element: str, quantization: Any = None, buffer: int = 0) -> int:
+    kind = getattr(SCHEMA.TensorType, element)
+    fields = {"shape": list(shape), "type": kind, "quantization": quantization, "buffer": buffer}
+    graph.tensors.append(table("Tensor", name=name, **fields))
+    return len(graph.tensors) - 1
+
+
+def add_operator(
+    model: Any, kind: str, inputs: list[int], outputs: list[int], options: str = "", graph: int = 0, **fields: Any
+) -> Any:
+    number, custom = getattr(SCHEMA.BuiltinOperator, kind), "TFLite_Detection_PostProcess" if kind == "CUSTOM" else None
+    code = {"builtinCode": number, "deprecatedBuiltinCode": min(number, 127), "version": 1, "customCode": custom}
+    model.operatorCodes.append(table("OperatorCode", **code))
+    made = table("Operator", opcodeIndex=len(model.operatorCodes) - 1, inputs=inputs, outputs=outputs)
+    if options:
+        made.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, f"{options}Options")
+        made.builtinOptions = table(f"{options}Options", **fields)
+    model.subgraphs[graph].operators.append(made)
+    return made

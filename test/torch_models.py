@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as nnf
 import torch.utils._pytree as pytree
@@ -26,6 +27,7 @@ from torch.fx.graph import CodeGen
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.importer import nodes_of
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 
@@ -428,22 +430,26 @@ def drawn(seed: int, *shape: int) -> Tensor:
     return torch.tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
+Call = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+
+
 class Function(nn.Module):
     """A function of tensors, as a module."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Call) -> None:
         super().__init__()
-        self.function = function
+        self.function: Callable[..., Any] = function
 
     def forward(self, *given: Tensor) -> Any:
         return self.function(*given)
 
 
-def check(function: Callable[..., Any], *given: Tensor) -> None:
+def check(function: Call, *given: Tensor) -> None:
     """The reference and compiled code give what PyTorch does, and with its types."""
     module = import_torch(torch.export.export(Function(function), given))
     arrays = [one.numpy() for one in given]
-    wanted: list[Tensor] = pytree.tree_leaves(function(*given))
+    call: Callable[..., Any] = function
+    wanted: list[Tensor] = pytree.tree_leaves(call(*given))
     results = run(module, arrays)
     check_compiled(module, "host", [arrays], [results])
     for one, tensor in zip(results, wanted, strict=True):
@@ -452,3 +458,11 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
             assert_floats_within(one, tensor.numpy(), "layer")
         else:
             assert np.array_equal(one, tensor.numpy())
+
+
+def refused(function: Call, *given: Tensor) -> str:
+    """Why a function or a module is not imported."""
+    model = function if isinstance(function, nn.Module) else Function(function)
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(model, given))
+    return caught.value.render()

@@ -104,98 +104,43 @@ def _const(node: Node, _: list[Array]) -> Array:
     return np.array(attribute).view(dtype).reshape(type_.shape)
 
 
-# Shapes.
+# Shapes and data movement.
 
 
-def _div_ceil(lhs: Array, rhs: Array) -> Array:
-    return -(-lhs // rhs)
-
-
-@computes("add_shape", "sub_shape", "mul_shape", "div_floor_shape", "div_ceil_shape", "max_shape", "min_shape")
-def _shape_arithmetic(node: Node, values: list[Array]) -> Array:
-    functions: dict[str, Callable[..., Array]] = {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div_floor": np.floor_divide,
-        "div_ceil": _div_ceil,
-        "max": np.maximum,
-        "min": np.minimum,
-    }
-    return functions[node.op.name.removeprefix("tosa.").removesuffix("_shape")](*values)
-
-
-@computes("concat_shape")
-def _concat_shape(_: Node, values: list[Array]) -> Array:
-    return np.concatenate(values)
-
-
-@computes("slice_shape")
-def _slice_shape(_: Node, values: list[Array]) -> Array:
-    start, size = int(values[1].item()), int(values[2].item())
-    return values[0][start : start + size]
-
-
-@computes("dim")
-def _dim(node: Node, values: list[Array]) -> Array:
-    return np.array([values[0].shape[node.integer("axis")]])
-
-
-# Data movement.
-
-
-@computes("identity")
-def _identity(_: Node, values: list[Array]) -> Array:
-    return values[0]
-
-
-@computes("reshape")
-def _reshape(_: Node, values: list[Array]) -> Array:
-    return values[0].reshape(values[1])
-
-
-@computes("transpose")
-def _transpose(node: Node, values: list[Array]) -> Array:
-    return values[0].transpose(node.integers("perms"))
-
-
-@computes("pad")
-def _pad(_: Node, values: list[Array]) -> Array:
-    return np.pad(values[0], values[1].reshape(-1, 2), constant_values=values[2].item())
-
-
-@computes("slice")
-def _slice(_: Node, values: list[Array]) -> Array:
-    return values[0][tuple(slice(b, b + n) for b, n in zip(values[1], values[2], strict=True))]
-
-
-@computes("reverse")
-def _reverse(node: Node, values: list[Array]) -> Array:
-    return np.flip(values[0], node.integer("axis"))
-
-
-@computes("tile")
-def _tile(_: Node, values: list[Array]) -> Array:
-    return np.tile(values[0], values[1])
-
-
-@computes("concat")
-def _concat(node: Node, values: list[Array]) -> Array:
-    return np.concatenate(values, node.integer("axis"))
-
-
-@computes("gather")
-def _gather(_: Node, values: list[Array]) -> Array:
-    data, indices = values
-    return np.stack([data[n, row] for n, row in enumerate(indices)])
-
-
-@computes("scatter")
-def _scatter(_: Node, values: list[Array]) -> Array:
+def _scattered(_: Node, values: list[Array]) -> Array:
     data, indices, updates = values[0].copy(), *values[1:]
     for n, row in enumerate(indices):
         data[n, row] = updates[n]
     return data
+
+
+def _sliced(_: Node, values: list[Array]) -> Array:
+    return values[0][tuple(slice(b, b + n) for b, n in zip(values[1], values[2], strict=True))]
+
+
+MOVEMENTS: dict[str, Compute] = {
+    "tosa.add_shape": lambda _, v: v[0] + v[1],
+    "tosa.concat": lambda node, v: np.concatenate(v, node.integer("axis")),
+    "tosa.concat_shape": lambda _, v: np.concatenate(v),
+    "tosa.dim": lambda node, v: np.array([v[0].shape[node.integer("axis")]]),
+    "tosa.div_ceil_shape": lambda _, v: -(-v[0] // v[1]),
+    "tosa.div_floor_shape": lambda _, v: v[0] // v[1],
+    "tosa.gather": lambda _, v: np.stack([v[0][n, row] for n, row in enumerate(v[1])]),
+    "tosa.identity": lambda _, v: v[0],
+    "tosa.max_shape": lambda _, v: np.maximum(*v),
+    "tosa.min_shape": lambda _, v: np.minimum(*v),
+    "tosa.mul_shape": lambda _, v: v[0] * v[1],
+    "tosa.pad": lambda _, v: np.pad(v[0], v[1].reshape(-1, 2), constant_values=v[2].item()),
+    "tosa.reshape": lambda _, v: v[0].reshape(v[1]),
+    "tosa.reverse": lambda node, v: np.flip(v[0], node.integer("axis")),
+    "tosa.scatter": _scattered,
+    "tosa.slice": _sliced,
+    "tosa.slice_shape": lambda _, v: v[0][int(v[1].item()) : int((v[1] + v[2]).item())],
+    "tosa.sub_shape": lambda _, v: v[0] - v[1],
+    "tosa.tile": lambda _, v: np.tile(v[0], v[1]),
+    "tosa.transpose": lambda node, v: v[0].transpose(node.integers("perms")),
+}
+FUNCTIONS.update(MOVEMENTS)
 
 
 # Reductions.

@@ -59,7 +59,7 @@ def test_a_library_comes_with_its_headers(model: str) -> None:
     assert '#include "out.h"' in Path("out.hpp").read_text()
 
 
-def test_what_was_there_is_replaced(model: str) -> None:
+def test_an_existing_file_is_replaced(model: str) -> None:
     Path("out.so").write_text("old")
     Path("out.so").chmod(0o640)
     assert command.main([model, "-o", "out.so", "--name", "other"]) == 0
@@ -155,7 +155,7 @@ def test_errors_name_the_damaged_file(suffix: str, tmp_path: Path, capsys: pytes
         assert capsys.readouterr().err.startswith(f"error: '{path.name}': file ")
 
 
-def test_what_is_given_is_read_before_anything_is_compiled(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_read_before_anything_is_compiled(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("plugin.py").write_text("raise SystemExit(0)\n")
     for arguments, message in (
         (["--input", "missing.npy"], "error: cannot read 'missing.npy' as a .npy file: No such file or directory\n"),
@@ -169,7 +169,7 @@ def test_what_is_given_is_read_before_anything_is_compiled(model: str, capsys: p
     assert "cannot load 'plugin.py': plugin.py:1: SystemExit: 0" in capsys.readouterr().err
 
 
-def test_a_measurement_beside_other_programs_is_told(
+def test_a_measurement_among_other_programs_is_told(
     model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "process_time", lambda: 0.0)

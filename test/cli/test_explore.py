@@ -9,10 +9,9 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-import numpy as np
 import pytest
 from drawn_networks import CONVOLUTION
-from onnx_graphs import ModelBuilder
+from onnx_graphs import divided_model
 
 import qdialect
 from qdialect.cli import explore
@@ -29,16 +28,8 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def model(folder: Path) -> Path:
-    """A convolution with a residual, what is not supported, and a convolution."""
-    b, scale = ModelBuilder(), (0.04, 117)
-    weights = np.random.default_rng(0).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
-    value = data = b.dequantize(b.quantize(b.input("x", (1, 4, 16, 16)), scale), scale)
-    value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01), pads=[1, 1, 1, 1]), scale), scale)
-    value = b.dequantize(b.quantize(b.node("Add", value, data), scale), scale)
-    value = b.dequantize(b.quantize(b.node("Hardmax", value), scale), scale)
-    value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01), pads=[1, 1, 1, 1]), scale), scale)
     path = folder / "model.onnx"
-    path.write_bytes(b.finish(value, dtype=np.float32))
+    path.write_bytes(divided_model())
     return path
 
 

@@ -422,7 +422,7 @@ REFUSED: list[tuple[Callable[[Sequence[str]], int], list[str], str]] = [
 
 
 @pytest.mark.parametrize(("command", "flags", "message"), REFUSED)
-def test_what_has_no_json(
+def test_flags_without_json(
     command: Callable[[Sequence[str]], int],
     flags: list[str],
     message: str,

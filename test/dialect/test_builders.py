@@ -171,7 +171,7 @@ WRONG_KINDS: dict[str, Case] = {
 
 @pytest.mark.usefixtures("module")
 @pytest.mark.parametrize("case", WRONG_KINDS.values(), ids=WRONG_KINDS)
-def test_what_is_not_of_the_declared_kind_is_refused(case: Case) -> None:
+def test_arguments_of_another_kind_are_refused(case: Case) -> None:
     make, message = case
     with pytest.raises(TypeError, match=re.escape(message)):
         make()

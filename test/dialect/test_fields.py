@@ -295,7 +295,7 @@ def test_the_order_in_memory_does_not_matter() -> None:
     assert_same(through_text(array[:, ::-2]), np.ascontiguousarray(array[:, ::-2]))
 
 
-def test_what_is_read_cannot_be_written() -> None:
+def test_arrays_that_are_read_cannot_be_written() -> None:
     for array in (np.arange(3, dtype=np.int8), np.zeros(3, np.int8)):
         assert not through_text(array).flags.writeable
 
@@ -318,7 +318,7 @@ def test_upstreams_constant_is_read() -> None:
         "%0 = tensor.empty() : tensor<4xi8>",
     ],
 )
-def test_what_has_no_array_reads_as_none(text: str) -> None:
+def test_values_without_an_array_read_as_none(text: str) -> None:
     assert constant_of(text) is None
 
 

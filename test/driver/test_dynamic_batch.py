@@ -5,7 +5,6 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from c_programs import HERE, STRICT, compiled, ran, tool
+from compiled_ops import tensor
 from onnx import TensorProto, helper
-from onnx_graphs import Array, ModelBuilder
+from onnx_graphs import Array, ModelBuilder, of_onnx_runtime
 
 import qdialect
 from qdialect.dialect.constants import CONSTANT_OPS
@@ -32,7 +32,6 @@ from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, ParseError, QDialectError
 
-ORT: Any = import_module("onnxruntime")
 SIZES = (0, 1, 7, 8, 9, 64, 75)
 PARAMETERS = "input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>"
 # A product whose rows are the tokens of all entries, an addition to all of them, and a sum over the tokens of each.
@@ -181,12 +180,10 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
 def agrees(path: Path, sizes: Sequence[int], **options: Any) -> Executable:
     """The executable for any batch, compared with ONNX Runtime for batches of some sizes."""
     executable = qdialect.compile(path, batch="dynamic", **options)
-    session = ORT.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for size in sizes:
-        shapes = [[size if extent == "n" else extent for extent in node.shape] for node in session.get_inputs()]
+        shapes = [[size if extent == -1 else extent for extent in port.shape] for port in executable.inputs]
         arrays = [np.random.default_rng(size).normal(size=shape).astype(np.float32) for shape in shapes]
-        feeds = dict(zip((node.name for node in session.get_inputs()), arrays, strict=True))
-        for found, wanted in zip(executable.results(arrays), session.run(None, feeds), strict=True):
+        for found, wanted in zip(executable.results(arrays), of_onnx_runtime(path, *arrays), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, strict=True)
     return executable
 
@@ -313,7 +310,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("op", REFUSED)
-def test_what_mixes_entries_is_refused(op: str) -> None:
+def test_ops_that_mix_entries_are_refused(op: str) -> None:
     result, message = REFUSED[op]
     given = f"tensor<4x4x{result.split('x')[-1]}>"
     text = (
@@ -384,7 +381,7 @@ def test_batches_that_are_none(batch: Any) -> None:
         qdialect.compile("model.onnx", batch=batch)
 
 
-def test_what_no_framework_may_run_is_refused(tmp_path: Path) -> None:
+def test_operators_that_no_framework_may_run_are_refused(tmp_path: Path) -> None:
     b = ModelBuilder()
     (tmp_path / "model.onnx").write_bytes(b.finish(b.node("Hardmax", b.input("x", ("n", 4))), dtype=np.float32))
     with pytest.raises(ImportModelError) as refused:
@@ -433,7 +430,7 @@ def text(op: ir.Operation, site: Site, blocks: int, result: int) -> str:
     for index, (value, axis) in enumerate(zip(op.operands, site.axes, strict=True)):
         element, type_ = element_of(value.type), str(value.type)
         shape, front = opened(shape_of(value.type), axis or 0, blocks if axis is not None else 1)
-        argument, merged = type_text([shape[i] for i in front] if shape else [], element), type_text(shape, element)
+        argument, merged = tensor([shape[i] for i in front] if shape else [], element), tensor(shape, element)
         arguments.append(f"%a{index}: {argument}")
         lines.append(transpose(f"%t{index}", f"%a{index}", argument, np.argsort(front).tolist(), merged))
         lines.append(reshape(f"%o{index}", f"%t{index}", merged, type_))
@@ -443,9 +440,9 @@ def text(op: ir.Operation, site: Site, blocks: int, result: int) -> str:
     type_, element = str(op.results[0].type), element_of(op.results[0].type)
     lines.append(f'%r = "{op.name}"({names}) {{{attributes}}} : ({types}) -> {type_}')
     shape, front = opened(shape_of(op.results[0].type), result, site.blocks)
-    given = type_text([shape[i] for i in front], element)
-    lines.append(reshape("%s", "%r", type_, type_text(shape, element)))
-    lines += [transpose("%g", "%s", type_text(shape, element), front, given), f"return %g : {given}"]
+    given = tensor([shape[i] for i in front], element)
+    lines.append(reshape("%s", "%r", type_, tensor(shape, element)))
+    lines += [transpose("%g", "%s", tensor(shape, element), front, given), f"return %g : {given}"]
     return f"func.func @main({', '.join(arguments)}) -> {given} {{\n{chr(10).join(lines)}\n}}"
 
 
@@ -469,10 +466,6 @@ def transpose(name: str, source: str, found: str, permutation: Sequence[int], wa
     if "x" not in found:
         return f'{name} = "qnn.reshape"({source}) {{shape = array<i64>}} : ({found}) -> {wanted}'
     return f'{name} = "qnn.transpose"({source}) {{permutation = array<i64: {order}>}} : ({found}) -> {wanted}'
-
-
-def type_text(shape: Sequence[int], element: str) -> str:
-    return f"tensor<{'x'.join([*map(str, shape), element])}>"
 
 
 def drawn_rules(value: ir.BlockArgument, rng: np.random.Generator) -> Array:
@@ -524,7 +517,7 @@ def batch_of_result(site: Site) -> int | str:
 
 
 @pytest.mark.parametrize("path", ROUND_TRIPS, ids=lambda path: path.stem)
-def test_what_a_rule_accepts_is_computed_for_each_entry_alone(path: Path) -> None:
+def test_ops_that_a_rule_accepts_are_computed_for_each_entry_alone(path: Path) -> None:
     accepted = tried = 0
     for op in operations(path):
         for site in sites(op):

@@ -78,7 +78,7 @@ def test_names_of_files_may_be_odd(
     assert "\udce8" not in caplog.text
 
 
-def test_what_is_no_model_is_told() -> None:
+def test_empty_content_and_text_are_refused() -> None:
     with pytest.raises(ImportModelError, match="model must be the content of a file, but got 0 bytes"):
         qdialect.compile(b"")
     text: Any = TEXT
@@ -150,7 +150,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("message", REFUSED)
 @pytest.mark.filterwarnings("ignore:.*jit.*:DeprecationWarning")
-def test_what_is_no_model_says_what_to_do(message: str, folder: Path) -> None:
+def test_objects_that_are_no_models_are_refused_with_advice(message: str, folder: Path) -> None:
     with pytest.raises(ImportModelError, match=message) as error:
         qdialect.compile(REFUSED[message]())
     has_lines = "executable = qdialect.compile(program)" in str(error.value)

@@ -2,17 +2,15 @@
 
 import pickle
 import runpy
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
+from onnx_graphs import CONTRIB, Array, ModelBuilder, numbers, of_onnx_runtime
 
 import qdialect
 from qdialect.driver import fallback
@@ -24,44 +22,20 @@ from qdialect.runtime import Executable
 from qdialect.runtime.padded import Padding
 from qdialect.support.diagnostics import CompileError
 
-ORT: Any = import_module("onnxruntime")
-Array = NDArray[Any]
-Ports = Mapping[str, tuple[int, Sequence[int | str] | None]]
 HEADS, WIDTH, VOCABULARY = 2, 16, 11
 HIDDEN = HEADS * WIDTH
-CONTRIB = "com.microsoft"
+
 PAST, TOKENS, TOTAL = "past_sequence_length", "sequence_length", "total_sequence_length"
 
 
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed + sum(shape)).normal(size=shape).astype(np.float32)
-
-
-class Graph:
-    """Nodes and constants of a model."""
-
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-
-    def constant(self, array: Array) -> str:
-        self.constants.append(numpy_helper.from_array(array, f"c{len(self.constants)}"))
-        return self.constants[-1].name
+class Graph(ModelBuilder):
+    """Arrays are constants."""
 
     def node(self, kind: str, *inputs: str | Array, output: str = "", **attributes: Any) -> str:
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         outputs = output.split() if output else [f"v{len(self.nodes)}"]
-        domain, _, operator = kind.rpartition(".")
-        self.nodes.append(helper.make_node(operator, names, outputs, domain=domain, **attributes))
+        self.node_of_many(kind, names, outputs, **attributes)
         return outputs[0]
-
-    def model(self, inputs: Ports, outputs: Ports) -> bytes:
-        given, found = (
-            [helper.make_tensor_value_info(name, *one) for name, one in ports.items()] for ports in (inputs, outputs)
-        )
-        graph = helper.make_graph(self.nodes, "g", given, found, self.constants)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
 def integers(*values: int) -> Array:
@@ -119,17 +93,14 @@ def shared_lengths() -> bytes:
 
 
 def _decoder(g: Graph) -> bytes:
-    past, present = (["batch", HEADS, extent, WIDTH] for extent in (PAST, TOTAL))
-    inputs: Ports = {
-        "input_ids": (TensorProto.INT64, ["batch", TOKENS]),
-        "attention_mask": (TensorProto.INT64, ["batch", TOTAL]),
-        **dict.fromkeys(("past_keys", "past_values"), (TensorProto.FLOAT, past)),
-    }
-    outputs: Ports = {
-        "logits": (TensorProto.FLOAT, ["batch", TOKENS, VOCABULARY]),
-        **dict.fromkeys(("keys", "values"), (TensorProto.FLOAT, present)),
-    }
-    return g.model(inputs, outputs)
+    g.input("input_ids", ("batch", TOKENS), np.int64)
+    g.input("attention_mask", ("batch", TOTAL), np.int64)
+    for name in ("past_keys", "past_values"):
+        g.input(name, ("batch", HEADS, PAST, WIDTH))
+    shapes = dict.fromkeys(("keys", "values"), ("batch", HEADS, TOTAL, WIDTH))
+    return g.finish(
+        "logits", "keys", "values", dtype=np.float32, shapes={"logits": ("batch", TOKENS, VOCABULARY), **shapes}
+    )
 
 
 def call_of(tokens: int, past: int) -> list[Array]:
@@ -140,12 +111,9 @@ def call_of(tokens: int, past: int) -> list[Array]:
 
 def check(executable: Executable, content: bytes, calls: Sequence[tuple[int, int]]) -> None:
     """Results are those of ONNX Runtime for (tokens, earlier ones)."""
-    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    names: list[str] = [one.name for one in session.get_inputs()]
     for call in calls:
         arrays = call_of(*call)
-        wanted = session.run(None, dict(zip(names, arrays, strict=True)))
-        found = executable(*arrays)
+        wanted, found = of_onnx_runtime(content, *arrays), executable(*arrays)
         for one, other in zip(found, wanted, strict=True):
             assert one.flags.c_contiguous
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=str(call))
@@ -251,7 +219,7 @@ OPERATORS: dict[str, tuple[Operator, str]] = {
     "product": (("ReduceProd", ["x"], {"axes": [1]}), "back front"),
     "mean": (("ReduceMean", ["x"], {"axes": [1]}), ""),
     "softmax": (("Softmax", ["turned"], {"axis": 2}), "back front"),
-    "softmax beside it": (("Softmax", ["x"], {"axis": 2}), "back front"),
+    "softmax along another dimension": (("Softmax", ["x"], {"axis": 2}), "back front"),
     "running sum": (("CumSum", ["x", np.array(1)], {}), "back front"),
     "running sum from the end": (("CumSum", ["x", np.array(1)], {"reverse": 1, "exclusive": 1}), "back front"),
     "first entry": (_slice(0, 1), "back"),
@@ -267,7 +235,7 @@ OPERATORS: dict[str, tuple[Operator, str]] = {
     "what is not 0 before zeros": (("Concat", ["raised", np.zeros((2, 3, 4), np.float32)], {"axis": 1}), "front"),
     "behind a constant": (("Concat", [numbers(2, 3, 4), "x"], {"axis": 1}), "back"),
     "twice": (("Concat", ["x", "x"], {"axis": 1}), ""),
-    "twice beside it": (("Concat", ["x", "x"], {"axis": 2}), "back front"),
+    "twice along another dimension": (("Concat", ["x", "x"], {"axis": 2}), "back front"),
     "joined with its neighbours": (("Reshape", ["x", integers(2, -1)], {}), ""),
     "split": (("Reshape", ["x", integers(2, -1, 2, 2)], {}), "back front"),
     "moved": (("Transpose", ["x"], {"perm": [1, 0, 2]}), "back front"),
@@ -296,9 +264,8 @@ def test_padding_counts_for_nothing(name: str) -> None:
         g.node("Cast", g.node("Range", np.array(0), length, np.array(1)), to=TensorProto.FLOAT, output="places")
         g.node("Unsqueeze", "places", integers(1), output="positions")
     g.node(kind, *operands, output="y a b" if kind.startswith("Dynamic") else "y", **attributes)
-    integral = TensorProto.INT64 if kind in ("ArgMax", "Shape") else TensorProto.FLOAT
-    type_ = TensorProto.UINT8 if kind.startswith("Dynamic") else integral
-    content = g.model({"x": (TensorProto.FLOAT, [2, "n", 4])}, {"y": (type_, None)})
+    g.input("x", (2, "n", 4))
+    content = g.finish("y", dtype=None)
     accepted = [side.value for side in Side if _computes_all(content, side)]
     assert " ".join(sorted(accepted)) == sides
 

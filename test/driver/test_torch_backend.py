@@ -197,16 +197,6 @@ class Forms(nn.Module):
         return {"y": [y, y], "none": None, "pair": (y.relu(), x.shape[0], 2.5)}
 
 
-class Written(nn.Module):
-    """Parts of a tensor written in place."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = x.clone()
-        y[:, :2] = y[:, :2] * 2 + 1
-        y[..., 3] = 0
-        return y
-
-
 def test_float_models() -> None:
     dense = nn.Sequential(nn.Linear(13, 6), nn.GELU(), nn.LayerNorm(6), nn.Linear(6, 3)).eval()
     check_native(dense, (rows(3),), (rows(5),), (rows(1),), (rows(5),))
@@ -219,10 +209,6 @@ def test_forms_of_calls_and_results() -> None:
     model = Forms().eval()
     check_native(model, (rows(3),), (rows(4),), (rows(5),))
     check_native(model, (rows(3), 2.0), (rows(3), torch.tensor(3.0)), is_scaled=True)
-
-
-def test_writes_in_place() -> None:
-    check_native(Written(), (rows(3),))
 
 
 class Counting(nn.Module):

@@ -104,7 +104,7 @@ def test_the_choice_follows_the_measurement() -> None:
 
 
 @needs_vbmi
-def test_ties_keep_what_the_model_chose() -> None:
+def test_ties_keep_the_choice_of_the_model() -> None:
     def little(tunable: Tunable) -> float:
         return 0.985 if tunable.variant else 1.0
 
@@ -119,7 +119,7 @@ def test_ties_keep_what_the_model_chose() -> None:
 
 
 @needs_vbmi
-def test_what_was_measured_is_not_measured_again(kept: Store) -> None:
+def test_kernels_are_measured_once(kept: Store) -> None:
     first = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
     again = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(refuse))
     assert str(first[0]) == str(again[0])
@@ -229,7 +229,7 @@ def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target
 
 
 @needs_vbmi
-def test_a_file_is_compiled_with_what_was_measured_for_its_cpu(
+def test_a_file_is_compiled_with_measurements_for_its_cpu(
     kept: Store, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = path.with_suffix(".s")
@@ -260,7 +260,7 @@ def test_calls_are_timed_and_stay_the_same(tmp_path: Path, kept: Store) -> None:
         executable.profile()
 
 
-def test_what_is_not_of_a_file_has_no_profile(tmp_path: Path) -> None:
+def test_executables_that_are_not_of_a_file_have_no_profile(tmp_path: Path) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(CLIP)
     saved = tmp_path / "saved.so"

@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, str, list[Operand], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("message", "kind", "operands", "attributes"), REFUSED)
-def test_what_has_no_meaning_is_refused(
+def test_operators_without_a_meaning_are_refused(
     message: str, kind: str, operands: list[Operand], attributes: dict[str, Any]
 ) -> None:
     assert message in refused(node(kind, operands, version=23, **attributes)[0])
@@ -482,7 +482,7 @@ def test_embeddings(kinds: Array | None) -> None:
     check_node(f"{CONTRIB}.EmbedLayerNormalization", operands, outputs=["y", "", "total"], epsilon=1e-5)
 
 
-def test_embeddings_at_positions_count_what_a_mask_shows() -> None:
+def test_embeddings_at_positions_count_tokens_that_a_mask_shows() -> None:
     mask, positions = np.ones((2, 6), np.int32), np.array([[3, 2, 1, 0, 9, 5]], np.int32)
     mask[1, 4:] = 0
     operands = [IDS, None, Known((20, 8)), Known((10, 8)), None, Known((8,)), Known((8,)), mask, positions]

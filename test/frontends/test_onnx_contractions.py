@@ -251,7 +251,7 @@ UNFIT: list[tuple[Operand, Operand, str]] = [
 
 
 @pytest.mark.parametrize(("weight", "point", "reason"), UNFIT)
-def test_what_does_not_fit_is_refused(weight: Operand, point: Operand, reason: str) -> None:
+def test_weights_that_do_not_fit_are_refused(weight: Operand, point: Operand, reason: str) -> None:
     assert reason in refused(node("ConvInteger", [np.zeros((1, 5, 6, 6), np.uint8), weight, point])[0])
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compiled_ops import check_compiled, variants_together
+from compiled_ops import check_compiled, tensor, variants_together
+from drawn_graphs import graph, op_names
 from onnx import numpy_helper
 from onnx_graphs import (
     Array,
@@ -26,8 +27,7 @@ from onnx_graphs import (
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.frontends.onnx import import_onnx
-from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import make_context
+from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.passes.fuse_qnn import FuseQnnPass
@@ -99,8 +99,7 @@ def names_of(content: bytes) -> list[str]:
     """The ops of the imported and fused module."""
     module = import_onnx(content)
     FuseQnnPass().run(module)
-    block = module.body.operations[0].regions[0].blocks[0]
-    return [op.operation.name for op in block.operations]
+    return op_names(module)
 
 
 def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
@@ -198,7 +197,7 @@ def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], col
     content = model.finish(model.node("MatMulInteger", *names), dtype=np.int32)
     rng = np.random.default_rng(2)
     inputs = [np.asarray(rng.integers(0, 256, shape), np.uint8) for shape in shapes]
-    # ONNX Runtime takes zero points of columns beside matrices alone.
+    # ONNX Runtime takes zero points of columns of matrices alone.
     (found,) = (found_by if leading and columns else run)(content, *inputs)
     left, right = inputs[0].astype(np.int32) - inputs[2], inputs[1].astype(np.int32) - inputs[3]
     np.testing.assert_array_equal(found, left @ right)
@@ -253,157 +252,66 @@ UNREADABLE: list[tuple[str, Sequence[Operand], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "operands", "message"), UNREADABLE)
-def test_what_no_product_can_read_is_named(kind: str, operands: Sequence[Operand], message: str) -> None:
+def test_operands_that_no_product_can_read_are_named(kind: str, operands: Sequence[Operand], message: str) -> None:
     assert message in refused(node(kind, operands)[0])
 
 
-# Compiled products with parameters known at run time equal the reference on every target.
+# Products in the forms of some instructions: `test/fuzz` draws all others.
 
-TARGETS = ("generic", "host")
-
-
-def tensor(shape: tuple[int, ...], element: str) -> ir.Type:
-    return ir.RankedTensorType.get(list(shape), ir.Type.parse(element))
+Shape = tuple[int, ...]
 
 
-class Product:
-    """A module with one product, its data and parameters, drawn from a seed."""
+def product(
+    data: Shape, weight: Shape, rows: Shape = (), element: str = "i8", bias: float = 0.5, **how: Any
+) -> tuple[ir.Module, list[Array]]:
+    """A module whose data have parameters that are known at run time, and its inputs."""
+    rng, op = np.random.default_rng(5), DynamicDenseOp if len(weight) == 2 else DynamicConv2DOp
+    held, biases = rng.integers(-128, 128, weight).astype(np.int8), np.full(weight[0], bias, np.float32)
+    how |= {"weight_scales": tuple(rng.uniform(0.001, 0.1, weight[0]).tolist())}
 
-    def __init__(
-        self,
-        op_class: type[DynamicConv2DOp | DynamicDenseOp],
-        data: tuple[int, ...],
-        weight: tuple[int, ...],
-        element: str = "ui8",
-        weight_points: bool = False,
-        bias: bool = True,
-        rows: tuple[int, ...] = (),
-        known: tuple[str, ...] = (),
-        **attributes: Any,
-    ) -> None:
-        rng = np.random.default_rng(5)
-        dtype, low = (np.uint8, 0) if element == "ui8" else (np.int8, -128)
-        channels = weight[0]
-        self.arrays: dict[str, Array] = {
-            "data": rng.integers(low, low + 256, data).astype(dtype),
-            "scale": np.asarray(rng.uniform(0.001, 0.1, rows), np.float32),
-            "zero_point": np.asarray(rng.integers(low, low + 256, rows), dtype),
-        }
-        with make_context(), ir.Location.unknown():
-            self.module = ir.Module.create()
-            inputs = {name: array for name, array in self.arrays.items() if name not in known}
-            types = [tensor(a.shape, "f32" if a.dtype == np.float32 else element) for a in inputs.values()]
-            with ir.InsertionPoint(self.module.body):
-                main = func.FuncOp("main", (types, []))
-            block = main.add_entry_block()
-            with ir.InsertionPoint(block):
-                held = dict(zip(inputs, block.arguments, strict=True))
-                held |= {name: constant(self.arrays[name]) for name in known}
-                op = build(
-                    op_class,
-                    held["data"],
-                    constant(rng.integers(-128, 128, weight).astype(np.int8)),
-                    held["scale"],
-                    held["zero_point"],
-                    constant(rng.normal(size=channels).astype(np.float32)) if bias else None,
-                    element="f32",
-                    weight_scales=tuple(rng.uniform(0.001, 0.1, channels).tolist()),
-                    weight_zero_points=tuple(rng.integers(-128, 128, channels).tolist()) if weight_points else (0,),
-                    **attributes,
-                )
-                func.ReturnOp([op.output])
-            signature = ir.FunctionType.get(types, [op.output.type])
-            main.attributes["function_type"] = ir.TypeAttr.get(signature)
-        self.inputs = list(inputs.values())
+    def body(x: ir.Value, scale: ir.Value, point: ir.Value) -> ir.Value:
+        operands = x, constant(held), scale, point, constant(biases)
+        return build(op, *operands, element="f32", **how).operation.results[0]
 
-    def check(self, target: str, threads: int = 1) -> None:
-        (wanted,) = interpreter.run(self.module, self.inputs)
-        if threads == 1:
-            check_compiled(self.module, target, [self.inputs], [[wanted]])
-        else:
-            found = compile_module(self.module, target=target, threads=threads)(*self.inputs)
-            np.testing.assert_array_equal(found, wanted)
-
-
-@variants_together
-@pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("data", [(1, 7), (37, 64), (1, 2, 3, 33)])
-def test_dense(data: tuple[int, ...], number: int) -> None:
-    channels, target = (1, 3, 19, 70)[number], TARGETS[(number + len(data) + data[0]) % 2]
-    weight = (channels, data[-1])
-    Product(DynamicDenseOp, data, weight).check(target)
-    Product(DynamicDenseOp, data, weight, "i8", weight_points=True, bias=False, rows=(*data[:-1], 1)).check(target)
-
-
-@variants_together
-@pytest.mark.parametrize("known", [(), ("scale",), ("zero_point",), ("scale", "zero_point")])
-@pytest.mark.parametrize("rows", [(), (5, 1)])
-def test_scales_that_are_multiplied_last(known: tuple[str, ...], rows: tuple[int, ...]) -> None:
-    of_data = () if known else rows
-    Product(DynamicDenseOp, (5, 18), (33, 18), rows=of_data, known=known, scale_last=True).check("host")
-    Product(DynamicConv2DOp, (1, 6, 7, 3), (5, 3, 3, 3), known=known, scale_last=True).check("host")
-
-
-@variants_together
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(
-    ("data", "weight", "attributes"),
-    [
-        ((1, 6, 7, 3), (5, 3, 3, 3), {}),
-        ((2, 9, 8, 8), (16, 3, 2, 4), {"groups": 2, "strides": (2, 1), "dilation": (1, 2)}),
-        ((1, 7, 7, 8), (8, 3, 3, 2), {"groups": 4}),
-        ((1, 9, 11, 24), (24, 3, 3, 1), {"groups": 24}),
-        ((2, 12, 12, 64), (64, 3, 3, 1), {"groups": 64, "strides": (2, 2)}),
-        ((1, 5, 5, 6), (6, 5, 5, 1), {"groups": 6}),
-    ],
-)
-def test_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes: dict[str, Any], target: str) -> None:
-    Product(DynamicConv2DOp, data, weight, **attributes).check(target)
-    Product(DynamicConv2DOp, data, weight, "i8", weight_points=True, bias=False, rows=(1,), **attributes).check(target)
-
-
-@variants_together
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("groups", [1, 24])
-@pytest.mark.parametrize("element", ["i8", "ui8"])
-def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -> None:
-    weight = (24, 3, 3, 24 // groups)
-    how: dict[str, Any] = {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
-    Product(DynamicConv2DOp, (2, 9, 7, 24), weight, element, known=("zero_point",), **how).check(target)
+    module = graph([tensor(data, element), tensor(rows, "f32"), tensor(rows, element)], body)
+    integers: list[Array] = [rng.integers(0, 256, shape).astype(np.uint8) for shape in (data, rows)]
+    values, points = (one if element == "ui8" else one.view(np.int8) for one in integers)
+    return module, [values, np.asarray(rng.uniform(0.001, 0.1, rows), np.float32), points]
 
 
 @pytest.mark.parametrize("weight_points", [False, True])
 @pytest.mark.parametrize(
     ("data", "rows"), [((37, 64), ()), ((37, 68), (37, 1)), ((2, 5, 17, 64), (2, 5, 17, 1)), ((1, 49, 72), (1, 49, 1))]
 )
-def test_matrix_tiles_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
-    product = Product(DynamicDenseOp, data, (40, data[-1]), "i8", weight_points=weight_points, rows=rows)
-    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
-    for threads in (1, 2):
-        product.check("amxint8,portable", threads)
+def test_matrix_tiles_have_parameters_by_row(data: Shape, rows: Shape, weight_points: bool) -> None:
+    points = tuple(range(-20, 20)) if weight_points else (0,)
+    module, inputs = product(data, (40, data[-1]), rows, weight_zero_points=points)
+    assert 'tdpbusd"' in str(lower(module, resolve("amxint8"), Phase.X86).module)
+    check_threads(module, inputs, "amxint8,portable")
 
 
 def test_a_convolution_in_matrix_tiles_has_run_time_parameters() -> None:
-    product = Product(DynamicConv2DOp, (2, 9, 21, 64), (40, 3, 3, 64), strides=(1, 2))
-    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
-    product.check("amxint8,portable")
+    module, inputs = product((2, 9, 21, 64), (40, 3, 3, 64), element="ui8", strides=(1, 2))
+    assert 'tdpbusd"' in str(lower(module, resolve("amxint8"), Phase.X86).module)
+    check_threads(module, inputs, "amxint8,portable", 1)
 
 
 @pytest.mark.parametrize("weight_points", [False, True])
 @pytest.mark.parametrize(("data", "rows"), [((37, 68), ()), ((2, 5, 7, 131), (2, 5, 7, 1))])
-def test_words_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
-    product = Product(DynamicDenseOp, data, (70, data[-1]), "i8", weight_points=weight_points, rows=rows)
-    assert 'qnn.label = "words"' in str(lower(product.module, resolve("avx2"), Phase.LINALG).module)
-    for threads in (1, 2):
-        product.check("avx2,portable", threads)
+def test_words_have_parameters_by_row(data: Shape, rows: Shape, weight_points: bool) -> None:
+    points = tuple(range(-35, 35)) if weight_points else (0,)
+    module, inputs = product(data, (70, data[-1]), rows, weight_zero_points=points)
+    assert 'qnn.label = "words"' in str(lower(module, resolve("avx2"), Phase.LINALG).module)
+    check_threads(module, inputs, "avx2,portable")
+
+
+def check_threads(module: ir.Module, inputs: Sequence[Array], target: str, most: int = 2) -> None:
+    """Alone and divided among threads, compiled code gives what the reference gives."""
+    (wanted,) = interpreter.run(module, inputs)
+    for threads in range(1, most + 1):
+        np.testing.assert_array_equal(compile_module(module, target=target, threads=threads)(*inputs), wanted)
 
 
 def test_an_infinite_bias_is_refused() -> None:
-    product = Product(DynamicDenseOp, (2, 4), (3, 4))
-    with product.module.context, ir.Location.unknown():
-        block = product.module.body.operations[0].regions[0].blocks[0]
-        op = next(op for op in block.operations if isinstance(op, DynamicDenseOp))
-        with ir.InsertionPoint(op):
-            op.operation.operands[4] = constant(np.full(3, np.inf, np.float32))
     with pytest.raises(CompileError, match="bias must be finite to be compiled"):
-        compile_module(product.module)
+        compile_module(product((2, 4), (3, 4), bias=np.inf)[0])

@@ -1,7 +1,7 @@
 """ONNX models that are compiled in parts: the same bits as ONNX Runtime on the whole, wherever nodes stand."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import external_data_helper, helper
-from onnx_graphs import Array, ModelBuilder
+from onnx import external_data_helper, parser
+from onnx_graphs import Array, ModelBuilder, assert_same, of_onnx_runtime
 
 import qdialect
 from qdialect import targets
@@ -90,17 +90,7 @@ def many_outputs() -> bytes:
     b.node("Identity", quantized, output="quantized")
     for name, value in (("first", first), ("second", second), ("third", third)):
         b.node("Identity", value, output=name)
-    return outputs_of(b, {"first": np.float32, "second": np.float32, "quantized": np.uint8, "third": np.float32})
-
-
-def outputs_of(b: ModelBuilder, types: dict[str, type[np.generic]]) -> bytes:
-    model = onnx.ModelProto()
-    model.ParseFromString(b.finish(next(iter(types))))
-    del model.graph.output[:]
-    for name, dtype in types.items():
-        number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        model.graph.output.append(helper.make_tensor_value_info(name, number, None))
-    return model.SerializeToString()
+    return b.finish("first", "second", "quantized", "third", dtype=[np.float32, np.float32, np.uint8, np.float32])
 
 
 def behind_a_custom_domain() -> bytes:
@@ -124,13 +114,9 @@ def captured() -> bytes:
     """A Loop whose body reads a tensor that is compiled."""
     b = Net()
     inner = b.convolution(b.image())
-    kinds = {"count": onnx.TensorProto.INT64, "go_on": onnx.TensorProto.BOOL, "go": onnx.TensorProto.BOOL}
-    infos = [
-        helper.make_tensor_value_info(name, kinds.get(name, onnx.TensorProto.FLOAT), () if name in kinds else None)
-        for name in ("count", "go_on", "before", "go", "after")
-    ]
-    nodes = [helper.make_node("Identity", ["go_on"], ["go"]), helper.make_node("Add", [inner, "before"], ["after"])]
-    body = helper.make_graph(nodes, "body", infos[:3], infos[3:])
+    body = parser.parse_graph(f"""
+      body (int64 count, bool go_on, float[n, 8, 12, 12] before) => (bool go, float[n, 8, 12, 12] after)
+      {{ go = Identity (go_on) after = Add ({inner}, before) }}""")
     looped = b.node("Loop", b.constant(np.array(2)), b.constant(np.array(True)), inner, body=body)
     return b.finish(b.convolution(b.requantized(looped)), dtype=np.float32)
 
@@ -141,24 +127,15 @@ def late(depth: int) -> bytes:
     inner = b.convolution(b.image())
     before, b.nodes = b.nodes, []
     flag = b.node("Greater", b.input("flag", ()), b.constant(0.0), output="is_taken")
-    branches: list[onnx.GraphProto] = []
-    for kind in ("Relu", "Neg"):
-        name = f"{kind}_0"
-        graph = _graph(helper.make_node(kind, [inner], [name]))
-        for level in range(1, depth):
-            held: dict[str, Any] = {"then_branch": graph, "else_branch": graph}
-            graph = _graph(helper.make_node("If", [flag], [f"{kind}_{level}"], **held))
-        branches.append(graph)
-    chosen = b.node("If", flag, then_branch=branches[0], else_branch=branches[1], output="chosen")
+    graphs: dict[str, onnx.GraphProto] = {}
+    for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg")):
+        text = f"g () => (float[] r) {{ r = {kind} ({inner}) }}"
+        for _ in range(1, depth):
+            text = f"g () => (float[] r) {{ r = If ({flag}) <then_branch = {text}, else_branch = {text}> }}"
+        graphs[name] = parser.parse_graph(text)
+    chosen = b.node("If", flag, **graphs, output="chosen")
     b.nodes += before
     return b.finish(b.convolution(b.requantized(chosen)), dtype=np.float32)
-
-
-def _graph(node: onnx.NodeProto) -> onnx.GraphProto:
-    """A graph of one node."""
-    return helper.make_graph(
-        [node], "graph", [], [helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None)]
-    )
 
 
 NETWORKS: list[Callable[[], bytes]] = [
@@ -183,22 +160,6 @@ def image(batch: int = 1, seed: int = 5) -> Array:
     return np.random.default_rng(seed).normal(size=(batch, 8, 12, 12), scale=2).astype(np.float32)
 
 
-def whole(path: Path, *inputs: Array) -> list[Array]:
-    """What ONNX Runtime gives for the whole model."""
-    session = ORT.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return session.run(None, dict(zip((node.name for node in session.get_inputs()), inputs, strict=True)))
-
-
-def called(executable: qdialect.Executable, *inputs: Array) -> Sequence[Array]:
-    found = executable(*inputs)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def assert_equal(found: Sequence[Array], wanted: Sequence[Array]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-
-
 @pytest.mark.parametrize("network", NETWORKS)
 def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_path: Path) -> None:
     path = saved(tmp_path, network())
@@ -206,7 +167,7 @@ def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_pat
     runners = [region.runner for region in executable.regions]
     assert {*runners} == {"qdialect", "ONNX Runtime"}
     for seed in (1, 2):
-        assert_equal(called(executable, image(2, seed)), whole(path, image(2, seed)))
+        assert_same(executable.results([image(2, seed)]), of_onnx_runtime(path, image(2, seed)))
 
 
 def test_constants_that_are_no_numbers_go_to_the_framework(tmp_path: Path) -> None:
@@ -215,18 +176,18 @@ def test_constants_that_are_no_numbers_go_to_the_framework(tmp_path: Path) -> No
     same = b.node("Cast", b.node("Equal", *(b.node("Constant", value=words) for _ in range(2))), to=1)
     total = b.node("Mul", b.convolution(b.image()), b.node("ReduceSum", same, keepdims=0))
     path = saved(tmp_path, b.finish(total, dtype=np.float32, version=19))
-    assert_equal(called(qdialect.compile(path, fallback="framework"), image()), whole(path, image()))
+    assert_same(qdialect.compile(path, fallback="framework").results([image()]), of_onnx_runtime(path, image()))
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_branches_read_what_a_later_node_of_the_file_gives(depth: int, tmp_path: Path) -> None:
+def test_branches_read_the_result_of_a_later_node_of_the_file(depth: int, tmp_path: Path) -> None:
     path = saved(tmp_path, late(depth))
     executable = qdialect.compile(path, fallback="framework")
     for flag in (np.float32(1), np.float32(-1)):
-        assert_equal(called(executable, image(), np.array(flag)), whole(path, image(), np.array(flag)))
+        assert_same(executable.results([image(), np.array(flag)]), of_onnx_runtime(path, image(), np.array(flag)))
 
 
-def test_what_only_the_optimizer_of_the_framework_fails_on_runs_without_it(
+def test_a_model_on_which_only_the_optimizer_fails_runs_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = ORT.InferenceSession
@@ -237,17 +198,17 @@ def test_what_only_the_optimizer_of_the_framework_fails_on_runs_without_it(
         return sessions(content, options, **others)
 
     path = saved(tmp_path, middle())
-    wanted = whole(path, image())
+    wanted = of_onnx_runtime(path, image())
     monkeypatch.setattr(ORT, "InferenceSession", session)
-    assert_equal(called(qdialect.compile(path, fallback="framework"), image()), wanted)
+    assert_same(qdialect.compile(path, fallback="framework").results([image()]), wanted)
 
 
-def test_what_is_refused_after_the_plan_is_left_to_the_framework(
+def test_nodes_refused_after_the_plan_are_left_to_the_framework(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     b = Net()
     path = saved(tmp_path, b.finish(b.convolution(b.image()), dtype=np.float32))
-    wanted = whole(path, image())
+    wanted = of_onnx_runtime(path, image())
     emit = Emitter.emit
 
     def refusing(emitter: Emitter, value: Value) -> None:
@@ -257,7 +218,7 @@ def test_what_is_refused_after_the_plan_is_left_to_the_framework(
 
     monkeypatch.setattr(Emitter, "emit", refusing)
     executable = qdialect.compile(path, fallback="framework", cache=False)
-    assert_equal(called(executable, image()), wanted)
+    assert_same(executable.results([image()]), wanted)
     with pytest.raises(ImportModelError, match="cannot be computed: ") as caught:
         qdialect.compile(path, fallback="none", cache=False)
     assert [note.message[-23:] for note in caught.value.diagnostics[0].notes] == [" cannot be computed: no"]
@@ -265,17 +226,17 @@ def test_what_is_refused_after_the_plan_is_left_to_the_framework(
 
 
 @pytest.mark.parametrize("error", [PassError, VerificationError, CompileError])
-def test_what_is_refused_while_it_is_lowered_is_left_to_the_framework(
+def test_regions_refused_while_they_are_lowered_are_left_to_the_framework(
     error: type[QDialectError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path, end())
-    wanted = whole(path, image())
+    wanted = of_onnx_runtime(path, image())
 
     def refusing(*_: object, **__: object) -> None:
         raise error("no")
 
     monkeypatch.setattr("qdialect.driver.fallback.compile_tuned", refusing)
-    assert_equal(called(qdialect.compile(path, fallback="framework", cache=False), image()), wanted)
+    assert_same(qdialect.compile(path, fallback="framework", cache=False).results([image()]), wanted)
 
 
 def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:
@@ -289,7 +250,7 @@ def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:
     assert last.is_compiled
     assert sum(" Conv " in title for title in last.nodes) == 1
     assert len(last.inputs) == 2
-    (found,), (wanted,) = called(executable, image()), whole(path, image())
+    (found,), (wanted,) = executable.results([image()]), of_onnx_runtime(path, image())
     steps = np.abs(found - wanted) / np.float32(X[0])
     assert steps.max() < 1.5
     assert np.count_nonzero(steps) < 0.01 * steps.size
@@ -298,15 +259,15 @@ def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:
 def test_run_and_bind_write_into_the_arrays_of_the_caller(tmp_path: Path) -> None:
     path = saved(tmp_path, many_outputs())
     executable = qdialect.compile(path, fallback="framework")
-    wanted = whole(path, image())
+    wanted = of_onnx_runtime(path, image())
     outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
     executable.run([image()], outputs)
-    assert_equal(outputs, wanted)
+    assert_same(outputs, wanted)
     given = image(seed=7)
     call = executable.bind([given], outputs)
     given[:] = image()
     call()
-    assert_equal(outputs, wanted)
+    assert_same(outputs, wanted)
 
 
 def test_arrays_that_do_not_fit(tmp_path: Path) -> None:
@@ -326,10 +287,10 @@ def test_a_shape_that_is_known_after_a_call_alone(tmp_path: Path) -> None:
     b = Net()
     inner = b.convolution(b.image())
     b.node("NonZero", inner, output="positions")
-    path = saved(tmp_path, outputs_of(b, {"positions": np.int64, inner: np.float32}))
+    path = saved(tmp_path, b.finish("positions", inner, dtype=[np.int64, np.float32]))
     executable = qdialect.compile(path, fallback="framework")
     assert executable.outputs[0].shape == (4, -1)
-    assert_equal(called(executable, image()), whole(path, image()))
+    assert_same(executable.results([image()]), of_onnx_runtime(path, image()))
     outputs = [np.empty((4, 3), np.int64), np.empty((1, 8, 12, 12), np.float32)]
     with pytest.raises(InputError, match="output 'positions' has a shape that is known after a call alone"):
         executable.run([image()], outputs)
@@ -337,7 +298,7 @@ def test_a_shape_that_is_known_after_a_call_alone(tmp_path: Path) -> None:
 
 def test_weights_in_other_files(tmp_path: Path) -> None:
     path = saved(tmp_path, middle())
-    wanted = whole(path, image())
+    wanted = of_onnx_runtime(path, image())
     model = onnx.ModelProto()
     model.ParseFromString(path.read_bytes())
     for tensor in model.graph.initializer:
@@ -346,7 +307,7 @@ def test_weights_in_other_files(tmp_path: Path) -> None:
         tensor.ClearField("raw_data")
     (tmp_path / "apart.onnx").write_bytes(model.SerializeToString())
     executable = qdialect.compile(tmp_path / "apart.onnx", fallback="framework")
-    assert_equal(called(executable, image()), wanted)
+    assert_same(executable.results([image()]), wanted)
 
 
 def test_the_default_warns(tmp_path: Path) -> None:
@@ -358,14 +319,11 @@ def test_the_default_warns(tmp_path: Path) -> None:
     assert warning.filename == __file__
 
 
-def test_no_fallback_raises_with_every_reason(tmp_path: Path) -> None:
-    with pytest.raises(ImportModelError, match="operator is not supported"):
-        qdialect.compile(saved(tmp_path, middle()), fallback="none")
-
-
 @pytest.mark.parametrize("request_", [{"target": "z80"}, {"threads": 0}, {"target": "sapphirerapids"}])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_what_the_framework_cannot_mend_is_refused(request_: dict[str, Any], batch: int, tmp_path: Path) -> None:
+def test_requests_that_the_framework_cannot_mend_are_refused(
+    request_: dict[str, Any], batch: int, tmp_path: Path
+) -> None:
     path = saved(tmp_path, middle())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(targets, "host_features", frozenset[str])
@@ -391,7 +349,7 @@ def test_a_damaged_file_is_refused_and_not_run(tmp_path: Path) -> None:
         qdialect.compile(saved(tmp_path, b.finish("nothing")), fallback="framework")
 
 
-def test_what_nobody_runs_is_refused_with_both_reasons(tmp_path: Path) -> None:
+def test_nodes_that_nobody_runs_are_refused_with_both_reasons(tmp_path: Path) -> None:
     b = Net()
     custom = b.node("my.domain.Custom", b.convolution(b.image()))
     with pytest.raises(ImportModelError) as caught:
@@ -414,11 +372,9 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 def repeated(b: ModelBuilder, value: str) -> str:
     """Squared twice by a loop, whose result may have another shape after each turn."""
-    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 8, 16, 16)) for name in ("v", "w")]
-    turn = helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [])
-    goes, stays = (helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, []) for name in ("c", "d"))
-    nodes = [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Mul", ["v", "v"], ["w"])]
-    body = helper.make_graph(nodes, "body", [turn, goes, infos[0]], [stays, infos[1]])
+    body = parser.parse_graph("""
+      body (int64 i, bool c, float[1, 8, 16, 16] v) => (bool d, float[1, 8, 16, 16] w)
+      { d = Identity (c) w = Mul (v, v) }""")
     return b.node("Loop", b.constant(np.array(2, np.int64)), b.constant(np.array(True)), value, body=body)
 
 

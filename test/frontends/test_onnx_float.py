@@ -397,5 +397,7 @@ REFUSED: list[tuple[str, str, Sequence[Operand], Attributes]] = [
 
 
 @pytest.mark.parametrize(("message", "kind", "operands", "options"), REFUSED)
-def test_what_has_no_meaning_is_refused(message: str, kind: str, operands: Sequence[Operand], options: Any) -> None:
+def test_operators_without_a_meaning_are_refused(
+    message: str, kind: str, operands: Sequence[Operand], options: Any
+) -> None:
     assert message in refused(node(kind, operands, **options)[0])

@@ -76,7 +76,7 @@ def test_only_shared_tensors_of_i8_leave_the_integer_kernel(element: Any, shared
 def test_a_group_of_i8_alone_is_one_integer_kernel(
     kind: str, case: tuple[Quantization, Quantization, Quantization], is_constant: bool, is_result_i8: bool
 ) -> None:
-    """What nothing quantizes, or what is an output, stays i8; beside a result that becomes ui8 the group is f32."""
+    """What nothing quantizes, or what is an output, stays i8; with a result that becomes ui8 the group is f32."""
     b = ModelBuilder()
     left, right = (grid.astype(np.int8) for grid in GRID)
     data = b.dequantize(b.input("x", (256, 256), np.int8), case[0], np.int8)
@@ -90,7 +90,7 @@ def test_a_group_of_i8_alone_is_one_integer_kernel(
 
 @pytest.mark.parametrize("kind", ["Add", "Sum", "Mean", "Sub", "Max"])
 @pytest.mark.parametrize("element", [np.int8, np.uint8])
-def test_halves_beside_odd_zero_points(kind: str, element: Any) -> None:
+def test_halves_with_odd_zero_points(kind: str, element: Any) -> None:
     """The kernel of Add rounds behind the zero point, what ONNX Runtime computes in float32 before it."""
     b, least = ModelBuilder(), int(np.iinfo(element).min)
     sides = [b.dequantize(b.input(name, (256, 256), element), (0.5, least + 128), element) for name in "xy"]
@@ -148,7 +148,7 @@ SCALES = [(0.05353185, 0.03582951), (0.016503099, 0.0112573), (0.0697043, 0.0252
 @variants_together
 @pytest.mark.parametrize("kind", ["Add", "Mul"])
 @pytest.mark.parametrize("how", ENDINGS)
-def test_what_follows_a_group_decides(kind: str, how: str) -> None:
+def test_the_node_behind_a_group_decides(kind: str, how: str) -> None:
     scales = SCALES[(ENDINGS.index(how) + (kind == "Mul")) % 3]
     by = [(scales[0], 113), (scales[1], 169)]
     b = ModelBuilder()

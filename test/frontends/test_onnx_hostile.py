@@ -216,7 +216,7 @@ def test_external_data_stays_in_the_folder_of_the_model(tmp_path: Path, location
         import_onnx(path)
 
 
-def test_a_report_of_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_of_a_refused_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(evaluated("Constant", value_ints="abc"))
     assert import_model.main([str(path), "--report"]) == 1
@@ -231,21 +231,6 @@ def test_one_number_that_fills_a_tensor_is_held_once() -> None:
     constants = [op.attributes["value"] for op in function if op.operation.name == "qnn.constant"]
     assert constants
     assert all(isinstance(value, ir.DenseElementsAttr) and value.is_splat for value in constants)
-
-
-def test_a_long_chain_between_quantizations_is_evaluated_without_recursion() -> None:
-    count = 3000
-    chain = "\n".join(f"%{i + 1} = math.absf %{i} : tensor<4xf32>" for i in range(count))
-    text = f"""func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {{
-      %0 = "qnn.dequantize"(%x) {{axis = 0 : i64, scales = array<f64: 0.5>, zero_points = array<i64: 0>}}
-        : (tensor<4xi8>) -> tensor<4xf32>
-      {chain}
-      %q = "qnn.quantize"(%{count}) {{axis = 0 : i64, nan = "min", rounding = "half_even", scales = array<f64: 0.5>,
-        scaling = "divide", zero_points = array<i64: 0>}} : (tensor<4xf32>) -> tensor<4xi8>
-      return %q : tensor<4xi8>
-    }}"""
-    found = qdialect.compile(qdialect.parse(text))(np.array([-5, 0, 7, -100], np.int8))
-    assert np.asarray(found).tolist() == [5, 0, 7, 100]
 
 
 def strings(name: str) -> TensorProto:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from drawn_graphs import op_names
 from onnx import external_data_helper
 from onnx_graphs import CONTRIB, Array, ModelBuilder, f32_values, quantized_of
 
@@ -16,7 +17,6 @@ from qdialect.cli import import_model
 from qdialect.frontends.onnx import import_onnx, importer
 from qdialect.frontends.onnx.operators.registry import Call, Planner
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.ir._mlir import ir
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.support.diagnostics import ImportModelError
@@ -24,14 +24,6 @@ from qdialect.support.diagnostics import ImportModelError
 X, Y = (0.04, 117), (0.3, 5)
 SQUARE = {"kernel_shape": [2, 2]}
 WEIGHT = np.arange(-18, 18, dtype=np.int8).reshape(4, 1, 3, 3)
-
-
-def operations(module: ir.Module) -> list[ir.Operation]:
-    return [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
-
-
-def names(module: ir.Module) -> list[str]:
-    return [op.name for op in operations(module) if op.name not in ("qnn.constant", "func.return")]
 
 
 def notes_of(content: bytes, **options: Any) -> list[str]:
@@ -65,7 +57,7 @@ def test_fused_graph_has_transposes_at_its_edges_alone() -> None:
     (wanted,) = interpreter.run(module, inputs)
     PassManager("fuse-qnn").run(module)
     # Reshapes around the mean are of no concern here.
-    found = [name for name in names(module) if name != "qnn.reshape"]
+    found = [name for name in op_names(module) if name != "qnn.reshape"]
     assert found == ["qnn.quantize", "qnn.transpose", *["qnn.fused_conv2d"] * 2, "qnn.mean", "qnn.dequantize"]
     assert np.array_equal(interpreter.run(module, inputs)[0], wanted)
 
@@ -83,7 +75,7 @@ def test_shape_arithmetic_is_done_at_import() -> None:
     content = b.finish(b.quantize(b.node("Reshape", data, target), X))
     x = np.arange(24, dtype=np.uint8).reshape(2, 3, 2, 2)
     module = import_onnx(content, batch=2)
-    assert names(module) == ["qnn.reshape"]
+    assert op_names(module) == ["qnn.reshape"]
     assert np.array_equal(interpreter.run(module, [x])[0], x.reshape(2, 12))
 
 
@@ -111,7 +103,7 @@ def test_casts_and_identities_that_change_nothing_go() -> None:
     same = b.node("Cast", b.node("Identity", values), to=onnx.TensorProto.UINT8)
     content = b.finish(b.quantize(b.node("Dropout", b.dequantize(same, X)), X))
     module, x = import_onnx(content), np.array([[-1, 0.5, 9]], dtype=np.float32)
-    assert names(module) == ["qnn.quantize"]
+    assert op_names(module) == ["qnn.quantize"]
     assert np.array_equal(interpreter.run(module, [x])[0], quantized_of(x, X))
 
 
@@ -287,7 +279,7 @@ def test_no_changed_byte_ends_in_a_traceback() -> None:
 
 
 def external(folder: Path) -> Path:
-    """A model whose constants lie in the file beside it."""
+    """A model whose constants lie in another file."""
     model, path, data = onnx.ModelProto(), folder / "model.onnx", b""
     model.ParseFromString(residual_block())
     for tensor in model.graph.initializer:
@@ -299,7 +291,7 @@ def external(folder: Path) -> Path:
     return path
 
 
-def test_external_data_lies_beside_the_model(tmp_path: Path) -> None:
+def test_external_data_lies_in_the_models_folder(tmp_path: Path) -> None:
     path = external(tmp_path)
     assert str(import_onnx(path)) == str(import_onnx(residual_block()))
     name = "data of constant"

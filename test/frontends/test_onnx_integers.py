@@ -114,7 +114,7 @@ def test_casts_of_floats(target: Any) -> None:
     check("Cast", [values], to=number_of(target))
 
 
-def test_casts_of_what_the_type_cannot_hold_are_those_of_the_cpu() -> None:
+def test_casts_of_numbers_that_the_type_cannot_hold_are_those_of_the_cpu() -> None:
     values = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 1e19, -1e19, 300, -300, 2.0**31, -(2.0**31)], np.float32)
     smallest = -(2**31)
     wanted: dict[Any, list[int]] = {
@@ -270,7 +270,9 @@ def test_edges_are_those_of_onnx_runtime(
         ("Mod", [np.full(3, 2**60 + 1), np.array(10)], True, "must be exact in float64"),
     ],
 )
-def test_what_onnx_runtime_computes_in_float64(kind: str, inputs: Sequence[Array], is_known: bool, reason: str) -> None:
+def test_operators_that_onnx_runtime_computes_in_float64(
+    kind: str, inputs: Sequence[Array], is_known: bool, reason: str
+) -> None:
     operands = [Known(inputs[0]) if is_known else inputs[0], *map(Known, inputs[1:])]
     assert reason in refused(node(kind, operands, **({"fmod": 1} if kind == "Mod" else {}))[0])
 
@@ -415,7 +417,5 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("reason", "kind", "operands", "attributes"), REFUSED)
-def test_what_an_operator_cannot_do_is_refused(
-    reason: str, kind: str, operands: list[Operand], attributes: dict[str, Any]
-) -> None:
+def test_refusals(reason: str, kind: str, operands: list[Operand], attributes: dict[str, Any]) -> None:
     assert reason in refused(node(kind, operands, **attributes)[0])

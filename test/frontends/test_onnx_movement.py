@@ -4,20 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_graphs import op_names
 from onnx_graphs import ModelBuilder
 
 from qdialect.frontends.onnx import import_onnx
-from qdialect.ir._mlir import ir
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
 X = (0.04, 117)
 WEIGHT = np.ones((4, 1, 3, 3), dtype=np.int8)
-
-
-def names(module: ir.Module) -> list[str]:
-    found = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
-    return [name for name in found if name not in ("qnn.constant", "func.return")]
 
 
 MOVED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
@@ -35,7 +30,7 @@ def test_channels_stay_last(op: str, kind: str, operands: list[Any], attributes:
     first = b.dequantize(b.quantize(b.node("Conv", data, b.weight(WEIGHT, 0.02), group=4), X), X)
     moved = b.node(kind, first, *[b.constant(operand) for operand in operands], **attributes)
     pooled = b.node("MaxPool", b.dequantize(b.quantize(moved, X), X), kernel_shape=[2, 2])
-    found = names(import_onnx(b.finish(b.quantize(pooled, X))))
+    found = op_names(import_onnx(b.finish(b.quantize(pooled, X))))
     assert found == ["qnn.transpose", "qnn.conv2d", "qnn.requantize", op, "qnn.max_pool2d", "qnn.transpose"]
 
 
@@ -83,7 +78,7 @@ def unsupported(shape: tuple[int, ...], kind: str, operands: list[Any], attribut
 
 
 @pytest.mark.parametrize(("reason", "kind", "operands", "attributes"), REFUSED)
-def test_what_does_not_fit_is_refused(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
+def test_refusals(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
     assert unsupported((6, 4), kind, operands, attributes) == reason
 
 
@@ -129,8 +124,5 @@ def test_resized_values_keep_their_channels_last() -> None:
     sizes = [b.constant(operand) for operand in (NONE, NONE, LONG([1, 4, 14, 14]))]
     resized = b.dequantize(b.quantize(b.node("Resize", pooled, *sizes), X), X)
     last = b.node("MaxPool", resized, kernel_shape=[2, 2])
-    found = names(import_onnx(b.finish(b.quantize(last, X))))
+    found = op_names(import_onnx(b.finish(b.quantize(last, X))))
     assert found == ["qnn.transpose", "qnn.max_pool2d", *["qnn.gather"] * 2, "qnn.max_pool2d", "qnn.transpose"]
-
-
-# Einsum, triangles, one-hot vectors and norms: operators that become several ops.

@@ -143,7 +143,7 @@ def test_a_pad_between_two_values_is_rounded_by_the_quantization_after_it(fill: 
         assert np.array_equal(run(content, x), quantized_of(wanted, after))
 
 
-def test_parameters_by_channel_of_what_is_computed() -> None:
+def test_parameters_by_channel_of_computed_values() -> None:
     b = ModelBuilder()
     held = np.array([0.01, 0.02, 0.03], np.float32), np.array([100, 128, 150], np.uint8)
     parameters = [b.constant(one) for one in held]
@@ -274,7 +274,7 @@ def test_global_pools() -> None:
         agreed(between("GlobalMaxPool", drawn(shape, np.int8), by=(0.1, 3), to=(0.1, 3)), drawn(shape, np.int8))
 
 
-def test_max_pool_of_values_and_of_what_is_quantized_later() -> None:
+def test_max_pool_of_values_and_of_floats_that_are_quantized_later() -> None:
     x, weight = drawn((1, 3, 6, 6), np.uint8), drawn((4, 3, 1, 1), np.int8)
     check_node("MaxPool", [x], kernel_shape=[6, 6])
     outputs: list[Array] = []

@@ -117,7 +117,7 @@ def test_batches_may_come_first(kind: str) -> None:
 
 
 @pytest.mark.parametrize("outputs", [["", "last"], ["", "", "last"]])
-def test_what_no_one_reads_is_not_computed(outputs: list[str]) -> None:
+def test_results_that_no_one_reads_are_not_computed(outputs: list[str]) -> None:
     content, given = node("LSTM", layer("LSTM"), outputs, hidden_size=HIDDEN)
     assert_floats_within(run_both(content, *given), of_onnx_runtime(content, *given)[0], "layer")
     assert str(import_onnx(content)).count("qnn.slice") == 1
@@ -170,7 +170,7 @@ REFUSED: list[tuple[str, str, Attributes, Attributes]] = [
 
 
 @pytest.mark.parametrize(("message", "kind", "form", "attributes"), REFUSED)
-def test_what_no_cell_means_is_refused(message: str, kind: str, form: Attributes, attributes: Attributes) -> None:
+def test_cells_without_a_meaning_are_refused(message: str, kind: str, form: Attributes, attributes: Attributes) -> None:
     assert message in refused(node(kind, layer(kind, **form), hidden_size=HIDDEN, **attributes)[0])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import GraphProto, ModelProto, helper, numpy_helper, parser
-from onnx_graphs import ORT, ModelBuilder, drawn, run
+from onnx_graphs import ModelBuilder, drawn, of_onnx_runtime, refused, run
 from tolerances import assert_floats_within
 
 import qdialect
@@ -119,11 +119,10 @@ def test_conditions_of_run_time(text: str, tmp_path: Path) -> None:
         others = [qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(executable))]
     x, d, y = np.zeros((4, 3), np.float32), np.zeros(1, np.bool_), np.empty((4, 3), np.float32)
     bound = executable.bind([x, d], [y])
-    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     for value, sign in product((False, True), (-1, 1)):
         x[:], d[:] = sign * (1 + np.random.default_rng(value).random((4, 3))), value
         bound()
-        (wanted,) = session.run(None, {one.name: {"x": x, "d": d}[one.name] for one in session.get_inputs()})
+        (wanted,) = of_onnx_runtime(content, x, d)
         np.testing.assert_allclose(y, wanted, rtol=1e-6)
         for one in (executable, *others):
             np.testing.assert_array_equal(one(x=x, d=d), y)
@@ -174,9 +173,7 @@ def test_branches_of_other_ranks_are_left_to_the_framework() -> None:
 
 
 def test_a_branch_that_gives_too_little_is_damaged() -> None:
-    nothing = helper.make_graph([], "branch", [], [])
-    with pytest.raises(ImportModelError, match="file is damaged"):
-        import_onnx(_branching(True, nothing, SCALED))
+    assert "file is damaged" in refused(_branching(True, helper.make_graph([], "branch", [], []), SCALED))
 
 
 # frontends/onnx/functions.py: functions that a model defines are replaced by their nodes.
@@ -204,16 +201,14 @@ def test_a_function_takes_attributes_of_its_call() -> None:
 
 
 def test_a_function_that_calls_itself_is_refused() -> None:
-    with pytest.raises(ImportModelError, match=r"'model\.onnx': file is damaged: a function of the model calls itself"):
-        import_onnx(_model("f", "f (a) => (b) { b = local.g (a) }", "g (a) => (b) { b = local.f (a) }"))
+    content = _model("f", "f (a) => (b) { b = local.g (a) }", "g (a) => (b) { b = local.f (a) }")
+    assert "'model.onnx': file is damaged: a function of the model calls itself" in refused(content)
 
 
 def test_functions_that_double_are_counted_before_they_are_inlined() -> None:
     doubling = [f"f{i} (a) => (b) {{ c = local.f{i + 1} (a) b = local.f{i + 1} (c) }}" for i in range(40)]
-    with pytest.raises(
-        ImportModelError, match="functions of the model must give at most 1000000 nodes, but give 1099511627776"
-    ):
-        import_onnx(_model("f0", *doubling, "f40 (a) => (b) { b = Relu (a) }"))
+    message = refused(_model("f0", *doubling, "f40 (a) => (b) { b = Relu (a) }"))
+    assert "functions of the model must give at most 1000000 nodes, but give 1099511627776" in message
 
 
 # Operators with graphs of their own, If, Loop and Scan: refused with the node, whatever their graphs hold.
@@ -358,11 +353,9 @@ def test_infinite_values_of_a_constant_one_hot() -> None:
         (np.nan, {}, "constant inputs must not hold NaN"),
     ],
 )
-def test_what_onnx_runtime_evaluates_otherwise_is_refused(
+def test_constants_that_onnx_runtime_evaluates_otherwise_are_refused(
     number: float, attributes: dict[str, Any], reason: str
 ) -> None:
     b = ModelBuilder()
     largest = b.node("ReduceMax", b.constant(np.array([2.0, number], np.float32)), **attributes)
-    with pytest.raises(ImportModelError) as raised:
-        import_onnx(b.finish(b.node("Add", b.input("x", (1,)), largest), dtype=np.float32))
-    assert reason in str(raised.value)
+    assert reason in refused(b.finish(b.node("Add", b.input("x", (1,)), largest), dtype=np.float32))

@@ -1,10 +1,7 @@
 """Regions of a graph, the frameworks that run them, and what a lacking model or package means."""
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
 import threading
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -82,7 +79,7 @@ def test_a_quantized_group_stays_whole() -> None:
     assert found.reasons == {1: "operator is not supported", 2: FOLLOWS}
 
 
-def test_what_is_too_small_goes_with_its_neighbours() -> None:
+def test_parts_that_are_too_small_go_with_their_neighbours() -> None:
     nodes = [node("a", "x"), refused("b", "a"), node("c", "b", products=10), refused("d", "c"), node("e", "d")]
     found = partition(nodes, ["e"], WORK)
     assert shown(nodes, found) == ["a", "[b c d]", "e"]
@@ -129,33 +126,6 @@ def test_time_grows_with_the_number_of_nodes() -> None:
     nodes = drawn(np.random.default_rng(0), 20_000)
     with deadline():
         partition(nodes, [nodes[-1].title])
-
-
-# A test whose model is absent is skipped with the reason, and fails in CI.
-
-TEST_FOLDER = Path(__file__).resolve().parents[1]
-TEST = """
-def test_model(require_model):
-    require_model("no_such_model")
-
-def test_recording(require_reference):
-    require_reference("no_such_model", "layers")
-"""
-
-
-@pytest.mark.parametrize(("ci", "outcome"), [("", "2 skipped"), ("true", "2 failed")])
-def test_outcome(tmp_path: Path, ci: str, outcome: str) -> None:
-    (tmp_path / "test_it.py").write_text(TEST)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rsf", "-p", "conftest", "-p", "no:cacheprovider", "test_it.py"],
-        cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(TEST_FOLDER), "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert outcome in done.stdout
-    assert "no_such_model is not here: run 'make models' or set QDIALECT_MODELS" in done.stdout
 
 
 # Every extra that the Makefile, the docs or a message names is one of pyproject.toml.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from flatbuffers import Builder
-from tflite_graphs import Array, options, options_of
+from onnx_graphs import assert_same
+from tflite_graphs import SCHEMA, Array, add_operator, added, model_of, opened, options, options_of, packed, table
 from tolerances import assert_floats_within
 
 import qdialect
@@ -22,7 +22,6 @@ from qdialect.targets import resolve
 
 FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
 LITERT: Any = import_module("ai_edge_litert.interpreter")
-SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
 Q = Quantization((0.05,), (3,))
 SHAPE = (1, 12, 12, 8)
 SAME = 0
@@ -103,56 +102,12 @@ def network_of(body: Body) -> bytes:
     return b.finish([image], body(b, image))
 
 
-# Models of the schema's own objects, for what the package's writer does not write.
-
-
-def table(kind: str, /, **fields: Any) -> Any:
-    made = getattr(SCHEMA, f"{kind}T")()
-    for field, value in fields.items():
-        setattr(made, field, value)
-    return made
-
-
-def model_of(*held: Array, graphs: int = 1) -> Any:
-    """Without operators; the arrays are its buffers, from the second one on."""
-    empty = [table("SubGraph", tensors=[], operators=[], inputs=[], outputs=[]) for _ in range(graphs)]
-    buffers = [table("Buffer"), *(table("Buffer", data=memoryview(one.tobytes())) for one in held)]
-    return table("Model", version=3, operatorCodes=[], buffers=buffers, subgraphs=empty)
-
-
-def added(graph: Any, name: str, shape: Sequence[int], element: str, quantization: Any = None, buffer: int = 0) -> int:
-    kind = getattr(SCHEMA.TensorType, element)
-    fields = {"shape": list(shape), "type": kind, "quantization": quantization, "buffer": buffer}
-    graph.tensors.append(table("Tensor", name=name, **fields))
-    return len(graph.tensors) - 1
-
-
-def add_operator(
-    model: Any, kind: str, inputs: list[int], outputs: list[int], options: str = "", graph: int = 0, **fields: Any
-) -> Any:
-    number, custom = getattr(SCHEMA.BuiltinOperator, kind), "TFLite_Detection_PostProcess" if kind == "CUSTOM" else None
-    code = {"builtinCode": number, "deprecatedBuiltinCode": min(number, 127), "version": 1, "customCode": custom}
-    model.operatorCodes.append(table("OperatorCode", **code))
-    made = table("Operator", opcodeIndex=len(model.operatorCodes) - 1, inputs=inputs, outputs=outputs)
-    if options:
-        made.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, f"{options}Options")
-        made.builtinOptions = table(f"{options}Options", **fields)
-    model.subgraphs[graph].operators.append(made)
-    return made
-
-
-def packed(model: Any) -> bytes:
-    builder = Builder(1024)
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
-
-
 def with_detection(content: bytes) -> bytes:
     """The model with a custom operator behind its result: boxes of a detector and their scores.
 
     The result is the scores of 144 boxes in 8 classes, the first of which is the background.
     """
-    model = SCHEMA.ModelT.InitFromObj(SCHEMA.Model.GetRootAs(content, 0))
+    model = opened(content)
     graph = model.subgraphs[0]
     scores = graph.outputs[0]
     reshaped = added(graph, "scores", (1, 144, 8), "INT8", graph.tensors[scores].quantization)
@@ -199,11 +154,6 @@ def whole(path: Path, *inputs: Array, kernels: str = "BUILTIN_REF") -> list[Arra
     return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
 
 
-def assert_equal(found: Array | tuple[Array, ...], wanted: Sequence[Array]) -> None:
-    for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-
-
 @pytest.mark.parametrize(("profile", "kernels"), [("", "AUTO"), ("tflite", "BUILTIN_REF")])
 @pytest.mark.parametrize("network", [middle, beginning, end, diamond, many_outputs])
 def test_bits_are_those_of_the_whole_model(network: Body, profile: str, kernels: str, tmp_path: Path) -> None:
@@ -212,7 +162,7 @@ def test_bits_are_those_of_the_whole_model(network: Body, profile: str, kernels:
     executable = qdialect.compile(path, profile=profile, fallback="framework")
     assert {region.runner for region in executable.regions} == {"qdialect", "LiteRT"}
     for seed in (1, 2):
-        assert_equal(executable(image(seed)), whole(path, image(seed), kernels=kernels))
+        assert_same(executable.results([image(seed)]), whole(path, image(seed), kernels=kernels))
 
 
 def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
@@ -222,7 +172,7 @@ def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
     boxes = np.random.default_rng(1).normal(size=(1, 144, 4)).astype(np.float32)
     wanted = whole(path, image(), boxes, kernels="AUTO")
     assert wanted[-1].tolist() == [5]
-    assert_equal(executable(image(), boxes), wanted)
+    assert_same(executable.results([image(), boxes]), wanted)
 
 
 def test_a_custom_operator_that_nobody_has(tmp_path: Path) -> None:
@@ -235,7 +185,7 @@ def test_a_custom_operator_that_nobody_has(tmp_path: Path) -> None:
 def test_the_delegate_runs_its_part_where_the_profile_names_it(tmp_path: Path) -> None:
     path = saved(tmp_path, middle)
     executable = qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")
-    assert_equal(executable(image()), whole(path, image(), kernels="AUTO"))
+    assert_same(executable.results([image()]), whole(path, image(), kernels="AUTO"))
 
 
 def streaming() -> bytes:
@@ -371,9 +321,10 @@ def test_weights_of_few_bits(kind: str, bits: int, dtype: str, tmp_path: Path) -
     x = drawn.astype(np.int8) if dtype == "INT8" else (drawn / np.float32(50)).astype(np.float32)
     is_packed = "qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))
     assert is_packed == (kind == "FULLY_CONNECTED")
-    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
-    assert_equal(
-        qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(x), whole(path, x, kernels="AUTO")
+    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([x]), whole(path, x))
+    assert_same(
+        qdialect.compile(path, profile="tflite-xnnpack", fallback="framework").results([x]),
+        whole(path, x, kernels="AUTO"),
     )
     with pytest.raises(qdialect.ImportModelError, match=f"'w' must be of 8 bits with profile .*, but got {bits}"):
         qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
@@ -388,7 +339,7 @@ def test_sums_that_float32_may_not_hold(
     assert ("qnn.block_dynamic_dense" in str(import_tflite(path.read_bytes()))) == is_packed
     x = np.random.default_rng(0).integers(-128, 128, (2, depth)).astype(np.int8)
     x[1] = -128
-    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(x), whole(path, x))
+    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([x]), whole(path, x))
 
 
 @pytest.mark.parametrize(
@@ -423,14 +374,14 @@ def test_transposed_windows_with_gaps(
     option = options_of("TransposeConv", padding, stride, stride)
     b.operator(tflite.BuiltinOperator.TRANSPOSE_CONV, [shape, weight, x], y, *option)
     path, data = saved(tmp_path, b.finish([x], [y])), drawn.integers(low, low + 256, (1, rows, rows, 16)).astype(dtype)
-    assert_equal(qdialect.compile(path, profile="tflite", fallback="none")(data), whole(path, data))
+    assert_same(qdialect.compile(path, profile="tflite", fallback="none").results([data]), whole(path, data))
     wanted = whole(path, data, kernels="AUTO")
-    assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")(data), wanted)
+    assert_same(qdialect.compile(path, profile="tflite-xnnpack", fallback="framework").results([data]), wanted)
     if padding == SAME:
         with pytest.raises(qdialect.ImportModelError, match="windows must be at least as large as their strides"):
             qdialect.compile(path, profile="tflite-xnnpack", fallback="none")
     else:
-        assert_equal(qdialect.compile(path, profile="tflite-xnnpack", fallback="none")(data), wanted)
+        assert_same(qdialect.compile(path, profile="tflite-xnnpack", fallback="none").results([data]), wanted)
 
 
 @pytest.mark.parametrize("profile", ["tflite", "tflite-xnnpack"])
@@ -446,12 +397,12 @@ def test_ties_and_nan_of_quantize(dtype: type[np.int8 | np.uint8 | np.int16], pr
         b.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
         path = saved(tmp_path, b.finish([x], [y]))
         wanted = whole(path, values, kernels=kernels)
-        assert_equal(qdialect.compile(path, profile=profile, fallback="framework")(values), wanted)
+        assert_same(qdialect.compile(path, profile=profile, fallback="framework").results([values]), wanted)
         if kernels == "AUTO" and dtype is np.int16 and count == 61:
             with pytest.raises(qdialect.ImportModelError, match="input must have a multiple of 8 elements"):
                 qdialect.compile(path, profile=profile, fallback="none")
         else:
-            assert_equal(qdialect.compile(path, profile=profile, fallback="none")(values), wanted)
+            assert_same(qdialect.compile(path, profile=profile, fallback="none").results([values]), wanted)
 
 
 def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:

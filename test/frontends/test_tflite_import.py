@@ -8,7 +8,7 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 from seeded_mobilenet import write_mobilenet
-from tflite_graphs import options, options_of
+from tflite_graphs import HALF, options, options_of, refused
 
 from qdialect.dialect import ClipOp
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer
@@ -23,7 +23,6 @@ from qdialect.support.diagnostics import ImportModelError
 
 OPERATOR = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
-HALF = Quantization((0.5,), (3,))
 
 
 @pytest.fixture(scope="module")
@@ -192,9 +191,7 @@ def test_hard_swish_has_the_bound_of_its_op() -> None:
     ids=["empty", "short", "truncated", "scale", "zero_point"],
 )
 def test_damage_is_told(content: bytes, message: str) -> None:
-    with pytest.raises(ImportModelError) as caught:
-        import_tflite(content)
-    assert message in caught.value.render()
+    assert message in refused(content)
 
 
 def test_a_missing_file_is_told() -> None:
@@ -206,16 +203,14 @@ def test_a_tensor_without_producer_is_told() -> None:
     writer = ModelWriter("graph")
     x, loose, y = (writer.tensor(name, (1, 4), np.int8, HALF) for name in ("x", "loose", "y"))
     writer.operator(OPERATOR.ADD, [x, loose], y, *options_of("Add", 0))
-    with pytest.raises(ImportModelError, match="tensor 'loose' must be produced before it is used"):
-        import_tflite(writer.finish([x], [y]))
+    assert "tensor 'loose' must be produced before it is used" in refused(writer.finish([x], [y]))
 
 
 def test_a_wrong_shape_is_told() -> None:
     writer = ModelWriter("graph")
     x, y = writer.tensor("x", (1, 4), np.int8, HALF), writer.tensor("y", (1, 5), np.int8, HALF)
     writer.operator(OPERATOR.ADD, [x, x], y, *options_of("Add", 0))
-    with pytest.raises(ImportModelError, match="tensor 'y' must be tensor<1x5xi8>, but got tensor<1x4xi8>"):
-        import_tflite(writer.finish([x], [y]))
+    assert "tensor 'y' must be tensor<1x5xi8>, but got tensor<1x4xi8>" in refused(writer.finish([x], [y]))
 
 
 def two_outputs(kind: int, **options: Any) -> bytes:

@@ -89,7 +89,7 @@ class Unread:
 
 
 @pytest.mark.parametrize(("message", "name", "shape", "entries", "count", "fields"), [(*r[:5], r[5:]) for r in REFUSED])
-def test_what_is_refused(
+def test_refusals(
     message: str, name: str, shape: Shape, entries: list[Any], count: int, fields: tuple[int, ...]
 ) -> None:
     data: Any = Unread(shape)

@@ -13,7 +13,7 @@ import pytest
 import recordings
 import tflite
 from compiled_ops import variants_together
-from tflite_graphs import Array, Given, Result, check_operator, node_of, one_operator, options, options_of
+from tflite_graphs import Array, Given, Result, check_operator, node_of, one_operator, options, options_of, refused
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite, supported_operators
@@ -21,7 +21,6 @@ from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.support.diagnostics import ImportModelError
 
 CASES = {
     f"{path.stem}.{name}": case
@@ -291,27 +290,26 @@ REFUSED: list[tuple[str, list[Given], Result, str]] = [
         Result((3,), np.int32),
         "inputs must be of one type, but got i32 and i64",
     ),
-    ("Less", [OF_ONE, OF_ONE], Result((6,), np.bool_), r"left operand scale must be below 1, but got 1\.0"),
-    ("LogSoftmax", [BYTE], Result((6,), np.int8, HALF), r"output scale and zero point must be \(0.0625, 127\)"),
+    ("Less", [OF_ONE, OF_ONE], Result((6,), np.bool_), "left operand scale must be below 1, but got 1.0"),
+    ("LogSoftmax", [BYTE], Result((6,), np.int8, HALF), "output scale and zero point must be (0.0625, 127)"),
     (
         "OneHot",
         [Given(np.zeros((3, 4), np.int32)), known(0), known(1, np.float32), known(0, np.float32)],
         Result((3, 4, 1), np.float32),
-        r"depth must be in \[1, 1048576\], but got \[0\]",
+        "depth must be in [1, 1048576], but got [0]",
     ),
     (
         "TopKV2",
         [Given(drawn(np.float32, 2, 3)), known([4])],
         Result((2, 4), np.float32),
-        r"k must be in \[1, 3\], but got",
+        "k must be in [1, 3], but got",
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "inputs", "output", "message"), REFUSED)
-def test_what_is_refused(name: str, inputs: list[Given], output: Result, message: str) -> None:
+def test_refusals(name: str, inputs: list[Given], output: Result, message: str) -> None:
     kind, option = node_of(name)
     outputs = [output, Result(output.shape, np.int32)] if name == "TopKV2" else [output]
     content = one_operator(kind, inputs, outputs, (option, options()) if option else None)
-    with pytest.raises(ImportModelError, match=message):
-        import_tflite(content)
+    assert message in refused(content)

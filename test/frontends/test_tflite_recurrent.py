@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recurrent_models import BidirectionalLstm, Loop, Lstm, Rnn
-from tflite_graphs import reference
+from recurrent_models import BidirectionalLstm, Loop, Lstm, Rnn, Svdf
+from tflite_graphs import reference, refused
 from tolerances import assert_floats_within
 
 import qdialect
@@ -16,6 +16,7 @@ from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import ImportModelError
 
+Model = Lstm | BidirectionalLstm | Rnn | Svdf
 FLOAT = Lstm(data=np.float32, weights=np.float32)
 HYBRID = FLOAT.but(weights=np.int8)
 VARIANTS = {
@@ -36,67 +37,32 @@ VARIANTS = {
 }
 # LiteRT's kernel of both directions reads memory that nothing has written where several sequences are batch major.
 BOTH = {
-    "merged": BidirectionalLstm(FLOAT),
-    "apart": BidirectionalLstm(FLOAT.but(seed=9), is_merged=False),
-    "time major": BidirectionalLstm(FLOAT.but(batch=2, is_time_major=True)),
-    "hybrid": BidirectionalLstm(HYBRID.but(batch=2, width=4, is_time_major=True, has_peepholes=True)),
-    "auxiliary": BidirectionalLstm(FLOAT.but(batch=2, is_time_major=True), has_auxiliary=True),
-    "hybrid asymmetric": BidirectionalLstm(HYBRID.but(is_asymmetric=True, is_coupled=True), is_merged=False),
+    "both directions, merged": BidirectionalLstm(FLOAT),
+    "both directions, apart": BidirectionalLstm(FLOAT.but(seed=9), is_merged=False),
+    "both directions, time major": BidirectionalLstm(FLOAT.but(batch=2, is_time_major=True)),
+    "both directions, hybrid": BidirectionalLstm(HYBRID.but(batch=2, width=4, is_time_major=True, has_peepholes=True)),
+    "both directions, auxiliary": BidirectionalLstm(FLOAT.but(batch=2, is_time_major=True), has_auxiliary=True),
+    "both directions, hybrid asymmetric": BidirectionalLstm(
+        HYBRID.but(is_asymmetric=True, is_coupled=True), is_merged=False
+    ),
 }
-
-
-def check(model: Lstm | BidirectionalLstm, *, compiles: bool) -> None:
-    content, inputs = model.content(), model.inputs()
-    wanted = reference(content, inputs)
-    module = import_tflite(content)
-    results = [tuple(interpreter.run(module, inputs))]
-    if compiles:
-        given = compile_module(module)(*inputs)
-        results.append(given if isinstance(given, tuple) else (given,))
-    for found in results:
-        for value, one in zip(found, wanted, strict=True):
-            assert_floats_within(value, one, "cell")
-
-
-@pytest.mark.parametrize("model", VARIANTS.values(), ids=VARIANTS)
-def test_one_direction(model: Lstm) -> None:
-    check(model, compiles=False)
-
-
-@pytest.mark.parametrize("name", ["all", "hybrid all"])
-def test_one_direction_compiled(name: str) -> None:
-    check(VARIANTS[name], compiles=True)
-
-
-@pytest.mark.parametrize("model", BOTH.values(), ids=BOTH)
-def test_both_directions(model: BidirectionalLstm) -> None:
-    check(model, compiles=False)
-
-
-def test_both_directions_compiled() -> None:
-    check(BOTH["hybrid"], compiles=True)
-
-
-def test_unknown_activations_are_refused() -> None:
-    with pytest.raises(ImportModelError, match="fused activation 5 is not supported"):
-        import_tflite(FLOAT.but(activation=5).content())
 
 
 # Long short-term memory in integers: the bits of LiteRT's reference kernel.
 
 BASE = Lstm()
 INTEGERS = {
-    "plain": BASE,
+    "plain integers": BASE,
     "one step": BASE.but(steps=1),
-    "batch": BASE.but(batch=3, seed=1),
-    "time major": BASE.but(batch=3, is_time_major=True, seed=2),
-    "coupled": BASE.but(is_coupled=True, seed=3),
-    "peepholes": BASE.but(has_peepholes=True, seed=4, batch=2),
+    "integers of a batch": BASE.but(batch=3, seed=1),
+    "time-major integers": BASE.but(batch=3, is_time_major=True, seed=2),
+    "coupled integers": BASE.but(is_coupled=True, seed=3),
+    "peepholes of integers": BASE.but(has_peepholes=True, seed=4, batch=2),
     "coupled peepholes": BASE.but(has_peepholes=True, is_coupled=True, seed=5),
-    "projection": BASE.but(width=4, seed=6),
+    "projection of integers": BASE.but(width=4, seed=6),
     # Many hidden states are at the ends of their range.
     "saturated projection": BASE.but(width=13, batch=20, is_time_major=True, depth=30),
-    "all": BASE.but(width=17, has_peepholes=True, batch=2, seed=7, cell_clip=1.5, projection_clip=0.5),
+    "all integers": BASE.but(width=17, has_peepholes=True, batch=2, seed=7, cell_clip=1.5, projection_clip=0.5),
     "cell clip": BASE.but(cell_clip=0.75, seed=8),
     "small cell": BASE.but(cell_exponent=-15, seed=9),
     "large cell": BASE.but(cell_exponent=-9, seed=10),
@@ -113,47 +79,11 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("model", INTEGERS.values(), ids=INTEGERS)
-def test_the_reference_has_the_kernels_bits(model: Lstm) -> None:
-    content, inputs = model.content(), model.inputs()
-    (wanted,) = reference(content, inputs)
-    assert len(np.unique(wanted)) > min(20, wanted.size // 4), "saturated"
-    np.testing.assert_array_equal(interpreter.run(import_tflite(content), inputs)[0], wanted)
-
-
-@pytest.mark.parametrize(
-    "name", ["plain", "batch", "coupled peepholes", "all", "all with normalization", "normalization of each gate apart"]
-)
-def test_compiled_it_has_the_kernels_bits(name: str) -> None:
-    model = INTEGERS[name]
-    content, inputs = model.content(), model.inputs()
-    (wanted,) = reference(content, inputs)
-    module = import_tflite(content)
-    np.testing.assert_array_equal(compile_module(module)(*inputs), wanted)
-
-
 def test_a_call_starts_from_zero_states() -> None:
     content, inputs = BASE.content(), BASE.inputs()
     executable = compile_module(import_tflite(content))
     first = executable(*inputs)
     np.testing.assert_array_equal(executable(*inputs), first)
-
-
-REFUSED = [
-    (BASE.but(cell_exponent=-8), "cell state scale must be in"),
-    (BASE.but(activation=1), "fused activation must be TANH, but got 1"),
-    (
-        BASE.but(width=12, has_peepholes=True, batch=2, is_time_major=True),
-        "peepholes of a time-major batch must be at least 12, but got 9",
-    ),
-    (BASE.but(steps=257), "input must have at most 256 time steps, but got 257"),
-]
-
-
-@pytest.mark.parametrize(("model", "message"), REFUSED)
-def test_what_is_refused(model: Lstm, message: str) -> None:
-    with pytest.raises(ImportModelError, match=message):
-        import_tflite(model.content())
 
 
 # Simple recurrent cells: LiteRT's reference kernels, but for the last bits of tanh.
@@ -162,14 +92,14 @@ SEQUENCE = Rnn()
 ONE, TWO_WAYS = Rnn("RNN"), Rnn("BIDIRECTIONAL_SEQUENCE_RNN")
 I8 = {"weights": np.int8}
 CELLS = {
-    "one step": ONE.but(batch=3),
+    "one simple step": ONE.but(batch=3),
     "one hybrid step": ONE.but(batch=3, **I8),
     "sequence": SEQUENCE,
-    "batch": SEQUENCE.but(batch=3, seed=1),
-    "time major": SEQUENCE.but(batch=3, is_time_major=True, seed=2),
-    "relu": SEQUENCE.but(activation=1, seed=3),
-    "hybrid": SEQUENCE.but(batch=2, seed=4, **I8),
-    "hybrid asymmetric": SEQUENCE.but(batch=2, is_asymmetric=True, seed=5, **I8),
+    "sequence, batch": SEQUENCE.but(batch=3, seed=1),
+    "sequence, time major": SEQUENCE.but(batch=3, is_time_major=True, seed=2),
+    "sequence, relu": SEQUENCE.but(activation=1, seed=3),
+    "sequence, hybrid": SEQUENCE.but(batch=2, seed=4, **I8),
+    "sequence, hybrid asymmetric": SEQUENCE.but(batch=2, is_asymmetric=True, seed=5, **I8),
     "both": TWO_WAYS.but(batch=2),
     "both merged": TWO_WAYS.but(is_merged=True, seed=6),
     "both hybrid": TWO_WAYS.but(batch=2, is_asymmetric=True, seed=7, **I8),
@@ -177,29 +107,68 @@ CELLS = {
 }
 
 
-def check_cell(model: Rnn, *, compiles: bool) -> None:
+# SVDF, a stateful filter.
+
+FILTER = Svdf()
+FLOAT_FILTER = Svdf(data=np.float32, weights=np.float32)
+HYBRID_FILTER = FLOAT_FILTER.but(weights=np.int8)
+INTEGER_FILTERS = {
+    "integer filter": FILTER,
+    "integer filter of rank 1": FILTER.but(rank=1, seed=1),
+    "integer filter of rank 3": FILTER.but(rank=3, batch=1, memory=2, seed=2),
+    "integer filter without bias": FILTER.but(has_bias=False, seed=3),
+}
+FILTERS = {
+    "filter": FLOAT_FILTER,
+    "filter without bias": FLOAT_FILTER.but(has_bias=False, activation=0, seed=1),
+    "hybrid filter": HYBRID_FILTER,
+    "hybrid asymmetric filter": HYBRID_FILTER.but(is_asymmetric=True, rank=1, seed=2),
+}
+
+# All of them, from zero states: in integers the bits of the kernel, in floats but for the last bits of tanh.
+
+EXACT: dict[str, Model] = {**INTEGERS, **INTEGER_FILTERS}
+NEAR: dict[str, Model] = {**VARIANTS, **BOTH, **CELLS, **FILTERS}
+COMPILED = {
+    *("all", "hybrid all", "both directions, hybrid", "one hybrid step", "both hybrid", *FILTERS),
+    *("plain integers", "integers of a batch", "coupled peepholes", "all integers", "all with normalization"),
+    "normalization of each gate apart",
+}
+
+
+@pytest.mark.parametrize("name", [*EXACT, *NEAR])
+def test_cells(name: str) -> None:
+    model = {**EXACT, **NEAR}[name]
     content, inputs = model.content(), model.inputs()
-    wanted = reference(content, inputs)
-    module = import_tflite(content)
-    given = compile_module(module)(*inputs) if compiles else interpreter.run(module, inputs)
-    found = given if isinstance(given, tuple | list) else [given]
-    for value, one in zip(found, wanted, strict=True):
-        assert_floats_within(value, one, "cell")
+    wanted, module = reference(content, inputs), import_tflite(content)
+    found = [list(interpreter.run(module, inputs))]
+    found += [compile_module(module).results(inputs)] if name in COMPILED else []
+    assert name in NEAR or len(np.unique(wanted[0])) > min(20, wanted[0].size // 4), "saturated"
+    for value, one in ((value, one) for results in found for value, one in zip(results, wanted, strict=True)):
+        if name in EXACT:
+            np.testing.assert_array_equal(value, one)
+        else:
+            assert_floats_within(value, one, "cell")
 
 
-@pytest.mark.parametrize("model", CELLS.values(), ids=CELLS)
-def test_cells(model: Rnn) -> None:
-    check_cell(model, compiles=False)
+REFUSED: list[tuple[Model, str]] = [
+    (FLOAT.but(activation=5), "fused activation 5 is not supported"),
+    (ONE.but(activation=5), "fused activation 5 is not supported"),
+    (BASE.but(cell_exponent=-8), "cell state scale must be in"),
+    (BASE.but(activation=1), "fused activation must be TANH, but got 1"),
+    (
+        BASE.but(width=12, has_peepholes=True, batch=2, is_time_major=True),
+        "peepholes of a time-major batch must be at least 12, but got 9",
+    ),
+    (BASE.but(steps=257), "input must have at most 256 time steps, but got 257"),
+    (FILTER.but(activation=0), "fused activation must be RELU, but got 0"),
+    (FILTER.but(time=np.int8), "time weight must be i16, but got i8"),
+]
 
 
-@pytest.mark.parametrize("name", ["one hybrid step", "both hybrid"])
-def test_compiled_cells(name: str) -> None:
-    check_cell(CELLS[name], compiles=True)
-
-
-def test_unknown_activations_of_cells_are_refused() -> None:
-    with pytest.raises(ImportModelError, match="fused activation 5 is not supported"):
-        import_tflite(ONE.but(activation=5).content())
+@pytest.mark.parametrize(("model", "message"), REFUSED)
+def test_cells_that_are_refused(model: Model, message: str) -> None:
+    assert message in refused(model.content())
 
 
 # Loops whose trip count is known: their trips take their place; all others are LiteRT's.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from flatbuffers import Builder
+from drawn_graphs import op_names
 from numpy.typing import NDArray
-from tflite_graphs import HALF, i32, options_of, reference
+from tflite_graphs import HALF, SCHEMA, i32, opened, options_of, packed, reference, refused, table
 
 import qdialect
 from qdialect.cli.import_model import main
@@ -51,19 +51,16 @@ def content(bodies: Sequence[int], decompositions: Sequence[int]) -> bytes:
 
 
 def _with_options(plain: bytes, decompositions: Sequence[int]) -> bytes:
-    schema: Any = import_module("ai_edge_litert.schema_py_generated")
-    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(plain, 0))
+    model = opened(plain)
     kinds = [entry.builtinCode for entry in model.operatorCodes]
     operators = [one for subgraph in model.subgraphs for one in subgraph.operators]
     composites = [one for one in operators if kinds[one.opcodeIndex] == KIND.STABLEHLO_COMPOSITE]
     for operator, index in zip(composites, decompositions, strict=True):
-        operator.builtinOptions2Type = schema.BuiltinOptions2.StableHLOCompositeOptions
-        operator.builtinOptions2 = options = schema.StableHLOCompositeOptionsT()
-        options.name, options.decompositionSubgraphIndex = "odml.square", index
-        options.compositeAttributes = list(import_module("flatbuffers.flexbuffers").Dumps({}))
-    builder = Builder(1024)
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
+        operator.builtinOptions2Type = SCHEMA.BuiltinOptions2.StableHLOCompositeOptions
+        attributes = list(import_module("flatbuffers.flexbuffers").Dumps({}))
+        fields = {"decompositionSubgraphIndex": index, "compositeAttributes": attributes}
+        operator.builtinOptions2 = table("StableHLOCompositeOptions", name="odml.square", **fields)
+    return packed(model)
 
 
 @pytest.mark.parametrize("bodies", [[KIND.RELU], [KIND.RELU6, KIND.ABS]])
@@ -73,21 +70,19 @@ def test_a_decomposition_takes_the_composites_stead(bodies: list[int]) -> None:
     np.testing.assert_array_equal(compile_module(import_tflite(model))(X), wanted)
 
 
-def test_what_it_lacks_is_named_by_its_own_nodes() -> None:
-    with pytest.raises(ImportModelError, match=r"node 1 WHERE \('f'\): operator is not supported: the shape"):
-        import_tflite(content([KIND.WHERE], [1]))
+def test_missing_operators_are_named_by_the_nodes_of_a_decomposition() -> None:
+    assert "node 1 WHERE ('f'): operator is not supported: the shape" in refused(content([KIND.WHERE], [1]))
 
 
 @pytest.mark.parametrize("decomposition", [0, 9, -1])
 def test_one_without_a_decomposition_is_refused(decomposition: int) -> None:
     """One that names itself or nothing."""
-    with pytest.raises(ImportModelError, match=r"node 1 STABLEHLO_COMPOSITE \('y'\): operator is not supported"):
-        import_tflite(content([KIND.RELU], [decomposition]))
+    message = refused(content([KIND.RELU], [decomposition]))
+    assert "node 1 STABLEHLO_COMPOSITE ('y'): operator is not supported" in message
 
 
 def test_a_composite_of_itself_ends() -> None:
-    with pytest.raises(ImportModelError, match="STABLEHLO_COMPOSITE"):
-        import_tflite(content([KIND.RELU, KIND.ABS], [1, 1]))
+    assert "STABLEHLO_COMPOSITE" in refused(content([KIND.RELU, KIND.ABS], [1, 1]))
 
 
 def test_litert_runs_one_that_is_not_compiled(tmp_path: Path) -> None:
@@ -117,21 +112,15 @@ def reshaped(by: int = 7) -> bytes:
     return writer.finish([x], [y])
 
 
-def operations(module: ir.Module) -> list[str]:
-    return [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
-
-
 def test_a_computed_shape_leaves_nothing_behind() -> None:
     module = import_tflite(reshaped())
-    assert operations(module) == ["qnn.reshape", "func.return"]
+    assert op_names(module) == ["qnn.reshape"]
     values = np.arange(42, dtype=np.int8).reshape(3, 14)
     assert np.array_equal(interpreter.run(module, [values])[0], values.reshape(3, 7, 2))
 
 
 def test_a_computed_shape_that_does_not_fit_is_told() -> None:
-    with pytest.raises(ImportModelError) as caught:
-        import_tflite(reshaped(5))
-    assert "node 3 RESHAPE ('y'): output must have 42 elements, but got 30" in caught.value.render()
+    assert "node 3 RESHAPE ('y'): output must have 42 elements, but got 30" in refused(reshaped(5))
 
 
 def arithmetic(kind: int, inputs: Sequence[NDArray[Any]], shape: Sequence[int], *option: Any) -> bytes:
@@ -202,19 +191,17 @@ LEFT: dict[str, bytes] = {
     "floats": arithmetic(KIND.FLOOR_DIV, (np.ones(3, np.float32),) * 2, (3,)),
     "many entries": arithmetic(KIND.FLOOR_DIV, (np.ones(1025, np.int64),) * 2, (1025,)),
     "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, *options_of("Add", 1)),
+    "a condition for each row": arithmetic(
+        KIND.SELECT, (np.array([True, False]), A, -A), A.shape, *options_of("Select")
+    ),
 }
 
 
 @pytest.mark.parametrize("case", LEFT)
-def test_what_does_not_fit_stays_a_node(case: str) -> None:
+def test_operators_that_do_not_fit_stay_nodes(case: str) -> None:
     assert len(fold_constants(read_graph(LEFT[case])).operators) == 2
-    with pytest.raises(ImportModelError):
-        import_tflite(LEFT[case])
-
-
-def test_a_condition_for_each_row_stays_a_node() -> None:
-    content = arithmetic(KIND.SELECT, (np.array([True, False]), A, -A), A.shape, *options_of("Select"))
-    assert len(fold_constants(read_graph(content)).operators) == 2
+    if case != "a condition for each row":
+        refused(LEFT[case])
 
 
 def with_open_extents() -> bytes:
@@ -249,8 +236,7 @@ def test_an_extent_below_zero_is_told() -> None:
     bias = writer.constant("bias", np.zeros(2, np.float32))
     writer.operator(KIND.CONV_2D, [x, weight, bias], y, *options_of("Conv2D", 1, 1, 1))
     writer.operator(KIND.SQUARE, [y], z)
-    with pytest.raises(ImportModelError):
-        import_tflite(writer.finish([x], [z]))
+    refused(writer.finish([x], [z]))
 
 
 # Files of several subgraphs, and the signatures by which a model is called.
@@ -323,15 +309,13 @@ def test_an_input_that_is_not_there_is_damage_where_inputs_are_read_alone() -> N
 
 
 def test_an_unknown_signature_names_those_of_the_model() -> None:
-    with pytest.raises(
-        ImportModelError, match=r"signature must be one of the model's \['upper', 'lower'\], but got 'x'"
-    ):
-        import_tflite(two_graphs(), signature="x")
+    message = refused(two_graphs(), signature="x")
+    assert "signature must be one of the model's ['upper', 'lower'], but got 'x'" in message
 
 
 def test_a_signature_of_a_subgraph_that_is_not_there_is_damage() -> None:
-    with pytest.raises(ImportModelError, match="file is damaged: signature 'lower' has no subgraph 2"):
-        import_tflite(two_graphs(2), signature="lower")
+    message = refused(two_graphs(2), signature="lower")
+    assert "file is damaged: signature 'lower' has no subgraph 2" in message
 
 
 def with_unsupported(code: int) -> Subgraph:

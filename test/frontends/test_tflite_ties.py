@@ -79,7 +79,7 @@ def test_ends_of_two_floats(kind: str) -> None:
     ("left", "right", "constant"),
     [((3, 40), (40,), None), ((3, 1), (3, 40), None), ((40,), (1,), None), ((40,), (1,), 1), ((1,), (40,), 0)],
 )
-def test_the_other_one_beside_nan(
+def test_the_other_operand_of_nan(
     kind: str, left: tuple[int, ...], right: tuple[int, ...], constant: int | None
 ) -> None:
     """XNNPACK exchanges operands where the second is a constant number, or the first one broadcasts along rows."""
@@ -220,7 +220,7 @@ def test_ties_of_convolved_words(wide: type[np.generic], refused: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
-def test_indices_beside_nan(kind: str) -> None:
+def test_indices_among_nan(kind: str) -> None:
     """No comparison with NaN holds: it is passed over, and stays where it is the first."""
     data, b = np.random.default_rng(0).integers(-3, 4, (40, 9)).astype(np.float32), ModelWriter("index")
     data.ravel()[::5], data.ravel()[::7] = np.nan, np.inf if kind == "ArgMin" else -np.inf

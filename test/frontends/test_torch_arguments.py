@@ -11,7 +11,7 @@ import torch.nn.functional as nnf
 from tolerances import assert_within, tolerance_of
 from torch import Tensor
 from torch.nn import functional
-from torch_models import Function, check, dequantized, drawn, quantized
+from torch_models import Function, check, dequantized, drawn, quantized, refused
 
 from qdialect.arithmetic import Activation, Rounding, Scaling, activate, requantize_f32
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
@@ -39,7 +39,7 @@ def _refusal(kind: str, name: str) -> str:
     return ""
 
 
-def test_what_no_planner_reads_is_refused_by_its_name() -> None:
+def test_arguments_that_no_planner_reads_are_refused_by_name() -> None:
     wrong: list[str] = []
     kinds = [kind for kind in supported_operators() if schema_of(kind) is not None]
     for kind in kinds:
@@ -51,20 +51,14 @@ def test_what_no_planner_reads_is_refused_by_its_name() -> None:
     assert len(kinds) > 290
 
 
-def _refused(function: Callable[[Any], Any], given: Tensor) -> str:
-    with pytest.raises(ImportModelError) as caught:
-        import_torch(torch.export.export(Function(function), (given,)))
-    return str(caught.value)
-
-
 INTEGERS = torch.arange(-20, 20, dtype=torch.int32).reshape(2, 20) % 7
 
 
-def test_results_of_another_type_are_refused() -> None:
+def test_results_of_another_type_arerefused() -> None:
     def wide(x: Tensor) -> list[Tensor]:
         return [torch.softmax(x.float(), -1, dtype=torch.float64), x.float().mean(dtype=torch.float64)]
 
-    message = _refused(wide, INTEGERS.to(torch.int8))
+    message = refused(wide, INTEGERS.to(torch.int8))
     for node, element in (("softmax", "float64"), ("mean", "float64")):
         assert f"node '{node}'" in message
         assert element in message.partition(f"node '{node}'")[2].partition("\n")[0]
@@ -99,14 +93,14 @@ def test_zero_points_that_are_floats() -> None:
         ]
 
     check(rows, torch.tensor([[0, 5, 2], [1, 1, 4]]), drawn(4, 5, 8))
-    assert "must be whole numbers where the input is not constant" in _refused(
+    assert "must be whole numbers where the input is not constant" in refused(
         lambda x: quantize(x, scales, parts, 0, *bounds), drawn(5, 6, 8)
     )
-    assert "must be whole numbers where the input is not constant" in _refused(
+    assert "must be whole numbers where the input is not constant" in refused(
         lambda q: dequantize(q, scales, parts, 0, *bounds), weight
     )
     # In the type of both PyTorch's difference wraps around.
-    assert "must be int32 or int64, but got int8" in _refused(
+    assert "must be int32 or int64, but got int8" in refused(
         lambda q: dequantize(q, scales, whole.to(torch.int8), 0, *bounds), weight
     )
 
@@ -128,7 +122,7 @@ def test_an_order_of_equal_numbers_that_pytorch_does_not_define() -> None:
         lambda i: torch.topk(dequantized(quantized(i.float(), 0.5, 3, torch.int8), 0.5, 3, torch.int8), 2)[1],
     ]
     for function in unstable:
-        assert "must be stable where indices" in _refused(function, INTEGERS)
+        assert "must be stable where indices" in refused(function, INTEGERS)
 
 
 def test_a_nan_of_either_sign_is_the_largest_in_order_and_the_extreme_of_both_ends() -> None:
@@ -160,7 +154,7 @@ def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
         return [quantized(x, scale, 7, dtype) for scale, dtype in kinds] + [channels]
 
     check(both, x)
-    without = _refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
+    without = refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
     assert "quantized values must lie in [0, 255] of ui8 and have 0, but got [1, 250]" in without
 
 

@@ -45,7 +45,7 @@ def test_long_chains(kind: str) -> None:
     assert_within(found, np.rint(wanted.numpy() * 4).astype(found.dtype), tolerance_of(".pt2", kind))
 
 
-def test_sums_of_what_is_read_twice() -> None:
+def test_sums_of_values_that_are_read_twice() -> None:
     """40 levels, of which each doubles the ways to the input."""
     nodes: list[dict[str, Any]] = []
     last = "numbers"

@@ -173,15 +173,8 @@ def test_real_layer(name: str) -> None:
     """What is not quantized runs in float32."""
     function, shape = F32_VALUES[name]
 
-    class Net(nn.Module):
-        def forward(self, values: Tensor) -> Tensor:
-            return function(dequantized(values, INPUT_SCALE, 17, torch.int8))
-
     values = torch.tensor(np.random.default_rng(5).integers(-128, 128, shape)).to(torch.int8)
-    module = import_torch(torch.export.export(Net(), (values,)))
-    (found,) = run(module, [values.numpy()])
-    assert_floats_within(found, Net()(values).numpy(), "layer")
-    assert np.array_equal(qdialect.compile(module)(values.numpy()), found)
+    check(lambda x: function(dequantized(x, INPUT_SCALE, 17, torch.int8)), values)
 
 
 # Convolutions and pools over three dimensions, against PyTorch.
@@ -275,7 +268,7 @@ def quantized_wrapped_weights(kind: str) -> nn.Module:
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_exported(kind: str) -> None:
-    """Weights beside floats stay packed."""
+    """Weights of products with floats stay packed."""
     model, x = quantized_wrapped_weights(kind), drawn(1, 2, 6, 32)
     module = import_torch(torch.export.export(model, (x,)))
     (found,) = run(module, [x.numpy()])

@@ -107,7 +107,7 @@ def test_values_narrower_than_their_type() -> None:
     assert found.tolist() == [-100, -79, 1, 90]
 
 
-def test_what_no_result_depends_on_does_not_matter() -> None:
+def test_nodes_on_which_no_result_depends_do_not_matter() -> None:
     def pooled(x: Tensor) -> Tensor:
         largest, _ = nnf.max_pool2d(f32_values(x), 2, return_indices=True)
         torch.sin(f32_values(x))

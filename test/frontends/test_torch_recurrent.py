@@ -114,7 +114,7 @@ def test_projections_are_decomposed() -> None:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_what_pytorch_decomposes(kind: str) -> None:
+def test_layers_that_pytorch_decomposes(kind: str) -> None:
     model, x = seeded(LAYERS[kind](INPUTS, HIDDEN, bidirectional=True)), drawn(10, STEPS, BATCH, INPUTS)
     exported: Any = torch.export.export(model, (x,))
     program = exported.run_decompositions()

@@ -6,8 +6,7 @@ No error may be one that no check has foreseen, and no model of a few hundred by
 import zlib
 from collections.abc import Callable
 
-import hostile_models as hostile_onnx
-import hostile_models as hostile_tflite
+import hostile_models
 import pytest
 from bounds import deadline, memory_at_most
 
@@ -54,14 +53,14 @@ def seeds(kind: str) -> range:
 @pytest.mark.parametrize("kind", onnx_operators())
 def test_an_onnx_operator(kind: str, context: ir.Context) -> None:
     for seed in seeds(kind):
-        content = hostile_onnx.Drawing(seed).model(kind)
+        content = hostile_models.Drawing(seed).model(kind)
         check(lambda content=content: import_onnx(content, context), f"{kind}, seed {seed}")
 
 
 @pytest.mark.parametrize("kind", tflite_operators())
 def test_a_tflite_operator(kind: str, context: ir.Context) -> None:
     for seed in seeds(kind):
-        content = hostile_tflite.TfliteDrawing(seed).model(kind, hostile_tflite.options_of(kind))
+        content = hostile_models.TfliteDrawing(seed).model(kind, hostile_models.options_of(kind))
         profile = PROFILES[seed % len(PROFILES)]
         check(
             lambda content=content, profile=profile: import_tflite(content, context, profile=profile),

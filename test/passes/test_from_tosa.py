@@ -1,7 +1,9 @@
 """`tosa` modules give what the specification's pseudo-code gives, interpreted and compiled."""
 
 import re
+from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,55 +13,60 @@ from tosa_graphs import LARGER, TosaText, check_spec, convolution, network, oper
 from qdialect.frontends.tosa import import_tosa
 
 MODES = ("SINGLE_ROUND", "INEXACT_ROUND", "DOUBLE_ROUND")
+ROUNDED = ("SINGLE_ROUND", "DOUBLE_ROUND")
+ELEMENTS = ("i8", "i16", "i32")
 FULL = [(2**30, 31), (1518500250, 33), (2**31 - 1, 40), (3 << 29, 36), (2**30 + 1, 62)]
+EXACT = [(1, 2), (1, 31), (12345, 20), (2**29 + 5, 35), (1, 62), (0, 33), (2**30 - 1, 31)]
+# Of two roundings: those that need no second nudge, and those that do.
+SHORT = [(12345, 14), (1, 31), (0, 40), (2**29, 30)]
+SHORTEST = [(1000, 32), (12345, 40), (3, 33), (2**29, 31), (2**30 - 1, 62), (0, 50)]
+NARROW = [[(2**15 - 1, 14)], [(2**14, 15)], [(77, 9)], [(2**15 - 1, 14), (77, 9), (2**14, 20)]]
+Rescale = tuple[str, str, list[tuple[int, int]], dict[str, Any], dict[str, Any]]
+"""The types before and after, multipliers with their shifts, and how it is written and checked."""
+
+
+def rescales() -> Iterator[Rescale]:
+    for mode, element, pair in product(MODES, ELEMENTS, FULL):
+        how = {"mode": mode, "zero_points": (0, -7 * (element == "i8"))}
+        yield "3x777xi32", f"3x777x{element}", [pair], how, {"bits": min(32, pair[1])}
+    near = [np.arange(-40_000, 40_000, dtype=np.int32)]
+    yield from (("80000xi32", "80000xi32", [(3 << 29, 34)], {"mode": mode}, {"inputs": near}) for mode in MODES)
+    for mode, pairs in (("SINGLE_ROUND", EXACT), ("DOUBLE_ROUND", SHORT)):
+        how = {"mode": mode}
+        yield from (("4097xi32", "4097xi32", [pair], how, {"bits": min(17, pair[1])}) for pair in pairs)
+    yield from (("4097xi32", "4097xi32", [pair], {"mode": "DOUBLE_ROUND"}, {"bits": 31}) for pair in SHORTEST)
+    channels = [(2**30, 33), (77, 20), (100_000, 41)]
+    yield "50x3xi32", "50x3xi8", channels, {"mode": "DOUBLE_ROUND", "zero_points": (0, -9)}, {"bits": 19}
+    yield from (("100x3xi16", "100x3xi32", pairs, {"scale32": False}, {"bits": 8}) for pairs in NARROW)
+    every = [np.arange(256).astype(np.uint8).view(np.int8)]
+    for mode, unsigned in product(MODES, product((False, True), repeat=2)):
+        points = (200 if unsigned[0] else -60, 100 if unsigned[1] else 30)
+        how = {"mode": mode, "unsigned": unsigned, "zero_points": points}
+        yield "256xi8", "256xi8", [(1518500250, 30)], how, {"inputs": every}
+    for mode, source, target in product(ROUNDED, ELEMENTS, ELEMENTS):
+        how = {"mode": mode, "zero_points": (5 if source == "i8" else 0, -7 if target == "i8" else 0)}
+        yield f"7x50x{source}", f"7x50x{target}", [(1518500250, 35)], how, {}
+    for mode, types, unsigned in product(
+        ROUNDED,
+        [("i16", "i8"), ("i16", "i16"), ("i8", "i16"), ("i16", "i32")],
+        [(True, False), (False, True), (True, True)],
+    ):
+        flags = (unsigned[0], unsigned[1] and types[1] != "i32")
+        points = [(100 if one == "i8" else 2**15) * flag for one, flag in zip(types, flags, strict=True)]
+        how = {"mode": mode, "unsigned": flags, "zero_points": points}
+        yield f"700x{types[0]}", f"700x{types[1]}", [(2**30, 33)], how, {}
+    yield "i32", "i8", [(1000, 32)], {"mode": "DOUBLE_ROUND"}, {}
+
+
+RESCALES = list(rescales())
 
 
 @variants_together
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("element", ["i8", "i16", "i32"])
-@pytest.mark.parametrize("pair", FULL)
-def test_accumulators_are_rescaled(mode: str, element: str, pair: tuple[int, int]) -> None:
-    text = TosaText("tensor<3x777xi32>")
-    value = text.rescale("%x0", f"tensor<3x777x{element}>", [pair], (0, -7 * (element == "i8")), mode)
-    check_spec(text.render(value), bits=min(32, pair[1]))
-
-
-@variants_together
-@pytest.mark.parametrize("mode", MODES)
-def test_ties_and_what_is_near_them(mode: str) -> None:
-    near = np.arange(-40_000, 40_000, dtype=np.int32)
-    text = TosaText("tensor<80000xi32>")
-    check_spec(text.render(text.rescale("%x0", "tensor<80000xi32>", [(3 << 29, 34)], mode=mode)), [near])
-
-
-@variants_together
-@pytest.mark.parametrize("pair", [(1, 2), (1, 31), (12345, 20), (2**29 + 5, 35), (1, 62), (0, 33), (2**30 - 1, 31)])
-def test_any_multiplier_is_exact_with_one_rounding(pair: tuple[int, int]) -> None:
-    text = TosaText("tensor<4097xi32>")
-    check_spec(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair])), bits=min(17, pair[1]))
-
-
-@variants_together
-@pytest.mark.parametrize("pair", [(12345, 14), (1, 31), (0, 40), (2**29, 30)])
-def test_short_multipliers_of_double_round_that_need_no_second_nudge(pair: tuple[int, int]) -> None:
-    text = TosaText("tensor<4097xi32>")
-    check_spec(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair], mode="DOUBLE_ROUND")), bits=min(17, pair[1]))
-
-
-@variants_together
-@pytest.mark.parametrize("pair", [(2**15 - 1, 14), (2**14, 15), (77, 9)])
-def test_multipliers_of_16_bits(pair: tuple[int, int]) -> None:
-    text = TosaText("tensor<1000xi16>")
-    check_spec(text.render(text.rescale("%x0", "tensor<1000xi32>", [pair], scale32=False)), bits=pair[1])
-
-
-@variants_together
-@pytest.mark.parametrize(("mode", "unsigned"), list(product(MODES, product((False, True), repeat=2))))
-def test_signless_bytes_may_be_unsigned(mode: str, unsigned: tuple[bool, bool]) -> None:
-    text = TosaText("tensor<256xi8>")
-    points = (200 if unsigned[0] else -60, 100 if unsigned[1] else 30)
-    value = text.rescale("%x0", "tensor<256xi8>", [(1518500250, 30)], points, mode, unsigned)
-    check_spec(text.render(value), [np.arange(256).astype(np.uint8).view(np.int8)])
+@pytest.mark.parametrize("number", range(len(RESCALES)))
+def test_rescales(number: int) -> None:
+    source, result, pairs, how, check = RESCALES[number]
+    text = TosaText(f"tensor<{source}>")
+    check_spec(text.render(text.rescale("%x0", f"tensor<{result}>", pairs, **how)), **check)
 
 
 def test_unsigned_bytes_go_to_accumulators_and_back() -> None:
@@ -204,47 +211,6 @@ def test_other_ops_read_constants() -> None:
 
 # Every form of RESCALE gives what the specification's pseudo-code gives.
 
-ROUNDED = ("SINGLE_ROUND", "DOUBLE_ROUND")
-ELEMENTS = ("i8", "i16", "i32")
-
-
-@variants_together
-@pytest.mark.parametrize("mode", ROUNDED)
-@pytest.mark.parametrize(("source", "target"), list(product(ELEMENTS, ELEMENTS)))
-def test_between_all_widths(mode: str, source: str, target: str) -> None:
-    text = TosaText(f"tensor<7x50x{source}>")
-    points = (5 if source == "i8" else 0, -7 if target == "i8" else 0)
-    value = text.rescale("%x0", f"tensor<7x50x{target}>", [(1518500250, 35)], points, mode)
-    check_spec(text.render(value))
-
-
-@variants_together
-@pytest.mark.parametrize("pair", [(1000, 32), (12345, 40), (3, 33), (2**29, 31), (2**30 - 1, 62), (0, 50)])
-def test_short_multipliers_that_are_rounded_twice(pair: tuple[int, int]) -> None:
-    text = TosaText("tensor<4097xi32>")
-    check_spec(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair], mode="DOUBLE_ROUND")), bits=31)
-
-
-def test_short_multipliers_of_channels_that_are_rounded_twice() -> None:
-    text = TosaText("tensor<50x3xi32>")
-    pairs = [(2**30, 33), (77, 20), (100_000, 41)]
-    check_spec(text.render(text.rescale("%x0", "tensor<50x3xi8>", pairs, (0, -9), "DOUBLE_ROUND")), bits=19)
-
-
-@variants_together
-@pytest.mark.parametrize(("source", "target"), [("i16", "i8"), ("i16", "i16"), ("i8", "i16"), ("i16", "i32")])
-@pytest.mark.parametrize("unsigned", [(True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("mode", ROUNDED)
-def test_unsigned_words(source: str, target: str, unsigned: tuple[bool, bool], mode: str) -> None:
-    text, is_wide = TosaText(f"tensor<700x{source}>"), target == "i32"
-    unsigned = (unsigned[0], unsigned[1] and not is_wide)
-    points = [
-        100 if flag and element == "i8" else 2**15 if flag else 0
-        for flag, element in zip(unsigned, (source, target), strict=True)
-    ]
-    value = text.rescale("%x0", f"tensor<700x{target}>", [(2**30, 33)], (points[0], points[1]), mode, unsigned)
-    check_spec(text.render(value))
-
 
 def test_parameters_that_are_known_at_run_time() -> None:
     text = TosaText("tensor<6x3xi32>", "tensor<3xi32>", "tensor<3xi8>")
@@ -255,15 +221,3 @@ def test_parameters_that_are_known_at_run_time() -> None:
     multipliers, shifts = np.array([2**30, 77, 2**31 - 1], np.int32), np.array([36, 20, 40], np.int8)
     x = np.random.default_rng(4).integers(-(2**18), 2**18, (6, 3)).astype(np.int32)
     check_spec(text.render(value), [x, multipliers, shifts])
-
-
-@variants_together
-@pytest.mark.parametrize("pairs", [[(2**14, 15)], [(2**15 - 1, 14), (77, 9), (2**14, 20)]])
-def test_rescales_by_multipliers_of_16_bits(pairs: list[tuple[int, int]]) -> None:
-    text = TosaText("tensor<100x3xi16>")
-    check_spec(text.render(text.rescale("%x0", "tensor<100x3xi32>", pairs, scale32=False)), bits=8)
-
-
-def test_a_scalar() -> None:
-    text = TosaText("tensor<i32>")
-    check_spec(text.render(text.rescale("%x0", "tensor<i8>", [(1000, 32)], mode="DOUBLE_ROUND")))

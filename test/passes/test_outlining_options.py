@@ -131,7 +131,7 @@ def test_neighbours_become_one_region(fused: ir.Module) -> None:
     assert str(run(merged, "qnn-inline-outlined,cse")) == str(run(fused, "cse"))
 
 
-def test_a_target_takes_what_another_has_left(fused: ir.Module) -> None:
+def test_a_target_takes_ops_that_another_has_left(fused: ir.Module) -> None:
     def has_residual(op: FusedOp) -> bool:
         return len(op.operation.operands) == 4
 
@@ -142,7 +142,7 @@ def test_a_target_takes_what_another_has_left(fused: ir.Module) -> None:
     assert sorted(symbols(module)) == ["dsp_fused_conv2d", "npu_fused_conv2d", "npu_fused_conv2d", "npu_fused_conv2d"]
 
 
-def test_what_is_left_is_decomposed_and_nothing_else(fused: ir.Module) -> None:
+def test_ops_that_are_left_are_decomposed_and_nothing_else(fused: ir.Module) -> None:
     module = run(fused, "qnn-outline-fused{target=npu predicate=some_predicates:without_residual},qnn-decompose-fused")
     text = str(module)
     assert len(symbols(module)) == text.count('"qnn.fused_conv2d"(') == 3
@@ -156,6 +156,3 @@ def test_functions_go_with_their_last_call() -> None:
     module = with_externs(branched(), merge=True)
     called = [line for line in str(module).splitlines() if "call @" in line]
     assert len(called) == len(symbols(module)) == 3
-
-
-# Outlined fused ops: what a predicate says, what runs them, and the way back.

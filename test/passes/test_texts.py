@@ -79,7 +79,7 @@ def test_bits_stay(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fuse-float-epilogue", "fuse-requantize"])
-def test_what_is_fused_and_decomposed_fuses_again(name: str) -> None:
+def test_ops_that_are_fused_and_decomposed_fuse_again(name: str) -> None:
     text = FILES[name].read_text()
     (pipeline,) = pipelines(text)
     for function, module in functions(text):

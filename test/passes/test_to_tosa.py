@@ -246,7 +246,7 @@ UNSUPPORTED: list[Unsupported] = [
 
 
 @pytest.mark.parametrize(("make", "message"), UNSUPPORTED)
-def test_what_tosa_lacks_is_named(make: Callable[[], ir.Module], message: str) -> None:
+def test_ops_that_tosa_lacks_are_named(make: Callable[[], ir.Module], message: str) -> None:
     module = make()
     before = str(module)
     assert message in export_notes(module)
@@ -389,7 +389,7 @@ def test_upstream_ops_on_integers() -> None:
     check_export(qdialect.parse(INTEGER_OPS))
 
 
-def test_what_tosa_lacks_upstream_is_named() -> None:
+def test_upstream_ops_that_tosa_lacks_are_named() -> None:
     text = """
       func.func @main(%x: tensor<4xf32>, %y: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
         %three = "qnn.constant"() {value = dense<3.0> : tensor<4xf32>} : () -> tensor<4xf32>
