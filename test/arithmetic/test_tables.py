@@ -39,6 +39,53 @@ from qdialect.reference.qnn_evaluators import softmax_fixed, softmax_float
 DTYPES = ["int8", "uint8"]
 
 
+FUNCTIONS: dict[str, ElementFunction] = {
+    "relu": activations.relu,
+    "relu6": activations.relu6,
+    "leaky_relu": activations.leaky_relu(0.1),
+    "hardswish": activations.hardswish,
+    "silu": activations.silu,
+    "sigmoid": activations.sigmoid,
+    "tanh": activations.tanh,
+    "gelu": activations.gelu,
+    "elu": activations.elu(0.7),
+    "exp": activations.exp,
+    "erf": activations.erf,
+    "log": activations.log,
+    "sqrt": activations.sqrt,
+    "rsqrt": activations.rsqrt,
+    "abs": activations.absolute,
+}
+EXACT: dict[str, Callable[[float], float]] = {
+    "relu": lambda x: max(x, 0.0),
+    "relu6": lambda x: min(max(x, 0.0), 6.0),
+    "leaky_relu": lambda x: x if x >= 0 else 0.1 * x,
+    "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "tanh": math.tanh,
+    "gelu": lambda x: x / 2 * math.erfc(-x / math.sqrt(2)),
+    "elu": lambda x: x if x >= 0 else 0.7 * math.expm1(x),
+    "exp": math.exp,
+    "erf": math.erf,
+    "log": lambda x: math.log(x) if x > 0 else (-math.inf if x == 0 else math.nan),
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
+    "rsqrt": lambda x: 1 / math.sqrt(x) if x > 0 else (math.inf if x == 0 else math.nan),
+    "abs": abs,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("floating", [np.float32, np.float64])
+def test_functions_are_close_to_the_real_ones(name: str, floating: type[np.float32] | type[np.float64]) -> None:
+    x = np.linspace(-30, 30, 1001).astype(floating)
+    got = FUNCTIONS[name](x)
+    expected = np.array([EXACT[name](float(v)) for v in x])
+    assert got.dtype == floating
+    # gelu and silu cancel near zero results, so the absolute term counts there.
+    assert np.allclose(got, expected, rtol=16 * np.finfo(floating).eps, atol=8 * np.finfo(floating).eps, equal_nan=True)
+
+
 @pytest.mark.parametrize("entries", list(Entries))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(

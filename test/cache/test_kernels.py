@@ -158,14 +158,6 @@ def test_a_damaged_kernel_is_compiled_anew(kept: Store) -> None:
     same_bits(layer())
 
 
-def test_the_same_network_gives_the_same_objects() -> None:
-    def objects() -> list[bytes]:
-        lowered = lower(qdialect.parse(CONVOLUTION), host(), Phase.LLVM)
-        return [object_file(lowered.module, "main")]
-
-    assert objects() == objects()
-
-
 def test_a_kernel_that_needs_its_module_is_compiled_with_it() -> None:
     module = qdialect.parse("""
     memref.global "private" constant @own : memref<1xi8> = dense<1>

@@ -32,13 +32,6 @@ def test_the_module_given_stays_as_it_is(phase: Phase) -> None:
     assert lowered.module is not module
 
 
-def test_lowering_twice_gives_the_same_text() -> None:
-    module = chain()
-    first, second = lower(module, VBMI), lower(module, VBMI)
-    assert str(first.module) == str(second.module)
-    np.testing.assert_array_equal(first.constants, second.constants)
-
-
 def test_ports_come_from_attributes() -> None:
     module = parse("""
     func.func @main(%x: tensor<1x4xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = -3 : i64},
