@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import activations
-from qdialect.arithmetic.expressions import Expression, fold
+from qdialect.arithmetic.expressions import Expression, Input, fold
 from qdialect.dialect import BroadcastOp, ClipOp, DynamicGatherOp, LutOp, ReshapeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
@@ -49,7 +49,7 @@ def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
 def _clamp_floats(op: ir.Operation, value: ir.Value) -> ir.Value:
     """NaN stays NaN; with the nan_mode IGNORE it becomes the smaller bound."""
     low, high = (ir.FloatAttr(op.attributes[name]).value for name in ("min_val", "max_val"))
-    clamped = apply("arith.minimumf", apply("arith.maximumf", value, low), high)
+    clamped = expression(Input().at_least(low).at_most(high), value)
     return select(compare("eq", value, value), clamped, low) if mode(op, "nan_mode") == "IGNORE" else clamped
 
 

@@ -111,7 +111,7 @@ class _Evaluation:
         if isinstance(part, Quantized):
             return self.numbers[part.key]
         if isinstance(part, Clamped):
-            return np.clip(self.of(part.source), np.float32(part.minimum), np.float32(part.maximum))
+            return part.clamp(self.of(part.source))
         if isinstance(part, Evaluated):
             self.plan.count()
             return evaluate(part.node, {name: self.of(below) for name, below in part.parts.items()})

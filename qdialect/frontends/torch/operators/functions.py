@@ -150,8 +150,8 @@ _PAIRS = {
     "hypot": torch_activations.hypot,
     "logaddexp": torch_activations.logaddexp,
     "logaddexp2": torch_activations.logaddexp2,
-    "maximum": _SELF.at_least(_OTHER),
-    "minimum": _SELF.at_most(_OTHER),
+    "maximum": _SELF.apply("arith.maximumf", _OTHER),
+    "minimum": _SELF.apply("arith.minimumf", _OTHER),
     "mul": _SELF * _OTHER,
     "remainder": torch_activations.remainder,
 }
