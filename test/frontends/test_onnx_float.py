@@ -255,6 +255,12 @@ def test_bounds_keep_the_sign_of_a_zero(kind: str, bounds: Sequence[float | None
     check_node(kind, [ZEROS, *known], within="", **options)
 
 
+def test_sums_before_an_element_begin_with_zero() -> None:
+    rows = np.array([[-0.0, -0.0, 1, -0.0, np.inf, 3]], np.float32)
+    for reverse in (0, 1):
+        check_node("CumSum", [rows, Known(np.array(1))], within="", exclusive=1, reverse=reverse)
+
+
 def test_the_largest_number_is_nan_where_there_is_one() -> None:
     content, x = node(
         "MaxPool", [np.array([[[1, np.nan, 2, 3, -0.0, 0.0]]], np.float32)], kernel_shape=[2], strides=[2]
