@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from drawn_graphs import graph
 from numpy.typing import NDArray
+from tolerances import assert_bits
 
 from qdialect import targets
 from qdialect.dialect import build
@@ -316,15 +317,7 @@ def _compare(
         results = compiled(*arrays)
         found = results if isinstance(results, tuple) else (results,)
         for number, (value, one) in enumerate(zip(found, expected, strict=True)):
-            _compare_bits(value, one, f"target {target}, output {number}")
-
-
-def _compare_bits(found: Array, wanted: Array, title: str) -> None:
-    """Shape, type and bits are the same, but any NaN is NaN."""
-    np.testing.assert_array_equal(found, wanted, err_msg=title, strict=True)
-    if wanted.dtype.kind == "f":
-        numbers = ~np.isnan(wanted)
-        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]), f"signs of {title}")
+            assert_bits(value, one, f"target {target}, output {number}")
 
 
 def can_be_joined(module: ir.Module) -> bool:

@@ -13,7 +13,7 @@ from compiled_ops import check_compiled
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from tolerances import assert_floats_within
+from tolerances import assert_bits, assert_floats_within
 
 from qdialect.bench.truth.windows import convolution
 from qdialect.frontends.onnx import import_onnx
@@ -234,7 +234,7 @@ def assert_same(found: Sequence[Array], wanted: Sequence[Array], within: str = "
         if within and other.dtype == np.float32:
             assert_floats_within(one, other, within)
         else:
-            np.testing.assert_array_equal(one, other, strict=True)
+            assert_bits(one, other)
 
 
 def check_node(kind: str, operands: Sequence[Operand], within: str = "layer", **options: Any) -> Array:

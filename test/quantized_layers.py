@@ -122,8 +122,9 @@ def random_table(seed: int = 4) -> Table:
 
 def clamp(value: ir.Value, low: float, high: float) -> ir.Value:
     """`value` limited to [`low`, `high`] as float ops."""
-    value = arith.maximumf(value, uniform_constant(low, value.type))
-    return arith.minimumf(value, uniform_constant(high, value.type))
+    lower, upper = (uniform_constant(bound, value.type) for bound in (low, high))
+    value = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, lower, value), lower, value)
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OGT, value, upper), upper, value)
 
 
 def chain() -> ir.Module:

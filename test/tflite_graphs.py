@@ -11,6 +11,7 @@ import tflite
 from compiled_ops import check_compiled
 from flatbuffers import Builder
 from numpy.typing import NDArray
+from tolerances import assert_bits
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
@@ -119,8 +120,7 @@ def check_operator(
     wanted = reference(content, arrays)
     module = import_tflite(content)
     for value, one in zip(interpreter.run(module, arrays), wanted, strict=True):
-        np.testing.assert_array_equal(value, one)
-        assert value.dtype == one.dtype
+        assert_bits(value, one)
     check_compiled(module, "host", [arrays], [wanted])
     return wanted
 

@@ -143,6 +143,14 @@ def assert_within(found: Array, wanted: Array, tolerance: Tolerance) -> None:
     assert count <= tolerance.share * away.size, f"{count} of {away.size} elements are away"
 
 
+def assert_bits(found: Array, wanted: Array, title: str = "") -> None:
+    """Shape, type and bits are the same, but any NaN is NaN."""
+    np.testing.assert_array_equal(found, wanted, err_msg=title, strict=True)
+    if wanted.dtype.kind == "f":
+        numbers = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]), f"signs of {title}")
+
+
 def assert_floats_within(found: Array, wanted: Array, kind: str) -> None:
     """f32 results of one shape are as close as `FLOATS` says of `kind`."""
     tolerance = FLOATS[kind]

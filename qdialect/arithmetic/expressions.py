@@ -94,12 +94,17 @@ class Expression:
         return self.apply("math.absf")
 
     def at_least(self, bound: Expression | float) -> Expression:
-        """max(self, bound)."""
-        return self.apply("arith.maximumf", bound)
+        """`bound` where it is greater; this elsewhere, so that NaN and a zero of either sign stay.
+
+        Kernels of frameworks clamp so, because it is one instruction, ``maxps(bound, self)``.
+        """
+        bound = bound if isinstance(bound, Expression) else Number(bound)
+        return bound.apply("arith.cmpf", self).apply("arith.select", bound, self)
 
     def at_most(self, bound: Expression | float) -> Expression:
-        """min(self, bound)."""
-        return self.apply("arith.minimumf", bound)
+        """`bound` where it is smaller; this elsewhere."""
+        bound = bound if isinstance(bound, Expression) else Number(bound)
+        return self.apply("arith.cmpf", bound).apply("arith.select", bound, self)
 
     def where_positive(self, then: Expression, other: Expression) -> Expression:
         """`then` where this is positive, `other` elsewhere."""
@@ -147,14 +152,17 @@ def fold(
     found: dict[int, T] = {}
 
     def folded(one: Expression) -> T:
+        if id(one) not in found:
+            found[id(one)] = of(one)
+        return found[id(one)]
+
+    def of(one: Expression) -> T:
         if isinstance(one, Input):
             return inputs[one.index]
         if isinstance(one, Number):
             return number(one.value)
         if isinstance(one, Node):
-            if id(one) not in found:
-                found[id(one)] = apply(one.op, [folded(operand) for operand in one.operands])
-            return found[id(one)]
+            return apply(one.op, [folded(operand) for operand in one.operands])
         assert alpha is not None, "the function has a parameter"
         return alpha
 

@@ -5,6 +5,9 @@ Those that round as PyTorch's do are in `activations`.
 
 from __future__ import annotations
 
+import math
+
+from qdialect.arithmetic import activations
 from qdialect.arithmetic.activations import sigmoid, tanh
 from qdialect.arithmetic.expressions import Expression, Input, Number
 
@@ -18,6 +21,12 @@ def hard_sigmoid(alpha: float, beta: float) -> Expression:
 
 hard_swish = _X * hard_sigmoid(1 / 6, 0.5)
 """x * max(0, min(1, x / 6 + 1/2))."""
+
+
+def leaky_relu(alpha: float) -> Expression:
+    """x, or x * alpha where x is negative: zeros keep their sign, as XNNPACK has it too."""
+    keeps_zeros = 0 <= alpha < math.inf
+    return activations.leaky_relu(alpha) if keeps_zeros else (-_X).where_positive(_X * alpha, _X)
 
 
 def elu(alpha: float) -> Expression:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.arithmetic.quantization import FloatArray
 
 # Resized images: which elements of the input an element of the result is made of, and their weights.
 
@@ -121,20 +122,19 @@ def _xnnpack_taps(found: Array, extent: int) -> Taps:
     return Taps(low, np.minimum(low + 1, extent - 1), _ONE_XNNPACK - offset, offset)
 
 
-# Weights of resized rows by cubic convolution and by triangles, as matrices: a result is a row of weights times a row.
+# Weights of resized rows by cubic convolution and by triangles: a result is a sum of few elements times their weights.
 #
 # Formulas: R. Keys, Cubic Convolution Interpolation for Digital Image Processing; where a row shrinks and `antialias`
 # is set, ONNX's Resize stretches the filter by the scale and divides by the sum of the weights.
 
-F64Array = NDArray[np.float64]
-Filter = Callable[[F64Array], F64Array]
+Filter = Callable[[FloatArray], FloatArray]
 
 
 def cubic(coefficient: float) -> Filter:
     """Keys' kernel with a support of 2 on either side."""
 
-    def weights(distances: F64Array) -> F64Array:
-        x, a = np.abs(distances), coefficient
+    def weights(distances: FloatArray) -> FloatArray:
+        x, a = np.abs(distances), distances.dtype.type(coefficient)
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
         return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
@@ -142,28 +142,28 @@ def cubic(coefficient: float) -> Filter:
     return weights
 
 
-def triangle(distances: F64Array) -> F64Array:
+def triangle(distances: FloatArray) -> FloatArray:
     """Of linear interpolation, with a support of 1 on either side."""
     return np.maximum(1 - np.abs(distances), 0.0)
 
 
-def weight_matrix(
-    function: Filter, support: int, found: F64Array, extent: int, *, stretch: float, excludes_outside: bool
-) -> NDArray[np.float32]:
-    """[size, extent] of weights for the coordinates `found`, float64[size].
+def filter_taps(
+    function: Filter, support: int, found: FloatArray, extent: int, *, stretch: float, excludes_outside: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Elements and their weights for the coordinates `found`, in whose type they are computed; both [taps, size].
 
     The filter, of a `support` on either side, is `stretch` times as wide, at least 1.  Elements outside of the row are
     its outermost ones, or with `excludes_outside` there are none and the others are divided by their sum.
     """
     reach = int(np.ceil(support * stretch))
-    first = np.floor(found).astype(np.int64) - reach
-    taps = first[:, None] + np.arange(2 * reach + 2)
-    weights = function((taps - found[:, None]) / stretch)
+    low, offsets = np.floor(found), np.arange(1 - reach, 1 + reach)[:, None]
+    taps = low.astype(np.int64) + offsets
+    weights = function((offsets.astype(found.dtype) - (found - low)) / found.dtype.type(stretch))
     if excludes_outside:
-        weights = np.where((taps >= 0) & (taps < extent), weights, 0.0)
+        weights = np.where((taps >= 0) & (taps < extent), weights, 0)
     if excludes_outside or stretch > 1:
-        weights = weights / weights.sum(1, keepdims=True)
-    matrix = np.zeros((len(found), extent))
-    rows = np.broadcast_to(np.arange(len(found))[:, None], taps.shape)
-    np.add.at(matrix, (rows, np.clip(taps, 0, extent - 1)), weights)
-    return matrix.astype(np.float32)
+        weights = weights / weights.sum(0)
+    if stretch > 1:
+        # A filter against aliasing ends where its weights are zero.
+        taps = np.where(weights == 0, low.astype(np.int64), taps)
+    return np.clip(taps, 0, extent - 1), weights.astype(np.float32)

@@ -107,7 +107,7 @@ trunc_divide = (_X / _Y).apply("math.trunc")
 
 
 def _logarithm_of_sum(power: str, factor: float) -> Expression:
-    larger, distance = _X.at_least(_Y), -abs(_X - _Y)
+    larger, distance = _X.apply("arith.maximumf", _Y), -abs(_X - _Y)
     value = distance.apply(power).apply("math.log1p").apply("math.fma", factor, larger)
     # The distance of equal infinities is none.
     return (abs(larger) - float(np.finfo(np.float32).max)).where_positive(larger, value)

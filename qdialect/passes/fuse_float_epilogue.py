@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import Activation, FloatRounding, Multiplier, quantize_array
+from qdialect.arithmetic.expressions import Alpha, Input
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.fields import is_scale
@@ -17,15 +18,15 @@ from qdialect.dialect.stages.builtin_stages import ActivationStage, ClampStage, 
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.float_chains import match_activation
+from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
 from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import is_eight_bit, uniform_value
+from qdialect.passes.tabulate import is_eight_bit
 
 Bounds = tuple[int, int]
-_CLAMPS = ("arith.maximumf", "arith.minimumf")
+_CLAMPS = {"at_least": Input().at_least(Alpha()), "at_most": Input().at_most(Alpha())}
 
 
 @dataclass
@@ -65,7 +66,7 @@ class FuseFloatEpilogue(Replacement[_Match]):
         reason = _rounding_obstacle(op)
         if reason:
             return MatchFailure(reason)
-        epilogue = _Epilogue(range_of(op.output.type))
+        epilogue = _Epilogue(range_of(op.output.type), alone=[op.input])
         source = _activated(epilogue, _unclamped(epilogue, op))
         if isinstance(source, MatchFailure):
             return source
@@ -127,33 +128,26 @@ def _rounding_obstacle(op: QuantizeOp) -> str | None:
 def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
     """The operand of clamps of f32 values, which become bounds of the quantized values."""
     value, limits = op.input, list[Bounds]()
-    while (limit := _limit(op, value)) is not None:
-        epilogue.alone.append(value)
-        limits.append(limit)
-        value = _operands(value)[0]
+    while (found := match_function(value, _CLAMPS)) is not None and found.is_closed:
+        limits.append(_limit(op, found))
+        value = found.source
     for low, high in reversed(limits):
         minimum, maximum = epilogue.bounds
         epilogue.bounds = min(max(minimum, low), high), min(max(maximum, low), high)
     return value
 
 
-def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
-    """The bounds of the quantized values of `value` where it is a maximum or minimum with a number."""
-    clamp = producer(value)
-    if clamp is None or clamp.operation.name not in _CLAMPS:
-        return None
-    number = uniform_value(_operands(value)[1])
-    if number is None or np.isnan(number):
-        return None
+def _limit(op: QuantizeOp, clamp: ChainMatch[str]) -> Bounds:
+    """The bounds of the quantized values of a clamp."""
     how = (FloatRounding(op.rounding), op.scaling, op.nan)
+    number = np.asarray(clamp.alpha, np.float32)
     bound = quantize_array(number, op.scales, op.zero_points, 0, dtype_of(op.output.type), *how)
     low, high = range_of(op.output.type)
-    return (int(bound), high) if clamp.operation.name == "arith.maximumf" else (low, int(bound))
+    return (int(bound), high) if clamp.activation == "at_least" else (low, int(bound))
 
 
 def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
     """The operand of the activation that ends in `value`; `value` itself without an activation."""
-    epilogue.alone.append(value)
     found = match_activation(value)
     if found is None:
         return value

@@ -171,10 +171,10 @@ evaluates(qnn.IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_
 def _cumsum(op: qnn.CumSumOp, operands: Arrays) -> Array:
     def sums(rows: Array) -> Array:
         rows = rows[..., ::-1] if op.reverse else rows
+        if op.exclusive:
+            rows = np.concatenate([np.zeros_like(rows[..., :1]), rows[..., :-1]], axis=-1)
         with np.errstate(all="ignore"):
             total: Array = np.add.accumulate(rows, axis=-1, dtype=rows.dtype)
-        if op.exclusive:
-            total = np.concatenate([np.zeros_like(total[..., :1]), total[..., :-1]], axis=-1)
         return total[..., ::-1] if op.reverse else total
 
     return last_axis(operands[0], op.axis, sums)

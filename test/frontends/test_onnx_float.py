@@ -13,7 +13,7 @@ from onnx_graphs import (
     ModelBuilder,
     Operand,
     agreed,
-    check,
+    assert_same,
     check_node,
     drawn,
     found_by,
@@ -244,6 +244,35 @@ def test_terms_are_added_in_the_order_of_onnx_runtime(
     check_node("AveragePool", [(1, channels, 12, 13)], within="", version=version, **how)
 
 
+ZEROS = np.tile(np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-45, -1e-45, 3, -3], np.float32), 5)
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("kind", "bounds", "options"),
+    [
+        ("Relu", (), {}),
+        ("Clip", (0.0, 6.0), {}),
+        ("Clip", (0.0, -0.0), {}),
+        ("Clip", (-6.0, -0.0), {}),
+        ("Clip", (None, -0.0), {}),
+        ("HardSigmoid", (), {"alpha": -0.5, "beta": 0.0}),
+        ("LeakyRelu", (), {"alpha": -0.5}),
+        ("ThresholdedRelu", (), {"alpha": 0.0}),
+    ],
+)
+def test_bounds_keep_the_sign_of_a_zero(kind: str, bounds: Sequence[float | None], options: Attributes) -> None:
+    """A bound replaces what is beyond it alone: ``maxps(bound, x)`` is x where both are zero, and where x is NaN."""
+    known = [None if bound is None else Known(np.array(bound, np.float32)) for bound in bounds]
+    check_node(kind, [ZEROS, *known], within="", **options)
+
+
+def test_sums_before_an_element_begin_with_zero() -> None:
+    rows = np.array([[-0.0, -0.0, 1, -0.0, np.inf, 3]], np.float32)
+    for reverse in (0, 1):
+        check_node("CumSum", [rows, Known(np.array(1))], within="", exclusive=1, reverse=reverse)
+
+
 def test_the_largest_number_is_nan_where_there_is_one() -> None:
     content, x = node(
         "MaxPool", [np.array([[[1, np.nan, 2, 3, -0.0, 0.0]]], np.float32)], kernel_shape=[2], strides=[2]
@@ -281,7 +310,9 @@ EINSUMS: list[tuple[str, list[tuple[int, ...]]]] = [
 @pytest.mark.parametrize(("equation", "shapes"), EINSUMS)
 def test_sums_of_products_by_their_labels(equation: str, shapes: list[tuple[int, ...]]) -> None:
     """Of small whole numbers, whose sums are exact in every order."""
-    check("Einsum", [np.rint(numbers(*shape, seed=i) * 3) for i, shape in enumerate(shapes)], equation=equation)
+    check_node(
+        "Einsum", [np.rint(numbers(*shape, seed=i) * 3) for i, shape in enumerate(shapes)], "", equation=equation
+    )
 
 
 NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd"]
@@ -300,7 +331,7 @@ def test_sums_of_powers_of_infinite_numbers() -> None:
     assert run_both(content, x).tolist() == [-np.inf, 3, np.inf, np.float32(200 + np.log(2))]
 
 
-# Resizing by filters, which are products with matrices.
+# Resizing by filters.
 
 X = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
@@ -310,9 +341,9 @@ def resized(scales: Sequence[float], x: Array = X, **how: Any) -> bytes:
     return node("Resize", [x, None, Known(np.array(scales, np.float32))], version=19, **how)[0]
 
 
-def check_resized(scales: Sequence[float], x: Array = X, **how: Any) -> None:
+def check_resized(scales: Sequence[float], x: Array = X, within: str = "layer", **how: Any) -> None:
     content = resized(scales, x, **how)
-    assert_floats_within(run(content, x), of_onnx_runtime(content, x)[0], "layer")
+    assert_same([run(content, x)], of_onnx_runtime(content, x), within)
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
@@ -321,7 +352,7 @@ def test_filters(coordinates: str) -> None:
     for scales in ([1, 1, 1.5, 2], [1, 1, 0.4, 0.7], [1, 1, 1, 3]):
         for outside in (0, 1):
             how: Attributes = {"coordinate_transformation_mode": coordinates, "exclude_outside": outside}
-            check_resized(scales, mode="cubic", cubic_coeff_a=-0.5, **how)
+            check_resized(scales, within="" if not outside else "layer", mode="cubic", cubic_coeff_a=-0.5, **how)
     for mode in ("linear", "cubic"):
         for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
             check_resized(scales, mode=mode, antialias=1, coordinate_transformation_mode=coordinates)
@@ -337,6 +368,21 @@ def test_symmetric_centers(how: Attributes) -> None:
         check_resized(scales, **given)
 
 
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (np.inf, {"mode": "linear"}),
+        (np.nan, {"mode": "cubic"}),
+        (np.inf, {"mode": "cubic"}),
+        (np.nan, {"mode": "linear", "antialias": 1}),
+    ],
+)
+def test_filters_reach_no_further_than_their_taps(number: float, how: Attributes) -> None:
+    image = X.copy()
+    image[0, 0, 4, 5] = number
+    check_resized([1, 1, 0.5, 0.7], image, **how)
+
+
 def test_compiled_filters_are_the_reference() -> None:
     found_by(resized([1, 1, 1.5, 0.5], mode="cubic", antialias=1), X)
 
@@ -347,6 +393,12 @@ def test_nearest_elements_need_no_filter() -> None:
 
 
 REFUSED: list[tuple[str, str, Sequence[Operand], Attributes]] = [
+    (
+        "a filter must reach at most 32 elements, but got 40",
+        "Resize",
+        [(1, 1, 4, 200), None, Known(np.array([1, 1, 1, 0.025], np.float32))],
+        {"mode": "linear", "antialias": 1},
+    ),
     ("operands must be matrices", "MatMul", [(3,), (4,)], {}),
     ("axis must be in [-2, 2), but got 2", "LogSoftmax", [(2, 3)], {"axis": 2}),
     ("axes must be in [-2, 2), but got [5]", "ReduceMean", [(2, 3)], {"axes": [5], "version": 17}),

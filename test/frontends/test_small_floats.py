@@ -322,6 +322,11 @@ MODELS = {
     "chain": model_of(
         "m = MatMul (x, w) a = Add (m, c) t = Transpose (a) y = Mul (t, c) z = Relu (a)", outputs=(F16, F16)
     ),
+    "kernels of float16 in a row": model_of(
+        "a = Add (x, c) r = Transpose (a) t = Transpose (r) y = Mul (t, c) m = Mod <fmod = 1> (a, c) z = Mul (m, m)",
+        outputs=(F16, F16),
+    ),
+    "one kernel of float16": model_of("a = Add (x, c) r = Max (a, c) y = Mul (r, r)"),
     "casts at the ends": of_floats("a = Cast <to = 10> (x) b = Mul (a, c) y = Cast <to = 1> (b)"),
     "a pair of casts": of_floats("a = Cast <to = 10> (x) y = Cast <to = 1> (a)"),
     "a pair of casts to bfloat16": of_floats("a = Cast <to = 16> (x) y = Cast <to = 1> (a)"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tflite
 from tflite_graphs import Array, options_of
+from tolerances import assert_bits
 
 import qdialect
 from qdialect.frontends import frameworks
@@ -99,6 +100,24 @@ def test_hard_swish_does_not_overflow_in_xnnpack() -> None:
     x, y = (b.tensor(name, data.shape, np.float32) for name in "xy")
     b.operator(tflite.BuiltinOperator.HARD_SWISH, [x], y, *NONE)
     check_both(b.finish([x], [y]), [data], "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("RELU", NONE),
+        ("RELU6", NONE),
+        ("NEG", named_options("NegOptions")),
+        ("LEAKY_RELU", options_of("LeakyRelu", -0.5)),
+        ("MUL", named_options("MulOptions", FusedActivationFunction=1)),
+    ],
+)
+def test_zeros_keep_the_sign_that_the_kernel_gives(kind: str, option: Any) -> None:
+    b, data = ModelWriter("zeros"), np.resize(np.array([0.0, -0.0, NAN, INFINITE, -INFINITE, 3, -3], np.float32), 35)
+    inputs = [b.tensor(name, data.shape, np.float32) for name in ("xy" if kind == "MUL" else "x")]
+    output = b.tensor("z", data.shape, np.float32)
+    b.operator(getattr(tflite.BuiltinOperator, kind), inputs, output, *option)
+    check_both(b.finish(inputs, [output]), [data, np.sort(data)][: len(inputs)], "")
 
 
 @pytest.mark.parametrize("kind", ["REDUCE_MAX", "REDUCE_MIN"])
@@ -253,8 +272,8 @@ def check_both(content: bytes, inputs: Sequence[Array], refused: str, *, knows_r
 
     def check(profile: str, fallback: Literal["framework", "none"]) -> None:
         (wanted,) = frameworks.load_litert(content, 1, is_reference=profile == "tflite")(inputs)
-        found = qdialect.compile(content, profile=profile, fallback=fallback, cache=False)(*inputs)
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+        found = np.asarray(qdialect.compile(content, profile=profile, fallback=fallback, cache=False)(*inputs))
+        assert_bits(found, wanted)
 
     if knows_reference:
         check("tflite", "none")

@@ -438,6 +438,14 @@ def test_scatters_of_integers_that_reduce() -> None:
     check(scattered, IDS, IDS.clamp(0, 2))
 
 
+def test_bounds_keep_the_sign_of_a_zero() -> None:
+    def inverses(x: Tensor) -> tuple[Tensor, ...]:
+        bounded = x.relu(), nnf.relu6(x), x.clamp(max=-0.0), x.clamp(0.0, -0.0), x.half().relu().float(), x.clamp_min(0)
+        return tuple(1 / one for one in bounded)
+
+    check(inverses, torch.tensor([0.0, -0.0, float("nan"), float("inf"), -2.0, 3.0] * 7))
+
+
 def test_parts_in_memory() -> None:
     """Windows and diagonals, also as strides."""
 

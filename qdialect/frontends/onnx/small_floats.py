@@ -2,14 +2,16 @@
 
 It has no kernels of most operators for these types: it computes in float32, from inputs and constants that it converts
 to what it rounds where the graph ends.  Nothing between is rounded but what the model itself casts to a small type, and
-not even that where an operator that computes reads it: the two conversions cancel out.
+not even that where an operator that computes reads it: the two conversions cancel out.  Operators that have a kernel of
+float16 read rounded numbers, unless all that is before and behind them computes in float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,17 +22,24 @@ from qdialect.support.diagnostics import ImportModelError
 if TYPE_CHECKING:
     import onnx
 
-_F32, _SMALL = 1, (10, 16)
+_F32, _HALF, _SMALL = 1, 10, (10, 16)
 """The numbers of float32, and of float16 and bfloat16, in the schema."""
 _TYPES = ("to", "dtype", "output_dtype", "output_datatype", "precision")
 """Attributes that are the number of a type."""
-_OF_F32, _OF_CAST, _OF_ROUNDED, _OF_READ = "/f32", "/cast", "/rounded", "/read"
+_OF_F32, _OF_CAST, _OF_ROUNDED, _OF_READ, _OF_HALF, _OF_EXACT = "/f32", "/cast", "/rounded", "/read", "/half", "/exact"
 """Ends of names that are new."""
 _IS_ROUNDED = (
     *("Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
 )
 """The operators that read a small float as it is."""
+_HAS_KERNEL = (
+    *_IS_ROUNDED,
+    *("Clip", "GatherElements", "GatherND", "IsNaN", "Max", "Min", "ReverseSequence", "Round", "Sign"),
+)
+"""The operators with a kernel of float16 whose results are rounded where their operands are."""
+_ROUNDS = ("LayerNormalization", "Mod", "Shrink", "SimplifiedLayerNormalization", "SkipLayerNormalization")
+"""Those with a kernel of float16 that rounds."""
 _OF_FLOATS = "Softmax"
 """ONNX Runtime does not use its kernel of quantized values for it, which has other results for rows of one element."""
 
@@ -44,7 +53,8 @@ def in_f32(model: onnx.ModelProto) -> None:
     names = _Names({value.name for value in graph.input} | {tensor.name for tensor in graph.initializer})
     computed = [value for value in graph.output if _is_small(value) and value.name not in names.given]
     names.now.update((value.name, _wide(value.name)) for value in computed)
-    _widen(graph, names, is_main=True)
+    reading = _reading_halves(model)
+    _widen(graph, names, is_main=True, reading=reading)
     for value in computed:
         graph.node.append(_cast(_wide(value.name), value.name, value.type.tensor_type.elem_type))
 
@@ -68,6 +78,46 @@ def _tell_types(model: onnx.ModelProto) -> None:
                 raise ImportModelError(f"output '{value.name}' must state its type, which may be a small float")
             value.type.CopyFrom(inferred[value.name])
     model.graph.output.extend(outputs)
+
+
+def _reading_halves(model: onnx.ModelProto) -> dict[int, set[str]]:
+    """By the places of nodes that run in a kernel of float16: computed tensors that they read, and results they round.
+
+    ONNX Runtime runs one in float32 that reads what only float32 kernels give and gives what only they read.
+    """
+    from onnx import shape_inference
+
+    graph: onnx.GraphProto = model.graph
+    inferred = graph
+    with suppress(shape_inference.InferenceError, ValueError):
+        inferred = shape_inference.infer_shapes(model).graph
+    values = (*inferred.input, *inferred.value_info, *inferred.output)
+    types: dict[str, int] = {value.name: value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for node in graph.node:
+        # Operators of other domains give what they read.
+        for name in list(node.output) if node.input else []:
+            types.setdefault(name, types.get(node.input[0], 0))
+    outputs = {value.name for value in graph.output}
+    kernels = {place for place, node in enumerate(graph.node) if node.op_type in (*_HAS_KERNEL, *_ROUNDS)}
+    made = {name: place for place, node in enumerate(graph.node) for name in node.output}
+    readers: dict[str, list[int]] = {}
+    for place, node in enumerate(graph.node):
+        for name in node.input:
+            readers.setdefault(name, []).append(place)
+    found: dict[int, set[str]] = {}
+    for place in kernels:
+        node = graph.node[place]
+        if node.op_type.startswith("Cast"):
+            # It cancels out.
+            continue
+        halves = {name for name in node.input if types.get(name) == _HALF and name in made}
+        behind = [reader for name in node.output for reader in readers.get(name, [])]
+        around = [*behind, *(made[name] for name in halves)]
+        if not halves or outputs & set(node.output) or not kernels.isdisjoint(around):
+            rounded = list(node.output) if node.op_type in _ROUNDS else list[str]()
+            found[place] = halves | {name for name in rounded if types.get(name) == _HALF}
+    return found
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -121,9 +171,13 @@ class _Names:
     """Those known to be float32."""
     small: dict[str, int] = field(default_factory=dict[str, int])
     """Constants of small floats, and what is dequantized by them and moved: the number of the type."""
+    read: set[str] = field(default_factory=set[str])
+    """Rounded tensors that kernels of float16 read."""
 
 
-def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
+def _widen(
+    graph: onnx.GraphProto, names: _Names, *, is_main: bool, reading: Mapping[int, set[str]] = MappingProxyType({})
+) -> None:
     held = {tensor.name for tensor in graph.initializer}
     values = (*graph.input, *graph.value_info)
     names.small.update((tensor.name, tensor.data_type) for tensor in graph.initializer if tensor.data_type in _SMALL)
@@ -136,12 +190,36 @@ def _widen(graph: onnx.GraphProto, names: _Names, *, is_main: bool) -> None:
     for value in (*graph.value_info, *(() if is_main else (*graph.input, *graph.output))):
         if _is_small(value):
             value.type.tensor_type.elem_type = _F32
-    for node in graph.node:
-        nodes += _widened(node, names)
+    for place, node in enumerate(graph.node):
+        halves = reading.get(place, set())
+        nodes += _rounded_inputs(node, halves, names)
+        nodes += _rounded_results(node, halves, names)
     del graph.node[:]
     graph.node.extend(nodes)
     for value in () if is_main else graph.output:
         value.name = names.now.get(value.name, value.name)
+
+
+def _rounded_inputs(node: onnx.NodeProto, halves: set[str], names: _Names) -> list[onnx.NodeProto]:
+    """The nodes that round the `halves` that `node` reads, once for all of their readers."""
+    found: list[onnx.NodeProto] = []
+    for index, name in enumerate(node.input):
+        if name not in halves:
+            continue
+        node.input[index] = read = f"{name}{_OF_HALF}"
+        if read not in names.read:
+            names.read.add(read)
+            found += _rounding(names.now.get(name, name), read, _HALF, names)
+    return found
+
+
+def _rounded_results(node: onnx.NodeProto, halves: set[str], names: _Names) -> list[onnx.NodeProto]:
+    """The nodes that take the place of `node`, and those that round its results among the `halves`."""
+    results = [name for name in node.output if name in halves]
+    for index, name in enumerate(node.output):
+        node.output[index] = f"{name}{_OF_EXACT}" if name in halves else name
+    rounding = [_rounding(f"{name}{_OF_EXACT}", name, _HALF, names) for name in results]
+    return [*_widened(node, names), *(one for nodes in rounding for one in nodes)]
 
 
 def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
@@ -165,7 +243,7 @@ def _widened(node: onnx.NodeProto, names: _Names) -> list[onnx.NodeProto]:
         return _rounding(source, result, rounds, names)
     if node.op_type == "DequantizeLinear" and rounds in _SMALL and is_whole:
         # A kernel of its own, which rounds.
-        result, exact = node.output[0], f"{node.output[0]}/exact"
+        result, exact = node.output[0], f"{node.output[0]}{_OF_EXACT}"
         node.output[0] = exact
         for attribute in node.attribute:
             _widen_attribute(attribute)

@@ -12,7 +12,7 @@ import numpy as np
 
 from qdialect.arithmetic import FloatArray, nan_value
 from qdialect.arithmetic.choices import Scaling
-from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.profiles import Profile
 from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of
@@ -325,7 +325,13 @@ class Clamped(F32Tensor):
 
     def _table(self) -> Table | None:
         table = self.source.table()
-        return None if table is None else table.then(lambda f32_values: np.clip(f32_values, self.minimum, self.maximum))
+        return None if table is None else table.then(self.clamp)
+
+    @property
+    def clamp(self) -> Expression:
+        """The function of `source`; a bound that is NaN bounds nothing."""
+        at_least = Input().at_least(self.minimum) if self.minimum > -math.inf else Input()
+        return at_least.at_most(self.maximum) if self.maximum < math.inf else at_least
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self.source.quantized(plan, name, to)
@@ -334,10 +340,7 @@ class Clamped(F32Tensor):
 
     def _f32(self, plan: Plan, name: str) -> Value:
         def build(emitter: Emitter, value: ir.Value) -> ir.Value:
-            s = Arithmetic(emitter)
-            for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
-                value = s.op(op, value, bound) if np.isfinite(bound) else value
-            return value
+            return emitter.expression(self.clamp, value)
 
         return plan.pointwise(name, self.source.f32(plan, name), "f32", build)
 

@@ -69,6 +69,7 @@ func.func @activation(%data: tensor<3x2xui8>, %scale: tensor<f32>, %point: tenso
   %1 = "qnn.dynamic_dense"(%data, %0, %scale, %point)
     : (tensor<3x2xui8>, tensor<2x2xi8>, tensor<f32>, tensor<ui8>) -> tensor<3x2xf32>
   %2 = "qnn.constant"() {value = dense<0.0> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
-  %3 = arith.maximumf %1, %2 : tensor<3x2xf32>
+  %is_3 = arith.cmpf ogt, %2, %1 : tensor<3x2xf32>
+  %3 = arith.select %is_3, %2, %1 : tensor<3x2xi1>, tensor<3x2xf32>
   return %3 : tensor<3x2xf32>
 }

@@ -98,9 +98,11 @@ func.func @hardswish(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
   %3 = "qnn.constant"() {value = dense<3.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
   %4 = arith.addf %2, %3 : tensor<1x2x2x2xf32>
   %5 = "qnn.constant"() {value = dense<0.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %6 = arith.maximumf %4, %5 : tensor<1x2x2x2xf32>
+  %is_6 = arith.cmpf ogt, %5, %4 : tensor<1x2x2x2xf32>
+  %6 = arith.select %is_6, %5, %4 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %7 = "qnn.constant"() {value = dense<6.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %8 = arith.minimumf %6, %7 : tensor<1x2x2x2xf32>
+  %is_8 = arith.cmpf ogt, %6, %7 : tensor<1x2x2x2xf32>
+  %8 = arith.select %is_8, %7, %6 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %9 = arith.mulf %2, %8 : tensor<1x2x2x2xf32>
   %10 = "qnn.constant"() {value = dense<6.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
   %11 = arith.divf %9, %10 : tensor<1x2x2x2xf32>
@@ -129,9 +131,11 @@ func.func @hardsigmoid(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
   %3 = "qnn.constant"() {value = dense<3.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
   %4 = arith.addf %2, %3 : tensor<1x2x2x2xf32>
   %5 = "qnn.constant"() {value = dense<0.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %6 = arith.maximumf %4, %5 : tensor<1x2x2x2xf32>
+  %is_6 = arith.cmpf ogt, %5, %4 : tensor<1x2x2x2xf32>
+  %6 = arith.select %is_6, %5, %4 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %7 = "qnn.constant"() {value = dense<6.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %8 = arith.minimumf %6, %7 : tensor<1x2x2x2xf32>
+  %is_8 = arith.cmpf ogt, %6, %7 : tensor<1x2x2x2xf32>
+  %8 = arith.select %is_8, %7, %6 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %9 = "qnn.constant"() {value = dense<6.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
   %10 = arith.divf %8, %9 : tensor<1x2x2x2xf32>
   %11 = "qnn.quantize"(%10) {
@@ -311,9 +315,11 @@ func.func @bias_residual_and_clamp(%arg0: tensor<1x2x2x2xui8>, %arg1: tensor<1x2
   } : (tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xf32>
   %7 = arith.addf %5, %6 : tensor<1x2x2x2xf32>
   %8 = "qnn.constant"() {value = dense<0.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %9 = arith.maximumf %7, %8 : tensor<1x2x2x2xf32>
+  %is_9 = arith.cmpf ogt, %8, %7 : tensor<1x2x2x2xf32>
+  %9 = arith.select %is_9, %8, %7 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %10 = "qnn.constant"() {value = dense<6.000000e+00> : tensor<1x2x2x2xf32>} : () -> tensor<1x2x2x2xf32>
-  %11 = arith.minimumf %9, %10 : tensor<1x2x2x2xf32>
+  %is_11 = arith.cmpf ogt, %9, %10 : tensor<1x2x2x2xf32>
+  %11 = arith.select %is_11, %10, %9 : tensor<1x2x2x2xi1>, tensor<1x2x2x2xf32>
   %12 = "qnn.quantize"(%11) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 5.000000e-02>, scaling =
     "divide", zero_points = array<i64: 7>

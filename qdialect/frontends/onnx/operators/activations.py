@@ -140,7 +140,7 @@ def _unary(kind: str, call: Call, source: Quantized) -> Function:
 
 def _formula(kind: str, call: Call) -> Expression:
     if kind == "LeakyRelu":
-        return activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
+        return onnx_activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
     return {"Sigmoid": activations.sigmoid, "Tanh": activations.tanh, "HardSwish": onnx_activations.hard_swish}[kind]
 
 

@@ -68,7 +68,10 @@ _ARITHMETIC: dict[str, Expression] = {
 _POWER = _LEFT.apply("math.powf", _RIGHT)
 _MULTIPLIED_POWERS = {2.0: _LEFT * _LEFT, 3.0: _LEFT * _LEFT * _LEFT}
 """By exponents that are one number: ONNX Runtime's kernel multiplies."""
-_EXTREMES: dict[str, Expression] = {"Max": _LEFT.at_least(_RIGHT), "Min": _LEFT.at_most(_RIGHT)}
+_EXTREMES: dict[str, Expression] = {
+    "Max": _LEFT.apply("arith.maximumf", _RIGHT),
+    "Min": _LEFT.apply("arith.minimumf", _RIGHT),
+}
 _PRELU = (-_LEFT).where_positive(_LEFT * _RIGHT, _LEFT)
 """Zeros stay, whatever the slope is."""
 _FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": _PRELU}

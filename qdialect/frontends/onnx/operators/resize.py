@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
-from qdialect.arithmetic.resize import cubic, nearest_indices, source_coordinates, triangle, weight_matrix
-from qdialect.dialect import DequantizeOp, F32MatmulOp, ResizeBilinearOp
+from qdialect.arithmetic.resize import cubic, filter_taps, nearest_indices, source_coordinates, triangle
+from qdialect.dialect import DequantizeOp, ResizeBilinearOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axes_in, require
-from qdialect.frontends.building.slices import check_indices
+from qdialect.frontends.building.slices import check_indices, gather
 from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -180,10 +180,13 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
     return _interpolate(call.plan, call.name, source, shape, coordinates)
 
 
-# Resize by cubic filters, against aliasing, and linear of any rank: products with a matrix along each dimension.
+# Resize by cubic filters, against aliasing, and linear of any rank: along each dimension from the last one on, the sum
+# of a filter's taps in their order, as in ONNX Runtime.  What is infinite spreads no further than they reach.
 
 _COEFFICIENT = -0.75
 _CUBIC_SUPPORT, _TRIANGLE_SUPPORT = 2, 1
+_MAX_REACH = 32
+"""On either side: each tap is an op."""
 
 Dimension = tuple[int, int, float]
 """A dimension's extent before and after, and its scale."""
@@ -192,45 +195,45 @@ Dimension = tuple[int, int, float]
 def filtered(call: Call, dimensions: Sequence[Dimension], coordinates: Coordinates) -> Computed:
     """Input 0 as f32 values, resized along every dimension whose extent changes."""
     source = call.f32(0).f32(call.plan, call.name)
-    matrices = {
-        axis: _matrix(call, one, coordinates) for axis, one in enumerate(dimensions) if one[0] != one[1] or one[2] != 1
+    taps = {
+        axis: _taps(call, one, coordinates) for axis, one in enumerate(dimensions) if one[0] != one[1] or one[2] != 1
     }
     shape = tuple(size for _, size, _ in dimensions)
     require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
 
     def emit(emitter: Emitter) -> Emitted:
         value = emitter.to_channels_first(source)
-        for axis, matrix in matrices.items():
-            value = _along(emitter, value, axis, matrix)
+        for axis in sorted(taps, reverse=True):
+            value = _along(emitter, value, axis, *taps[axis])
         return value, False
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
-def _along(emitter: Emitter, value: ir.Value, axis: int, matrix: Array) -> ir.Value:
-    """The elements along `axis` times the transpose of `matrix`, [size, extent]."""
-    rank = len(shape_of(value.type))
-    order = [*(i for i in range(rank) if i != axis), axis]
-    transposed = emitter.transpose(value, order)
-    before = shape_of(transposed.type)
-    rows = emitter.reshape(transposed, (int(np.prod(before[:-1])), before[-1]))
-    product = emitter.build(F32MatmulOp, rows, emitter.constant(np.ascontiguousarray(matrix.T)), element="f32")
-    back = emitter.reshape(product, (*before[:-1], matrix.shape[0]))
-    return emitter.transpose(back, [order.index(i) for i in range(rank)])
+def _along(emitter: Emitter, value: ir.Value, axis: int, elements: Array, weights: Array) -> ir.Value:
+    """The sum of `elements` along `axis` times their `weights`, both [taps, size]."""
+    shape = shape_of(value.type)
+    spread = (-1, *(1 for _ in shape[axis + 1 :]))
+    terms = [
+        emitter.f32("mulf", gather(emitter, value, axis, own), emitter.constant(weight.reshape(spread)))
+        for own, weight in zip(elements.tolist(), weights, strict=True)
+    ]
+    return reduce(partial(emitter.f32, "addf"), terms)
 
 
-def _matrix(call: Call, dimension: Dimension, coordinates: Coordinates) -> Array:
+def _taps(call: Call, dimension: Dimension, coordinates: Coordinates) -> tuple[Array, Array]:
     extent, size, scale = dimension
-    call.plan.budget.spend_constant((size, extent), 4)
-    found = source_coordinates(coordinates, Ratio.DIVIDE, extent, size, scale).astype(np.float64)
+    found = source_coordinates(coordinates, Ratio.DIVIDE, extent, size, scale)
     is_cubic = call.attribute("mode", "nearest") == "cubic"
     function = cubic(call.attribute("cubic_coeff_a", _COEFFICIENT)) if is_cubic else triangle
     support = _CUBIC_SUPPORT if is_cubic else _TRIANGLE_SUPPORT
     shrinks = call.flag("antialias", 0) and scale < 1
+    reach = support / scale if shrinks else support
+    require(reach <= _MAX_REACH, f"a filter must reach at most {_MAX_REACH} elements, but got {reach:.6g}")
+    check_indices(2 * math.ceil(reach) * size, call.plan.budget)
     excludes = call.flag("exclude_outside", 0)
-    return weight_matrix(
-        function, support, found, extent, stretch=1 / scale if shrinks else 1.0, excludes_outside=excludes
-    )
+    found = found.astype(np.float64 if shrinks else np.float32)
+    return filter_taps(function, support, found, extent, stretch=reach / support, excludes_outside=excludes)
 
 
 # GridSample: an image read at positions that are computed, between its elements too.

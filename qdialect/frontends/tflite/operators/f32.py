@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
 from qdialect.arithmetic.block_weights import PackedWeights
-from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.arithmetic.expressions import Expression, Input, Number
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
@@ -43,8 +43,8 @@ def clamped(emitter: Emitter, value: ir.Value, activation: int, *, is_bounded: b
     minimum, maximum = checks.f32_bounds(activation)
     if is_bounded and not emitter.is_delegated:
         minimum, maximum = (-_LARGEST if minimum is None else minimum, _LARGEST if maximum is None else maximum)
-    value = value if minimum is None else emitter.f32("maximumf", value, minimum)
-    return value if maximum is None else emitter.f32("minimumf", value, maximum)
+    at_least = Input() if minimum is None else Input().at_least(minimum)
+    return emitter.expression(at_least if maximum is None else at_least.at_most(maximum), value)
 
 
 def _f32(tensor: Tensor, what: str) -> Tensor:
@@ -76,9 +76,15 @@ _FUNCTIONS: dict[str, Expression] = {
 
 
 _DELEGATED: dict[str, Expression] = {
-    "HARD_SWISH": Input() * Input().apply("math.fma", 1 / 6, 0.5).at_least(0.0).at_most(1.0)
+    # Which does not overflow.
+    "HARD_SWISH": Input() * Input().apply("math.fma", 1 / 6, 0.5).at_least(0.0).at_most(1.0),
+    "NEG": Number(0.0) - Input(),
 }
-"""Functions that XNNPACK computes otherwise; this one does not overflow."""
+"""Functions that XNNPACK computes otherwise."""
+
+
+def _slope(operator: Operator) -> float:
+    return read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
 
 
 _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
@@ -88,9 +94,7 @@ _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
         if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
         else activations.gelu
     ),
-    "LEAKY_RELU": lambda operator: activations.leaky_relu(
-        read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
-    ),
+    "LEAKY_RELU": lambda operator: activations.leaky_relu(_slope(operator)),
 }
 """Functions with options.
 
@@ -103,6 +107,8 @@ form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)
 def _function(operator: Operator) -> Emission:
     function = _FUNCTIONS.get(operator.kind) or _PARAMETRIC[operator.kind](operator)
     delegated = _DELEGATED.get(operator.kind, function)
+    if operator.kind == "LEAKY_RELU":
+        delegated = onnx_activations.leaky_relu(_slope(operator))
     (data,) = checks.operands(operator, 1)
     return lambda emitter: emitter.expression(delegated if emitter.is_delegated else function, emitter.value(data))
 

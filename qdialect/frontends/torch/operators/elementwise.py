@@ -113,7 +113,7 @@ class _Evaluation:
         if isinstance(part, Quantized):
             return self.numbers[part.key]
         if isinstance(part, Clamped):
-            return np.clip(self.of(part.source), np.float32(part.minimum), np.float32(part.maximum))
+            return part.clamp(self.of(part.source))
         if isinstance(part, Evaluated):
             self.plan.count()
             return evaluate(part.node, {name: self.of(below) for name, below in part.parts.items()})
@@ -358,8 +358,8 @@ _PAIRS = {
     "hypot": torch_activations.hypot,
     "logaddexp": torch_activations.logaddexp,
     "logaddexp2": torch_activations.logaddexp2,
-    "maximum": _SELF.at_least(_OTHER),
-    "minimum": _SELF.at_most(_OTHER),
+    "maximum": _SELF.apply("arith.maximumf", _OTHER),
+    "minimum": _SELF.apply("arith.minimumf", _OTHER),
     "mul": _SELF * _OTHER,
     "remainder": torch_activations.remainder,
 }

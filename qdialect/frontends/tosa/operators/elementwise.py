@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import activations
-from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.dialect import ClipOp, DynamicGatherOp, LutOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
@@ -47,7 +47,7 @@ def _clamp_floats(conversion: Conversion, op: ir.Operation, value: ir.Value) -> 
     """NaN stays NaN; with the nan_mode IGNORE it becomes the smaller bound."""
     s = Arithmetic(conversion)
     low, high = (ir.FloatAttr(op.attributes[name]).value for name in ("min_val", "max_val"))
-    clamped = s.op("arith.minimumf", s.op("arith.maximumf", value, low), high)
+    clamped = conversion.expression(Input().at_least(low).at_most(high), value)
     return s.select(s.compare("eq", value, value), clamped, low) if mode(op, "nan_mode") == "IGNORE" else clamped
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from qdialect.arithmetic import transcendental
-from qdialect.arithmetic.expressions import Expression, Node, Number, fold
+from qdialect.arithmetic.expressions import Alpha, Expression, Input, Node, Number, fold
 from qdialect.arithmetic.float32 import ALGORITHMS, BELOW_ZERO, machine
 from qdialect.arithmetic.transcendental import IN_FLOAT64, OF_LIBRARY, PAIRS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -44,43 +45,30 @@ def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:
 
 # Expressions of `qdialect.arithmetic.expressions` in kernels.
 
-_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
+_INPUTS = tuple(map(Input, range(8)))
 _BELOW = "below zero: "
 """Before the name of an op whose results of positive numbers do not count."""
 
 
-def emit_expression(
-    body: Body, expression: Expression, *values: Value, alpha: Value | float | None = None, has_nan: bool = True
-) -> Value:
-    """The function of f32 values, with the bits that it has of arrays; `alpha` is its parameter.
-
-    Unless it `has_nan`, no operand is NaN, so that a comparison and a choice are enough for the larger of two.
-    """
+def emit_expression(body: Body, expression: Expression, *values: Value, alpha: Value | float | None = None) -> Value:
+    """The function of f32 values, with the bits that it has of arrays; `alpha` is its parameter."""
 
     def number(value: float) -> Value:
         return body.constant(float(np.float32(value)), "f32")
 
-    def emitted(op: str, operands: Sequence[Value]) -> Value:
-        if op in _COMPARISONS and not has_nan:
-            return body.select(body.compare(_COMPARISONS[op], *operands), *operands)
-        return _emit_node(body, op, operands)
-
     parameter = number(alpha) if isinstance(alpha, int | float) else alpha
-    return fold(guarded(expression), values, parameter, number, emitted)
+    return fold(guarded(expression), values, parameter, number, partial(_emit_node, body))
 
 
 def guarded(expression: Expression) -> Expression:
     """`expression` with what is chosen where x is not positive named so; `emit_function` knows these names."""
-    if not isinstance(expression, Node):
-        return expression
-    operands = tuple(guarded(operand) for operand in expression.operands)
-    if (
-        expression.op == "arith.select"
-        and isinstance(test := operands[0], Node)
-        and test.operands[1:] == (Number(0.0),)
-    ):
-        return Node(expression.op, (test, operands[1], _below_zero(operands[2], test.operands[0])))
-    return Node(expression.op, operands)
+
+    def node(op: str, operands: Sequence[Expression]) -> Expression:
+        if op == "arith.select" and isinstance(test := operands[0], Node) and test.operands[1:] == (Number(0.0),):
+            return Node(op, (test, operands[1], _below_zero(operands[2], test.operands[0])))
+        return Node(op, tuple(operands))
+
+    return fold(expression, _INPUTS, Alpha(), Number, node)
 
 
 def _below_zero(expression: Expression, x: Expression) -> Expression:

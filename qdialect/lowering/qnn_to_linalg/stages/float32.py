@@ -72,7 +72,7 @@ class ActivationKernel(StageKernel):
         alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
 
         expression = STAGE_ACTIVATIONS[self.function]
-        return lambda body, value, _, __: emit_expression(body, expression, value, alpha=alpha, has_nan=False)
+        return lambda body, value, _, __: emit_expression(body, expression, value, alpha=alpha)
 
 
 # `sum` in a kernel: f32 values plus the dequantized residual.
