@@ -42,6 +42,8 @@ _AHEAD_KINDS = ("transformer", "model")
 SCALING = 1.85
 """One thread's time over two threads', at least, where one takes longer than `SCALED_FROM` seconds."""
 SCALED_FROM = 1e-3
+READ = 0.9
+"""Or else the share of what two cores read together from DRAM, for a network whose weights no cache holds."""
 
 CALL_SECONDS = 2e-6
 """The smallest call, at most."""
@@ -135,9 +137,22 @@ def _scaling(results: Results) -> Iterator[Verdict]:
             continue
         first, second = measurement.best(OURS, exact=False), two.best(OURS, exact=False)
         if first and second and first.seconds > SCALED_FROM:
-            ratio = first.seconds / second.seconds
-            goal = f"{SCALING:g} times as fast on two threads"
-            yield Verdict(measurement.name, goal, f"{ratio:.2f} times", "", ratio >= SCALING)
+            ratio, read = first.seconds / second.seconds, _share_of_memory(results, two, second)
+            goal, figure = f"{SCALING:g} times as fast on two threads", f"{ratio:.2f} times"
+            if read:
+                goal += f", or {_percent(READ)} of what both cores read from DRAM"
+                figure += f", {_percent(read)}"
+            yield Verdict(measurement.name, goal, figure, "", ratio >= SCALING or read >= READ)
+
+
+def _share_of_memory(results: Results, measurement: Measurement, row: Row) -> float:
+    """Bytes a second over the rate at which the cores read DRAM together; 0 where a cache may hold them."""
+    rate, cache = (
+        results.limits.get(f"DRAM, {measurement.threads} cores together", 0.0),
+        results.machine.get("L3 cache", ""),
+    )
+    is_held = not cache.endswith("K") or measurement.bytes_moved <= int(cache[:-1]) << 10
+    return 0.0 if is_held or not rate else measurement.bytes_moved / row.seconds / rate
 
 
 def _call(results: Results) -> Iterator[Verdict]:

@@ -324,6 +324,29 @@ def test_a_transformer_is_compared_with_what_computes_the_same() -> None:
     assert "(ggml, inexact)" in verdict.best_peer
 
 
+@pytest.mark.parametrize(
+    ("ratio", "share", "figure", "is_met"),
+    [
+        (1.9, 0.5, "1.90 times, 50.0 %", True),
+        (1.4, 0.8, "1.40 times, 80.0 %", False),
+        (1.4, 0.95, "1.40 times, 95.0 %", True),
+    ],
+)
+def test_two_threads_are_twice_as_fast_or_read_what_memory_gives(
+    ratio: float, share: float, figure: str, is_met: bool
+) -> None:
+    one = Row("qdialect", "qdq", seconds=4e-3, minimum=4e-3, upper=4e-3, calls=10)
+    two = replace(one, seconds=one.seconds / ratio)
+    rate = (64 << 20) / two.seconds / share
+    measured = [replace(measurement("T4", kind="transformer"), rows=(one,), bytes_moved=64 << 20)]
+    measured.append(replace(measured[0], rows=(two,), threads=2))
+    machine, limits = {"L3 cache": "32768K"}, {"DRAM, 2 cores together": rate}
+    results = replace(RESULTS, measurements=tuple(measured), machine=machine, limits=limits, footprints=())
+    assert verdicts(results) == {("T4", figure): is_met}
+    held = replace(results, machine={"L3 cache": "98304K"})
+    assert verdicts(held) == {("T4", figure.partition(",")[0]): ratio >= 1.85}
+
+
 def test_results_survive_their_json_form() -> None:
     assert Results.from_json(RESULTS.to_json()) == RESULTS
 
