@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import compiled_ops as together
 import numpy as np
 import pytest
 from compiled_ops import check_compiled, variants_together
@@ -14,7 +13,7 @@ from drawn_graphs import graph
 from guarded_worker import GuardedRunner
 from numpy.typing import NDArray
 from quantized_layers import fused
-from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, assert_within
+from tolerances import EXACT, TOLERANCES, Tolerance, assert_bits, assert_floats_within, assert_within
 
 from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -126,7 +125,6 @@ def test_every_variant_runs_and_those_that_are_wrong_are_named() -> None:
     ],
 )
 def test_bits_are_compared(found: NDArray[Any], wanted: NDArray[Any]) -> None:
-    compare = vars(together)["_compare_bits"]
-    compare(found, found.copy(), "output 3")
+    assert_bits(found, found.copy(), "output 3")
     with pytest.raises(AssertionError, match="output 3"):
-        compare(found, wanted, "output 3")
+        assert_bits(found, wanted, "output 3")
