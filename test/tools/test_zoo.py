@@ -50,10 +50,14 @@ TIMED = replace(MEASURED, times={"qdialect": 0.001})
 
 
 class Children:
-    """Stands for child processes: making writes a model, measuring and timing a result, unless told to fail."""
+    """Stands for child processes: making writes a model, measuring and timing a result, unless told to fail.
 
-    def __init__(self, folder: Path, **failures: str) -> None:
+    Where `culprit` is left out, none fails.
+    """
+
+    def __init__(self, folder: Path, culprit: str = "", **failures: str) -> None:
         self.started: list[list[str]] = []
+        self._culprit = culprit
         self._folder = folder / "mlp"
         self._failures = failures
 
@@ -61,7 +65,7 @@ class Children:
         assert limits == LIMITS
         kind = module.removeprefix("tools.zoo.").removesuffix("_model")
         self.started.append([kind, *arguments[1:]])
-        if kind in self._failures:
+        if kind in self._failures and self._culprit not in arguments:
             return Ended("", self._failures[kind])
         self._folder.mkdir(exist_ok=True)
         if kind == "make":
@@ -88,6 +92,15 @@ def test_the_failure_of_a_child_is_a_result_that_is_kept(tmp_path: Path, step: s
     found = _campaign(tmp_path, Children(tmp_path, **{step: "ended by SIGSEGV"})).result(ENTRY)
     assert (found.status, found.reasons) == (status, ("ended by SIGSEGV",))
     assert read(tmp_path / "mlp" / "mlp.qdq_u8s8.json") == found
+
+
+@pytest.mark.parametrize(("culprit", "blamed"), [("open_vino", "open_vino"), ("", "qdialect")])
+def test_an_engine_that_ends_the_process_costs_no_other_one_its_time(tmp_path: Path, culprit: str, blamed: str) -> None:
+    campaign = _campaign(tmp_path, Children(tmp_path, culprit, time="ended by SIGSEGV"))
+    campaign.result(ENTRY)
+    found = campaign.timed(ENTRY)
+    assert found.untimed == {blamed: f"{blamed}: ended by SIGSEGV"}
+    assert found.times == (TIMED.times if culprit else {})
 
 
 # qdialect/bench/units/causes.py: whose result of a unit is how far from the truth.

@@ -51,18 +51,19 @@ class Campaign:
             return before
         untimed, package = self._packaged(model), package_of(model)
         failure = self._time(entry)
-        if failure and package.exists():
-            # The code in it may be what ends the process; the others are timed without.
-            package.unlink()
-            untimed, failure = {INDUCTOR: f"{INDUCTOR}: {failure}"}, self._time(entry)
+        for engine in TIMED[model.suffix] if failure else ():
+            # It may be what ends the process; the others are timed without.
+            if not self._time(entry, engine):
+                untimed, failure = {**untimed, engine: f"{engine}: {failure}"}, ""
+                break
         package.unlink(missing_ok=True)
         found = replace(before, times={}, untimed={OURS: f"{OURS}: {failure}"}) if failure else results.read(path)
         replace(found, untimed={**found.untimed, **untimed}).write(path)
         return results.read(path)
 
-    def _time(self, entry: Entry) -> str:
+    def _time(self, entry: Entry, *left_out: str) -> str:
         """How timing failed."""
-        return self.run(_TIME, [str(self.folder), entry.network, entry.flow], self.limits).failure
+        return self.run(_TIME, [str(self.folder), entry.network, entry.flow, *left_out], self.limits).failure
 
     def _packaged(self, model: Path) -> dict[str, str]:
         """Compile what inductor is timed on, in a process and a time of its own; why there is none, if it fails."""

@@ -1,5 +1,7 @@
-"""Adds the times of one model to its result: ``python -m tools.zoo.time_model FOLDER NETWORK FLOW``; a child of
-`make zoo`."""
+"""Adds the times of one model to its result; a child of `make zoo`.
+
+``python -m tools.zoo.time_model FOLDER NETWORK FLOW [ENGINE]`` leaves the engine out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tools.zoo.timing import timed
 
 def main(arguments: Sequence[str]) -> None:
     """Write the result anew."""
-    folder, network, flow = arguments
+    folder, network, flow, *left_out = arguments
     warnings.simplefilter("ignore")
     files = Files(Path(folder) / network)
     os.environ[VARIABLE] = str(files.cache(flow))
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str]) -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.disable()
     path = files.result(flow)
-    timed(results.read(path), files.model(flow, FLOWS[flow].suffix), load(files.inputs)[0]).write(path)
+    timed(results.read(path), files.model(flow, FLOWS[flow].suffix), load(files.inputs)[0], left_out).write(path)
 
 
 if __name__ == "__main__":

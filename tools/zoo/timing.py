@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ _SECONDS = 0.3
 _ROUNDS = 5
 
 
-def timed(start: Result, path: Path, sample: Sample) -> Result:
+def timed(start: Result, path: Path, sample: Sample, left_out: Sequence[str] = ()) -> Result:
     """`start` with the times of the model at `path`; an engine that fails has its reason instead.
 
     The network comes from the compile cache where it has been kept.  Raises `QDialectError` where it cannot be
@@ -34,7 +34,7 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
     outputs = as_list(executable(*inputs))
     found: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
     untimed: dict[str, str] = {}
-    for name in calls.TIMED[path.suffix]:
+    for name in (one for one in calls.TIMED[path.suffix] if one not in left_out):
         try:
             call = calls.load_call(name, str(path), inputs, outputs)
             call()
