@@ -73,8 +73,8 @@ class OpBuilder:
         op = build(op_class, *operands, element=element, loc=self._location, **attributes)
         return op.operation.results[0]
 
-    def float_op(self, name: str, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
-        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result.
+    def upstream(self, name: str, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """An element-wise upstream op of what is being emitted, on tensors of one type, which its result has, too.
 
         With `in_float64` a transcendental function is rounded from float64, not evaluated in float32.
         """
@@ -126,7 +126,7 @@ class OpBuilder:
             if op == "arith.cmpf":
                 return self.compare("gt", *operands)
             return (
-                self.select(*operands) if op == "arith.select" else self.float_op(op, *operands, in_float64=in_float64)
+                self.select(*operands) if op == "arith.select" else self.upstream(op, *operands, in_float64=in_float64)
             )
 
         return fold(expression, operands, None, number, node)
@@ -179,7 +179,7 @@ class OpBuilder:
         values = [
             self.broadcast(one, shape) if isinstance(one, ir.Value) else self.number(one, shape) for one in operands
         ]
-        return self.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
+        return self.upstream(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
 
     def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
         """`value` repeated up to `shape`; itself where it has that shape."""
@@ -206,7 +206,7 @@ class Arithmetic:
     def op(self, name: str, first: ir.Value, *others: ir.Value | float) -> ir.Value:
         """The op `name`, whose result has the type of its operands; ``{s}`` in the name is the sign of the type."""
         values = [self._emitter.filled(other, first) for other in others]
-        return self._emitter.float_op(name.format(s=self._sign(first)), first, *values)
+        return self._emitter.upstream(name.format(s=self._sign(first)), first, *values)
 
     def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float) -> ir.Value:
         """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne."""

@@ -107,7 +107,7 @@ class Attention:
         holds = emitter.broadcast(counted, shape)
         if not self.is_causal:
             return holds
-        return emitter.float_op("arith.andi", holds, self._reached(emitter, shape))
+        return emitter.upstream("arith.andi", holds, self._reached(emitter, shape))
 
     def _reached(self, emitter: Emitter, shape: Shape) -> ir.Value:
         keys = self.earlier if self.is_causal else shape[3]
@@ -134,12 +134,12 @@ def softmax(
         largest = s("maximumf", largest, sink)
     distance = s("subf", value, largest)
     distance = distance if beta == 1 else s("mulf", distance, beta)
-    raised = emitter.float_op("math.exp", distance, in_float64=in_order)
+    raised = emitter.upstream("math.exp", distance, in_float64=in_order)
     total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
     if sink is not None:
-        total = s("addf", total, emitter.float_op("math.exp", s("subf", sink, largest)))
+        total = s("addf", total, emitter.upstream("math.exp", s("subf", sink, largest)))
     if is_logarithm:
-        return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
+        return s("subf", distance, emitter.upstream("math.log", total, in_float64=in_order))
     return s("divf", raised, total) if in_order else s("mulf", raised, s("divf", 1.0, total))
 
 

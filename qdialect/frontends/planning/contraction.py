@@ -303,7 +303,7 @@ def signed_word(element: str, number: int) -> int:
 
 def _other_sign(emitter: Emitter, words: ir.Value) -> ir.Value:
     highest = emitter.constant(np.broadcast_to(np.int16(-(2**15)), shape_of(words.type)))
-    return emitter.float_op("arith.xori", words, highest)
+    return emitter.upstream("arith.xori", words, highest)
 
 
 # Shared by contractions.

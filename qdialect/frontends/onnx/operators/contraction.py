@@ -107,9 +107,9 @@ def corrected(call: Call, sums: Value, zero_point: Value, channels: Array) -> Va
     def emit(emitter: Emitter) -> Emitted:
         totals = emitter.constant(channels.astype(np.int32))
         point = _widened(emitter, emitter.reshape(emitter.to_channels_first(single(zero_point)), ()))
-        lost = emitter.float_op("arith.muli", totals, emitter.broadcast(point, channels.shape))
+        lost = emitter.upstream("arith.muli", totals, emitter.broadcast(point, channels.shape))
         held, is_channels_last = emitter.either(sums)
-        return emitter.float_op("arith.subi", held, emitter.broadcast(lost, shape_of(held.type))), is_channels_last
+        return emitter.upstream("arith.subi", held, emitter.broadcast(lost, shape_of(held.type))), is_channels_last
 
     return call.plan.compute(call.name, sums.shape, "i32", emit)
 
@@ -126,9 +126,9 @@ def padded(call: Call, data: Value, zero_point: Value, before: tuple[int, ...], 
         ring = {"low": (0, *before, 0), "high": (0, *after, 0), "value": 0}
         inside = emitter.build(PadOp, emitter.last(data), element=data.element, **ring)
         point = emitter.without_sign(emitter.reshape(emitter.to_channels_first(single(zero_point)), ()))
-        around = emitter.float_op("arith.andi", emitter.constant(outside), emitter.broadcast(point, outside.shape))
+        around = emitter.upstream("arith.andi", emitter.constant(outside), emitter.broadcast(point, outside.shape))
         last = tuple(shape[axis] for axis in channels_last(rank))
-        both = emitter.float_op("arith.ori", emitter.without_sign(inside), emitter.broadcast(around, last))
+        both = emitter.upstream("arith.ori", emitter.without_sign(inside), emitter.broadcast(around, last))
         return _of_element(emitter, both, data.element), True
 
     return call.plan.compute(call.name, shape, data.element, emit)
@@ -169,7 +169,7 @@ def product(call: Call, left: Value, right: Value, points: tuple[Value | None, V
             total = _less(emitter, total, across, emitter.broadcast(row_sums, shape))
         if below is not None and across is not None:
             count = emitter.broadcast(emitter.constant(np.array(-depth, np.int32)), shape)
-            total = _less(emitter, total, emitter.float_op("arith.muli", count, below), across)
+            total = _less(emitter, total, emitter.upstream("arith.muli", count, below), across)
         return total, False
 
     return call.plan.compute(call.name, shape, "i32", emit)
@@ -188,7 +188,7 @@ def _sums(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _less(emitter: Emitter, total: ir.Value, *factors: ir.Value) -> ir.Value:
-    return emitter.float_op("arith.subi", total, emitter.float_op("arith.muli", *factors))
+    return emitter.upstream("arith.subi", total, emitter.upstream("arith.muli", *factors))
 
 
 def _spread(emitter: Emitter, point: Value, shape: tuple[int, ...]) -> ir.Value:

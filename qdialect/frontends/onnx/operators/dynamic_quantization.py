@@ -66,7 +66,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         raised = emitter.select(emitter.compare("gt", ratio, low), ratio, low)
         limited = emitter.select(emitter.compare("lt", raised, high), raised, high)
         whole, offset = (emitter.convert("arith.fptosi", one, "i32") for one in (s("roundeven", limited), zero_point))
-        return _narrowed(emitter, emitter.float_op("arith.addi", whole, offset)), is_channels_last
+        return _narrowed(emitter, emitter.upstream("arith.addi", whole, offset)), is_channels_last
 
     values = call.plan.compute(names[0], data.shape, "ui8", quantize)
 

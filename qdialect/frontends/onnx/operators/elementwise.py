@@ -148,7 +148,7 @@ def _unsigned(of: QuantizedTensorType) -> QuantizedTensorType:
 def shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
     highest = emitter.broadcast(emitter.constant(np.array(-OFFSET, np.int8)), shape_of(values.type))
-    flipped = emitter.float_op("arith.xori", emitter.without_sign(values), highest)
+    flipped = emitter.upstream("arith.xori", emitter.without_sign(values), highest)
     return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 

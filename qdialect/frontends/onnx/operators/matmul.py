@@ -324,7 +324,7 @@ class _Layout:
             )
             for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
         )
-        return emitter.float_op("arith.subi", products, offset)
+        return emitter.upstream("arith.subi", products, offset)
 
     def side_by_side(self, emitter: Emitter, bias: Array | None) -> ir.Value:
         """The accumulators [M, ... * N]."""

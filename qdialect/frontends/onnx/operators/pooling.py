@@ -103,7 +103,7 @@ class Average(tensors.F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             total = sums_of_windows(emitter, emitter.last(values), self.window)
-            return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
+            return emitter.upstream("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
 

@@ -79,7 +79,7 @@ class _Contraction:
         found = emitter.convert("arith.fptosi", total, "i32")
         if self.bias is None:
             return found
-        return emitter.float_op(
+        return emitter.upstream(
             "arith.addi", found, emitter.broadcast(emitter.constant(self.bias), shape_of(found.type))
         )
 

@@ -194,7 +194,7 @@ def _cumprod(call: Call) -> Result:
 
     def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
         factors = [gather(emitter, held[0], axis, (index,)) for index in range(extent)]
-        products = list(accumulate(factors, lambda lhs, rhs: emitter.float_op(op, lhs, rhs)))
+        products = list(accumulate(factors, lambda lhs, rhs: emitter.upstream(op, lhs, rhs)))
         return emitter.concatenate(products, axis)
 
     return tensor_of(call.plan.ordered(call.name, value.shape, value.element, [value], build))

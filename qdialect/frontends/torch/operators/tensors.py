@@ -59,7 +59,7 @@ def _high_part(emitter: Emitter, scale: ir.Value) -> ir.Value:
     """The first 12 bits of the significand."""
     bits = emitter.convert("arith.bitcast", scale, "i32")
     mask = emitter.broadcast(emitter.constant(np.array(_HIGH_BITS)), shape_of(scale.type))
-    return emitter.convert("arith.bitcast", emitter.float_op("arith.andi", bits, mask), "f32")
+    return emitter.convert("arith.bitcast", emitter.upstream("arith.andi", bits, mask), "f32")
 
 
 # Tensors whose scale and zero point are found when the network runs: of a whole tensor or of each of its rows.

@@ -155,7 +155,7 @@ def _with_bias_of_run_time(conversion: Conversion, op: ir.Operation, sums: ir.Va
     if conversion.is_constant(op.operands[2]):
         return sums
     bias = conversion.broadcast(conversion.value(op.operands[2]), shape_of(sums.type))
-    return conversion.float_op("arith.addi", sums, bias)
+    return conversion.upstream("arith.addi", sums, bias)
 
 
 def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _rows(conversion: Conversion, data: ir.Value, indices: ir.Value) -> tuple[ir
     positions = conversion.value(indices)
     if batches > 1:
         first = conversion.constant(np.arange(batches, dtype=np.int32).reshape(-1, 1) * np.int32(rows))
-        positions = conversion.float_op("arith.addi", positions, conversion.broadcast(first, shape_of(positions.type)))
+        positions = conversion.upstream("arith.addi", positions, conversion.broadcast(first, shape_of(positions.type)))
     return table, conversion.reshape(positions, (batches * shape_of(indices.type)[1],))
 
 
