@@ -1,5 +1,6 @@
 """Helpers of the tests: guarded processes, tolerances, variants together."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -128,3 +129,30 @@ def test_bits_are_compared(found: NDArray[Any], wanted: NDArray[Any]) -> None:
     assert_bits(found, found.copy(), "output 3")
     with pytest.raises(AssertionError, match="output 3"):
         assert_bits(found, wanted, "output 3")
+
+
+# A test whose model is absent is skipped with the reason, and fails in CI.
+
+TEST_FOLDER = Path(__file__).resolve().parents[1]
+OF_ABSENT_MODELS = """
+def test_model(require_model):
+    require_model("no_such_model")
+
+def test_recording(require_reference):
+    require_reference("no_such_model", "layers")
+"""
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", "2 skipped"), ("true", "2 failed")])
+def test_a_test_of_an_absent_model(tmp_path: Path, ci: str, outcome: str) -> None:
+    (tmp_path / "test_it.py").write_text(OF_ABSENT_MODELS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rsf", "-p", "conftest", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=tmp_path,
+        env={**os.environ, "CI": ci, "PYTHONPATH": str(TEST_FOLDER), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome in done.stdout
+    assert "no_such_model is not here: run 'make models' or set QDIALECT_MODELS" in done.stdout
