@@ -32,8 +32,8 @@ TIMES = {"W6": 8e-6, "W7a": 23e-6, "W6x32": 250e-6, "mobilenet_v1_025": 360e-6}
 AHEAD = 1.25
 """The fastest engine's time on a real network or a transformer over ours, at least."""
 LEADS = {"T2": 1.5, **dict.fromkeys(("T5_prefill", "T5_prefill512", "T6_prefill"), 1.0)}
-"""The same where it is another number. Of first tokens with f32 rows it is 1: there the fastest engine has 83 to 85 % of
-the 133 GMAC/s of bare multiply-adds of floats (one core of a Zen 5).
+"""The same where it is another number. Of first tokens with f32 rows it is 1: there the fastest engine has 83 to 85 %
+of the 133 GMAC/s of bare multiply-adds of floats, on one core of a Zen 5.
 """
 LAYERS_AHEAD = {"tdpbusd": 1.0}
 """The same of a layer, by the instruction of the peak; if this CPU lacks it, shares of the peak are compared."""

@@ -133,7 +133,6 @@ def test_bits_are_compared(found: NDArray[Any], wanted: NDArray[Any]) -> None:
 
 # A test whose model is absent is skipped with the reason, and fails in CI.
 
-TEST_FOLDER = Path(__file__).resolve().parents[1]
 OF_ABSENT_MODELS = """
 def test_model(require_model):
     require_model("no_such_model")
