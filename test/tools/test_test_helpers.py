@@ -148,7 +148,7 @@ def test_a_test_of_an_absent_model(tmp_path: Path, ci: str, outcome: str) -> Non
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rsf", "-p", "conftest", "-p", "no:cacheprovider", "test_it.py"],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(TEST_FOLDER), "PYTEST_ADDOPTS": ""},
+        env={**os.environ, "CI": ci, "PYTHONPATH": TEST_FOLDER, "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,
