@@ -29,7 +29,7 @@ class CoreShare:
     of_peak: float
     """Their rate of products as a share of the bare dot products'."""
     of_bound: float
-    """The least time of their instructions on the busiest port, as a share of their time."""
+    """The least time of their instructions on the busiest port, or of their bytes, as a share of their time."""
     median_error: float
     """Of the predictions of the cost model, as a share of the time of a call."""
     weighted_error: float

@@ -124,7 +124,8 @@ def _core_shares(results: Results) -> Iterator[str]:
     mean = statistics.fmean(one.of_bound for one in results.core_shares)
     yield (
         "Each network on one core, kernel by kernel: its products as a share of the peak; what its instructions "
-        "need at least on the busiest port as a share of the time; and how far the cost model's cycles are from those "
+        "need at least on the busiest port, or its bytes from the level of memory that holds them, whichever is more, "
+        "as a share of the time; and how far the cost model's cycles are from those "
         "measured, of half of the calls at most and weighted by time. "
         f"The mean of the shares of the bound is {100 * mean:.0f} %.\n"
     )

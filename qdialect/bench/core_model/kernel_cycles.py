@@ -111,14 +111,15 @@ class KernelCycles:
             return self.predicted + self.awaited(size, machine)
         return max(self.predicted, memory_cycles(size, machine))
 
-    def in_a_network(self, size: int, uses: Sequence[Reuse], machine: Machine) -> float:
-        """The same of a call that finds the buffers that it uses so far back."""
+    def in_a_network(self, size: int, uses: Sequence[Reuse], machine: Machine) -> tuple[float, float]:
+        """At least, and as predicted, of a call that finds the buffers that it uses so far back."""
         total = sum(one.size for one in uses)
         if not machine.levels or not total:
-            return self.with_memory(size, machine)
+            return self.bound, self.with_memory(size, machine)
         # Of a buffer whose borders alone are written it uses a part.
         part = min(size / total, 1.0)
-        return machine.levels.cycles(self.predicted, ((one.size * part, one.distance) for one in uses))
+        waited, expected = machine.levels.cycles(self.predicted, ((one.size * part, one.distance) for one in uses))
+        return max(self.bound, waited), expected
 
     def awaited(self, size: int, machine: Machine) -> float:
         """Cycles until what no tile loads has come, from where the other kernels of the network have left it.

@@ -56,7 +56,8 @@ class CallProfile:
     peak: float | None
     """Multiply-accumulates per second of the bare instructions that it multiplies by; None where the CPU has none."""
     bound: float | None = None
-    """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
+    """Seconds that its instructions need at least on the busiest port, or its bytes from where they lie, whichever are
+    more; None where the core's speed is not known."""
     predicted: float | None = None
     """Seconds that the cost model predicts; None where the core's speed is not known."""
     limit: str = ""
@@ -140,7 +141,7 @@ class Profile:
 
     @property
     def bound(self) -> float | None:
-        """Seconds that the instructions of all calls need at least; None where that is not known."""
+        """Seconds that the instructions or the bytes of all calls need at least; None where that is not known."""
         found = [min(one.bound, one.seconds) for one in self.calls if one.bound is not None]
         return sum(found) if found else None
 
@@ -235,9 +236,9 @@ class _Model:
         if call.label in self.externals:
             return None, None, ""
         found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
-        cycles = found.in_a_network(call.bytes_moved, uses, self.machine)
+        bound, cycles = found.in_a_network(call.bytes_moved, uses, self.machine)
         limit = "memory" if cycles > MUCH * found.predicted else found.limit
-        return found.bound / self.frequency, cycles / self.frequency, limit
+        return bound / self.frequency, cycles / self.frequency, limit
 
 
 def core_of(target: Target) -> Machine | None:
