@@ -399,14 +399,53 @@ def total_at_run_time(past: int, present: int | str, steps: int, **how: Any) -> 
     return declared(operands, {**attributes, **how}, present)
 
 
-def declared(operands: Sequence[Operand], how: dict[str, Any], present: int | str) -> tuple[bytes, list[Array]]:
+def array_of(operand: Operand) -> Array:
+    found = operand.value if isinstance(operand, Known) else operand
+    assert found is not None
+    assert not isinstance(found, tuple)
+    return found
+
+
+def declared(
+    operands: Sequence[Operand], how: dict[str, Any], present: int | str, dtype: type = np.float32
+) -> tuple[bytes, list[Array]]:
     """The model, whose caches are declared to be `present` long, and its inputs."""
     content, given = node(GROUPED, operands, RESULTS, 21, **how)
-    model = onnx.load_from_string(content)
-    shape = (1, KEY_HEADS, present, QUERY_WIDTH)
-    for info in model.graph.output[1:]:
-        info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, shape))
+    model, element = onnx.load_from_string(content), onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    for info, shape in zip(model.graph.output, [None, *[(1, KEY_HEADS, present, QUERY_WIDTH)] * 2], strict=True):
+        info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, element, shape))
     return model.SerializeToString(), given
+
+
+@variants_together
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize(
+    ("earlier", "total", "steps", "batch"), [(0, 3, 3, 2), (0, 1, 1, 2), (5, 8, 3, 1), (9, 3, 3, 1), (9, 4, 1, 2)]
+)
+def test_positions_of_a_first_prompt_follow_the_first_of_all(
+    earlier: int, total: int, steps: int, batch: int, is_known: bool
+) -> None:
+    operands, how = query_attention("rotary", earlier, [total - 1] * batch, steps=steps, total=total)
+    places = np.random.default_rng(3).integers(0, 9, (batch, steps))
+    operands.append(Known(places) if is_known else places)
+    check_node(GROUPED, operands, outputs=RESULTS, version=21, **how)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_positions_with_a_total_at_run_time(dtype: type) -> None:
+    """Caches are declared by results that are conversions, too."""
+    operands, how = query_attention("rotary", 9, [0], steps=3)
+    queries, keys, values, *caches, lengths, _, cos, sin = map(array_of, operands)
+    floats: list[Array] = [one.astype(dtype) for one in (queries, keys, values, *caches, cos, sin)]
+    total, places = np.array([0], np.int32), np.array([[4, 9, 2]])
+    given: list[Operand] = [*floats[:5], lengths, total, *map(Known, floats[5:]), places]
+    content, inputs = declared(given, how, 9, dtype)
+    lengths, total = (array for array in inputs if array.dtype == np.int32)
+    for count in (3, 5):
+        lengths[:], total[:] = count - 1, count
+        for one, other in zip(found_by(content, *inputs), of_onnx_runtime(content, *inputs), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, atol=1e-5 if dtype == np.float32 else 4e-3)
 
 
 @pytest.mark.parametrize("how", [{"do_rotary": 1}, {"local_window_size": 2, "softcap": 2.5}])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiled_ops import variants_together
@@ -257,6 +258,29 @@ def test_blocks_have_scales_of_their_own(kind: str, axis: int, size: int) -> Non
     repeated = [np.repeat(one, size, axis)[:10] for one in (scales, points)]
     wanted = (weights - repeated[1]).astype(np.float32) * repeated[0]
     np.testing.assert_array_equal(run(content, np.array(1, np.float32)), wanted)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize(
+    ("shape", "how"), [((), {}), ((4,), {"axis": 1}), ((3, 4), {"axis": 0, "block_size": 4}), ((10,), {"axis": 0})]
+)
+def test_constants_of_float8_are_floats(dtype: Any, shape: tuple[int, ...], how: dict[str, int]) -> None:
+    model, rng = ModelBuilder(), np.random.default_rng(3)
+    scales = model.constant(rng.uniform(0.1, 1, shape).astype(np.float32))
+    weights = model.constant(rng.normal(size=(10, 4)).astype(dtype))
+    numbers = model.node("DequantizeLinear", weights, scales, **how)
+    content = model.finish(model.node("Mul", model.input("x", ()), numbers), dtype=np.float32, version=21)
+    one = np.array(1, np.float32)
+    np.testing.assert_array_equal(run(content, one), of_onnx_runtime(content, one)[0])
+
+
+def test_scales_of_float8_that_do_not_fit_are_refused() -> None:
+    for scales, point, reason in ((3, 0, r"scales must be those of [10, 4], but got [3]"), (4, 1, "must be 0")):
+        model, weights = ModelBuilder(), np.ones((10, 4), ml_dtypes.float8_e4m3fn)
+        points = model.constant(np.full(scales, point, weights.dtype))
+        given = model.constant(weights), model.constant(np.ones(scales, np.float32)), points
+        content = model.finish(model.node("DequantizeLinear", *given, axis=1), dtype=np.float32, version=21)
+        assert reason in refused(content)
 
 
 def _blocks(scales: Array, size: int) -> bytes:

@@ -219,41 +219,47 @@ def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(given), 10 + trip * given)
 
 
-def blockwise(block: int, kind: str = "INT4", *, least: float = 0.01, activation: int = 0) -> tuple[bytes, Array]:
+def blockwise(
+    block: int, kind: str = "INT4", *, shape: tuple[int, int] = (8, 192), least: float = 0.01, activation: int = 0
+) -> tuple[bytes, Array]:
     """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
-    random = np.random.default_rng(2)
-    weights = random.integers(-8, 8, (8, 192))
-    scales = random.uniform(least, 0.1, (8, 192 // block)).astype(np.float16)
-    model = model_of(pack(weights & 15, 4), scales, np.arange(8, dtype=np.float32))
+    random, (channels, depth) = np.random.default_rng(2), shape
+    weights = random.integers(-8, 8, shape)
+    scales = random.uniform(least, 0.1, (channels, depth // block)).astype(np.float16)
+    model = model_of(pack(weights & 15, 4), scales, np.arange(channels, dtype=np.float32))
     (graph,) = model.subgraphs
     details = table("BlockwiseQuantization", scales=2, zeroPoints=-1, blockSize=block)
     kind_of_details = SCHEMA.QuantizationDetails.BlockwiseQuantization
     quantization = table("QuantizationParameters", details=details, detailsType=kind_of_details)
-    x, weight = added(graph, "x", (4, 192), "FLOAT32"), added(graph, "w", (8, 192), kind, quantization, 1)
+    x, weight = added(graph, "x", (4, depth), "FLOAT32"), added(graph, "w", shape, kind, quantization, 1)
     added(graph, "scales", scales.shape, "FLOAT16", buffer=2)
-    bias, y = added(graph, "b", (8,), "FLOAT32", buffer=3), added(graph, "y", (4, 8), "FLOAT32")
+    bias, y = added(graph, "b", (channels,), "FLOAT32", buffer=3), added(graph, "y", (4, channels), "FLOAT32")
     inputs = [x, weight, bias]
     add_operator(model, "FULLY_CONNECTED", inputs, [y], "FullyConnected", fusedActivationFunction=activation)
     graph.inputs, graph.outputs = [x], [y]
     return packed(model), weights * np.repeat(scales.astype(np.float64), block, axis=1)
 
 
-@pytest.mark.parametrize(("block", "least", "activation"), [(32, 0.01, 0), (64, 1e-5, 1), (192, 0.01, 0)])
-def test_scales_by_block(block: int, least: float, activation: int, tmp_path: Path) -> None:
-    """The bits of XNNPACK with AVX-512 VNNI, whose other kernels add in another order."""
-    content, weights = blockwise(block, least=least, activation=activation)
-    x = np.random.default_rng(1).normal(size=(4, 192)).astype(np.float32)
+@pytest.mark.parametrize(
+    ("block", "shape", "least", "activation"),
+    [(32, (64, 1536), 0.01, 0), (64, (8, 192), 1e-5, 1), (192, (8, 192), 0.01, 0)],
+)
+def test_scales_by_block(block: int, shape: tuple[int, int], least: float, activation: int, tmp_path: Path) -> None:
+    """The bits of XNNPACK with AVX-512 VNNI, whose other kernels add in another order; and the memory of the file."""
+    (content, weights), (channels, depth) = blockwise(block, shape=shape, least=least, activation=activation), shape
+    x = np.random.default_rng(1).normal(size=(4, depth)).astype(np.float32)
     x[1], x[2, :3] = 0, (1e4, -3, 0)
     path = saved(tmp_path, content)
     executable = qdialect.compile(path, fallback="framework")
     assert [region.runner for region in executable.regions] == ["qdialect"]
-    found, real = np.asarray(executable(x)), x @ weights.T + np.arange(8)
+    found, real = np.asarray(executable(x)), x @ weights.T + np.arange(channels)
     assert np.corrcoef(np.ravel(found), np.ravel(real if activation == 0 else np.maximum(real, 0)))[0, 1] > 0.99
     (wanted,) = whole(path, x, kernels="AUTO")
     largest = np.maximum(np.abs(wanted).max(axis=1, keepdims=True), 1)
     assert_floats_within(found / largest, wanted / largest, "formula")
     if resolve("host").has_vnni:
         np.testing.assert_array_equal(found, wanted)
+        assert channels < 64 or executable.constants_bytes <= 1.1 * len(content)
 
 
 def test_scales_by_block_that_are_refused(tmp_path: Path) -> None:

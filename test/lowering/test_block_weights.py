@@ -147,6 +147,7 @@ def test_any_number_of_rows_and_terms(shape: tuple[int, ...], count: int, target
 
 
 DYNAMIC: Sequence[Case] = [(72, 4, 32, "f16", "ui8", {}), (21, 2, 100, "any", "", {}), (45, 8, 48, "f32", "ui8", {})]
+OFFSET: Sequence[Case] = [(72, 4, 32, "f16", "", {}), (21, 2, 48, "any", "", {}), (45, 8, 100, "f32", "", {})]
 
 
 @pytest.mark.parametrize("target", [*EXECUTED, *PORTABLE])
@@ -156,10 +157,12 @@ def test_compiled_products_of_quantized_rows_are_the_reference(target: str) -> N
 
     def body(data: ir.Value, scale: ir.Value, point: ir.Value) -> list[ir.Value]:
         found: list[ir.Value] = []
-        for case in DYNAMIC:
+        # Of data plus 128 alone, too.
+        offset = constant(np.ones(1, np.float32)), constant(np.full(1, -128, np.int8))
+        for case, parameters in [*((case, (scale, point)) for case in DYNAMIC), *((case, offset) for case in OFFSET)]:
             weight, *own = weights(case, 100, rng)
             form: dict[str, Any] = {"bits": case[1], "block": case[2]}
-            found.append(build(BlockDynamicDenseOp, data, weight, scale, point, *own, element="f32", **form).output)
+            found.append(build(BlockDynamicDenseOp, data, weight, *parameters, *own, element="f32", **form).output)
         return found
 
     drawn = [rng.integers(-128, 128, (*rows, extent)).astype(np.int8) for extent in (100, 1)]

@@ -103,6 +103,10 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     declared = {value.name: tensor for value in graph.value_info if (tensor := known_tensor(value.name, value.type))}
     outputs = _texts([value.name for value in graph.output])
     results = _result_shapes(graph.output, [_open_shape(value) for value in given], inputs)
+    # What is converted to a result has its shape.
+    for node in reversed(nodes):
+        if node.kind in ("Cast", "Identity") and node.outputs[:1] and node.outputs[0] in results:
+            results.update((name, results[node.outputs[0]]) for name in node.inputs[:1])
     return Graph(nodes, inputs, outputs, constants, unsupported, declared, results)
 
 

@@ -19,7 +19,7 @@ from qdialect.passes.pattern import MatchFailure
 # Contractions of integers narrower than their accumulators, which the dot-product instructions compute.
 
 _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
-_SHIFT, _MASK = "arith.shrui", "arith.andi"
+_SHIFT, _SHIFT_LEFT, _MASK = "arith.shrui", "arith.shli", "arith.andi"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Side:
         """A bound of unsigned bytes."""
         bound = 255
         for name, constant in self.fields:
-            bound = bound >> constant if name == _SHIFT else min(bound, constant % 256)
+            held = bound << constant if name == _SHIFT_LEFT else bound >> constant
+            bound = min(bound, constant % 256) if name == _MASK else min(held, 255)
         return bound
 
 
@@ -103,7 +104,7 @@ def factors_of(op: ir.Operation) -> Factors | None:
 def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowContraction | MatchFailure | None:
     """The contraction of `op`; None if its operands are not narrow, a reason if they cannot be loaded so.
 
-    With `has_fields` the unsigned factor may be fields of the bits that are read.
+    With `has_fields` factors of bytes may be fields of the bits that are read.
     """
     kind = factors_of(op)
     if kind is None:
@@ -115,20 +116,22 @@ def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowC
     if _extension(factors[0][0]) != (kind.data, kind.bits):
         factors.reverse()
     (first, data_loops), (second, weight_loops) = factors
-    source = b.looked_through(first, kind.data)
-    source, fields = _behind_fields(source) if has_fields and kind is BYTES else (source, ())
+    sources = b.looked_through(first, kind.data), b.looked_through(second, _SIGNED)
+    has_fields = has_fields and kind is BYTES
+    (source, fields), (stored, own) = (_behind_fields(one) if has_fields else (one, ()) for one in sources)
     data = integer_read(source, "data", kind.bits)
-    weights = integer_read(b.looked_through(second, _SIGNED), "weights", kind.weight_bits)
+    weights = integer_read(stored, "weights", kind.weight_bits)
     if isinstance(data, MatchFailure):
         return data
     if isinstance(weights, MatchFailure):
         return weights
-    return NarrowContraction(kind, loops, Side(data, data_loops, fields), Side(weights, weight_loops), op.operands[2])
+    sides = Side(data, data_loops, fields), Side(weights, weight_loops, own)
+    return NarrowContraction(kind, loops, *sides, op.operands[2])
 
 
 def _behind_fields(value: ir.Value) -> tuple[ir.Value, tuple[tuple[str, int], ...]]:
     """The source of `value` before shifts and masks by constants, and these."""
-    op = b.defining(value, _SHIFT) or b.defining(value, _MASK)
+    op = b.defining(value, _SHIFT) or b.defining(value, _SHIFT_LEFT) or b.defining(value, _MASK)
     constant = b.splat_value(op.operands[1]) if op else None
     if op is None or constant is None:
         return value, ()

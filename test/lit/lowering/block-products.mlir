@@ -3,7 +3,7 @@
 
 // Weights of four bits are read as they are packed. For f32 rows a mask and a constant exponent make an f32 number of a
 // word's field, from which 2^11 + 8 times the scale is taken off as it is scaled; rows of bytes are multiplied by masked
-// bytes, below VNNI in pairs.
+// bytes, below VNNI in pairs. Rows of bytes plus 128 are multiplied by signed ones, which have the upper bits of a byte.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: %[[SCALES:.*]] = arith.extf %{{.*}} : vector<4x16xf16> to vector<4x16xf32>
@@ -22,16 +22,25 @@
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[BYTES]], %{{.*}})
 // CHECK: %[[HIGH:.*]] = arith.shrui %{{.*}}, %{{.*}} : vector<64xi8>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[HIGH]], %{{.*}})
+// CHECK-LABEL: func.func private @kernel_4(
+// CHECK: %[[UPPER:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<64xi8>
+// CHECK-NOT: arith.andi %[[UPPER]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %{{.*}}, %[[UPPER]])
+// CHECK: %[[MASKED:.*]] = arith.andi %{{.*}}, %{{.*}} : vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %{{.*}}, %[[MASKED]])
 // CHECK-NOT: vector.contract
 
 // AVX2-LABEL: func.func private @kernel_2(
 // AVX2: %[[PAIRS:.*]] = llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
 // AVX2: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[PAIRS]], %{{.*}})
 // AVX2-NOT: vector.contract
-func.func @main(%data: tensor<1x64xf32>) -> (tensor<1x64xf32>, tensor<1x64xf32>) {
+func.func @main(%data: tensor<1x64xf32>, %bytes: tensor<1x64xi8>) -> (tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>) {
   %weight = "qnn.constant"() {value = dense<113> : tensor<64x32xui8>} : () -> tensor<64x32xui8>
   %scales = "qnn.constant"() {value = dense<0.375> : tensor<64x2xf32>} : () -> tensor<64x2xf32>
   %0 = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 32 : i64} : (tensor<1x64xf32>, tensor<64x32xui8>, tensor<64x2xf32>) -> tensor<1x64xf32>
   %1 = "qnn.block_dense"(%data, %weight, %scales) {bits = 4 : i64, block = 32 : i64, activations = "i8_block", order = "blocks"} : (tensor<1x64xf32>, tensor<64x32xui8>, tensor<64x2xf32>) -> tensor<1x64xf32>
-  return %0, %1 : tensor<1x64xf32>, tensor<1x64xf32>
+  %one = "qnn.constant"() {value = dense<1.0> : tensor<1xf32>} : () -> tensor<1xf32>
+  %lowest = "qnn.constant"() {value = dense<-128> : tensor<1xi8>} : () -> tensor<1xi8>
+  %2 = "qnn.block_dynamic_dense"(%bytes, %weight, %one, %lowest, %scales) {bits = 4 : i64, block = 32 : i64} : (tensor<1x64xi8>, tensor<64x32xui8>, tensor<1xf32>, tensor<1xi8>, tensor<64x2xf32>) -> tensor<1x64xf32>
+  return %0, %1, %2 : tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
 }

@@ -40,12 +40,13 @@ from qdialect.frontends.planning.elementwise import (
     converted,
     elementwise,
     tensor_of,
+    ternary,
     unary,
     value_of_tensor,
 )
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
-from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
+from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir
 
@@ -399,7 +400,7 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
     require(2 <= 2 * half <= width, f"input 7, cos_cache, must have at most {width // 2} columns, but got {half}")
     ids: Array | Value = np.arange(earlier, earlier + steps)
     if call.optional(9) is not None:
-        ids = positions_of(call, 9)
+        ids = _given_positions(call, (batch, steps))
     elif lengths is not None:
         ids = lengths.positions(call, steps)
     cos, sin = (angles_at(call, index, ids, (batch, steps, half)) for index in (7, 8))
@@ -412,6 +413,24 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
         return rotate(emitter, value, cosines, sines, is_interleaved)
 
     return rotation
+
+
+def _given_positions(call: Call, shape: Shape) -> Array | Value:
+    """Input 9, but of a first prompt consecutive ones from the first of all, the only one that ONNX Runtime reads."""
+    ids, total = positions_of(call, 9), known_array(call.tensor(6))
+    if total is not None and int(call.number(6)) != shape[1]:
+        return ids
+    given = value_of(call, 9)
+    require(given.shape == shape, f"input 9, position_ids, must be {list(shape)}, but got {list(given.shape)}")
+    first = move_value(call.plan, call.name, given, Slicing.of((Slice(0, 1, 1), Slice(0, 1, 1))), None)
+    if total is not None:
+        only = move_value(call.plan, call.name, first, Reshaping((1,)), None)
+        return only if only.data is None else only.data
+    after = constant_of(call, np.arange(shape[1]).astype(NUMPY_DTYPES[first.element]))
+    own = binary(call, [first, after], first.element, lambda s, x, y: s.op("arith.addi", x, y))
+    totals = move_value(call.plan, call.name, value_of(call, 6), Reshaping((1, 1)), None)
+    is_first = unary(call, totals, "i1", lambda s, x: s.compare("eq", x, shape[1]))
+    return ternary(call, [is_first, own, given], first.element, lambda s, x, y, z: s.select(x, y, z))
 
 
 def _changed(call: Call, source: Value, change: Change) -> Value:

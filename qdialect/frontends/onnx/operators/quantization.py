@@ -10,7 +10,7 @@ from qdialect.arithmetic import quantize_array
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.building.checks import Shape, axis_in, check_scales, require
+from qdialect.frontends.building.checks import Array, Shape, axis_in, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning import tensors
@@ -115,6 +115,9 @@ def _dequantize_linear(call: Call) -> tensors.Tensor:
     require(output in (0, F32), f"output must be f32, but got {element_name(output)}")
     call = widened(call, (0, 2))
     size: int = call.attribute("block_size", 0)
+    values = tensors.known_array(call.tensor(0))
+    if values is not None and values.dtype.name.startswith("float8"):
+        return _of_float8(call, values, size)
     if size != 0:
         return dequantized_blocks(call, (0, 1, 2), call.attribute("axis", 1), size)
     if has_run_time_parameters(call):
@@ -125,6 +128,22 @@ def _dequantize_linear(call: Call) -> tensors.Tensor:
         (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
         return plainly_dequantized(call, value, wide, zero_point)
     return _rows_of_any_scales(call) or dequantized(call, 0, 1, call.attribute("axis", 1))
+
+
+def _of_float8(call: Call, values: Array, size: int) -> tensors.Constant:
+    """``value * scale`` of constants, which have no zero points."""
+    require(call.optional(2) is None or not call.constant(2).astype(np.float32).any(), "zero point must be 0")
+    scales, axis = call.constant(1).astype(np.float32), axis_in(call.attribute("axis", 1), max(values.ndim, 2))
+    call.plan.budget.spend_constant(values.shape, scales.itemsize)
+    if scales.size == 1:
+        scales = scales.reshape(())
+    elif size > 0:
+        scales = np.repeat(scales, size, axis).take(range(values.shape[axis]), axis)
+    else:
+        scales = scales.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+    fits = all(n in (1, extent) for n, extent in zip(scales.shape, values.shape, strict=scales.ndim > 0))
+    require(fits, f"scales must be those of {list(values.shape)}, but got {list(call.constant(1).shape)}")
+    return tensors.Constant(values.astype(np.float32) * scales)
 
 
 def _rows_of_any_scales(call: Call) -> BlockQuantized | None:

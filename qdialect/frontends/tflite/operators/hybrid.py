@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -35,6 +36,8 @@ from qdialect.ir._mlir import ir
 _MAX_IMAGES = 64
 # What XNNPACK's delegate takes, and how many weights its packing adds up at a time.
 _DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
+_PARTS = (-1 << 16, -1 << 8, -1)
+"""Where the bits end of each of the bfloat16 numbers that an f32 number is the sum of."""
 
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
@@ -94,7 +97,9 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
 
     Of a row s is the scale and z the zero point, of a block c the sum of ``(a + 128) * w`` and r the scale, rounded to
     bfloat16, and k minus the sum of ``w * r``, rounded for each 16 weights (XNNPACK's qd8-f32-qb4w with AVX-512 VNNI;
-    its other kernels add in another order).  The first term is that of a block of its own.
+    its other kernels add in another order).  The first term is that of a block of its own, or of one for each of three
+    bfloat16 numbers whose sum is k: products with the first two of them have 24 bits at most, and only the last rounds.
+    Then all scales have 16 bits, which takes less where there are many.
     """
     data, weight, *bias = checks.operands(operator, 2, 3)
     matrix, block = checks.constant(weight, "weight"), weight.block
@@ -108,17 +113,20 @@ def _in_blocks(operator: Operator, activation: int, scales: NDArray[Any]) -> Bui
     for start in range(0, depth, _AT_ONCE_PACKED):
         total = matrix[:, start : start + _AT_ONCE_PACKED].sum(axis=1, dtype=np.int32)
         first -= total.astype(np.float32) * rounded[:, start // block]
-    added = np.zeros((channels, block), np.int8)
-    added[:, 0] = 1
-    packed = pack_weights(np.hstack([added, matrix]), np.column_stack([first, rounded]), None, block)
+    masks = _PARTS if depth // block > block // 2 + 2 else _PARTS[-1:]
+    ends = [np.zeros_like(first), *((first.view(np.int32) & mask).view(np.float32) for mask in masks)]
+    parts = [end - start for start, end in pairwise(ends)]
+    added = np.zeros((channels, len(parts) * block), np.int8)
+    added[:, ::block] = 1
+    packed = pack_weights(np.hstack([added, matrix]), np.column_stack([*parts, rounded]), None, block)
     require(packed is not None and takes_quantized_rows(packed), f"blocks of {block} elements are not supported")
     assert packed is not None
     check_bias(bias, channels)
     emitter, count = (yield), math.prod(data.shape) // depth
     row = delegated(emitter, emitter.reshape(emitter.value(data), (count, depth)), (1,))
-    points = emitter.broadcast(row.zero_point, (count, block))
+    points = emitter.broadcast(row.zero_point, (count, len(parts) * block))
     rows = emitter.concatenate([points, row.values], 1)
-    offset = emitter.number(1.0, (1,)), emitter.constant(np.array([_LOWEST], np.int8))
+    offset = emitter.constant(np.ones(1, np.float32)), emitter.constant(np.array([_LOWEST], np.int8))
     total = dynamic_block_product(emitter, rows, *offset, packed)
     total = emitter.f32("mulf", total, row.scale)
     return emitter.reshape(finished(emitter, total, bias, activation, (count, channels)), operator.outputs[0].shape)

@@ -114,6 +114,8 @@ class PackedBlocks:
     """Significant bits of the scales; more than there are where products with them may not be normal numbers."""
     form: str = ""
     """``bf16``, ``f16`` or ``f32``, of terms that are such numbers and have neither scales nor zero points."""
+    is_signed: bool = False
+    """Whether numbers are signed, without zero points, for unsigned data; scales are 2^(bits - 8) times theirs."""
 
     @property
     def terms(self) -> int:
@@ -193,6 +195,15 @@ def pack_blocks(
         Numbers.of(_in_panels(points, panels)) if same is None else same,
         _significant_bits(scales),
     )
+
+
+def pack_signed(
+    weight: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, blocks: Blocks, strategy: Strategy
+) -> PackedBlocks:
+    """Pack such bytes less 2^(bits - 1), the middle of their range."""
+    middle = np.uint8(sum(1 << place for place in range(bits - 1, 8, bits)))
+    parts = weight ^ middle, np.ldexp(scales, bits - 8), np.zeros((1, 1), np.float32)
+    return replace(pack_blocks(*parts, bits, blocks, strategy), is_signed=True)
 
 
 def pack_floats(weight: NDArray[np.float32], form: str, strategy: Strategy) -> PackedBlocks:

@@ -21,7 +21,8 @@ _SUM = 3
 class IntegerProducts(BlockKernel):
     """Products with rows of bytes, which have a scale and the sum of their numbers for each of their own blocks.
 
-    Behind these operands they may have a zero point for each block, too.
+    Behind these operands they may have a zero point for each block, too.  Rows of unsigned bytes have none of these:
+    weights are signed, each in the upper bits of a byte, 2^(8 - bits) times as large.
     """
 
     is_apart = True
@@ -64,11 +65,13 @@ class IntegerProducts(BlockKernel):
                     ],
                     self.by_block(panel, index, self._totals) if self._totals else None,
                 )
+                factors = [
+                    [self.number(i, self.kernel.sum(row[i], place)) for i in range(2, min(_SUM, len(self.buffers)))]
+                    for row, place in zip(rows, places, strict=True)
+                ]
                 walk.values = [
-                    self.added(
-                        panel, total, [found_count, self.number(2, self.kernel.sum(row[2], place)), scales], _scaled
-                    )
-                    for total, found_count, row, place in zip(walk.values, counts, rows, places, strict=True)
+                    self.added(panel, total, [found_count, scales, *own_factors], _scaled)
+                    for total, found_count, own_factors in zip(walk.values, counts, factors, strict=True)
                 ]
             found = walk.values
         return found
@@ -85,7 +88,10 @@ class IntegerProducts(BlockKernel):
     ) -> list[Tensor]:
         """The exact sums of the products of `count` words."""
         given = [one for one in (totals, points) if one]
-        starts = [self.map(panel, "i32", [*own, *given], self._start) for own in sums]
+        if self.weights.is_signed:
+            starts = [self.kernel.filled(panel.sizes, "i32", 0) for _ in data]
+        else:
+            starts = [self.map(panel, "i32", [*own, *given], self._start) for own in sums]
         fields = 8 // self.weights.bits
         with self.kernel.walk(count, *starts) as walk:
             start, found = self.further(words, walk.index, panel.width), walk.values
@@ -104,15 +110,20 @@ class IntegerProducts(BlockKernel):
         return walk.values
 
     def _dot(self, total: Tensor, data: Operand, weights: Operand, field: int) -> Tensor:
-        """`total` with the products of four signed bytes and a field of bits of each byte of the weights."""
-        output, bits = Operand(total, COLUMNS), self.weights.bits
+        """`total` with the products of four bytes and a field of bits of each byte of the weights."""
+        output, bits, is_signed = Operand(total, COLUMNS), self.weights.bits, self.weights.is_signed
         body = self.kernel.body([data, weights], output)
-        signed, unsigned = body.inputs
-        if field:
-            unsigned = body.binary("arith.shrui", unsigned, body.constant(bits * field, "i8"))
-        if bits * (field + 1) < 8:
-            unsigned = body.binary("arith.andi", unsigned, body.constant((1 << bits) - 1, "i8"))
-        product = body.multiply(body.cast("arith.extui", unsigned, "i32"), body.cast("arith.extsi", signed, "i32"))
+        byte, taken = body.inputs
+        rest, of_data, of_weights = 8 - bits, "arith.extsi", "arith.extui"
+        shift, places, mask = "arith.shrui", bits * field, (1 << bits) - 1
+        if is_signed:
+            of_data, of_weights = of_weights, of_data
+            shift, places, mask = "arith.shli", rest - places, -1 << rest
+        if places:
+            taken = body.binary(shift, taken, body.constant(places, "i8"))
+        if places != rest:
+            taken = body.binary("arith.andi", taken, body.constant(mask, "i8"))
+        product = body.multiply(body.cast(of_weights, taken, "i32"), body.cast(of_data, byte, "i32"))
         loops = Loops(COLUMNS, ("k",))
         return self.kernel.generic(loops, [data, weights], output, body, body.add(body.output, product))
 
@@ -132,5 +143,7 @@ class IntegerProducts(BlockKernel):
 
 
 def _scaled(body: Body) -> Value:
-    count, row, scale = body.inputs
-    return body.multiply_add(body.cast("arith.sitofp", count, "f32"), body.multiply(row, scale), body.output)
+    count, scale, *row = body.inputs
+    for one in row:
+        scale = body.multiply(one, scale)
+    return body.multiply_add(body.cast("arith.sitofp", count, "f32"), scale, body.output)

@@ -28,6 +28,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
     block_totals,
     pack_blocks,
     pack_floats,
+    pack_signed,
     panels_of,
     small_form,
 )
@@ -36,7 +37,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.integer_products import Intege
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_packing, pair_word
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, emit_map, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Finish,
@@ -122,8 +123,13 @@ def _operands(lowering: GraphLowering, op: F32Product) -> tuple[tuple[int, ...],
 @lowers(BlockDynamicDenseOp)
 def _dynamic_dense(lowering: GraphLowering, op: BlockDynamicDenseOp) -> None:
     shape, program, output = shape_of(op.data.type), lowering.program, lowering.product(op)
-    (weight, _, points), epilogue = _parts(op), lowering.epilogue(op)
-    weights, rows = _packed(program, op), shape[:-1]
+    (weight, scales, points), epilogue = _parts(op), lowering.epilogue(op)
+    rows, is_unsigned = shape[:-1], _is_unsigned(program, op)
+    weights, totals = _packed(program, op), None
+    if is_unsigned:
+        weights = pack_signed(weight, scales, op.bits, weights.blocks, program.strategy)
+    else:
+        totals = block_totals(weight, points, weights)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
     further = _finish(epilogue)
     parts = op.data, op.scale, op.zero_point
@@ -135,13 +141,28 @@ def _dynamic_dense(lowering: GraphLowering, op: BlockDynamicDenseOp) -> None:
             slot, extents = lowering.slot(part), shape_of(part.type)
             strides = dim_strides(extents, slot.storage) if prod(extents) > 1 else (0,) * len(shape)
             operands.append(MapOperand(slot, strides, slot.storage.origin))
-        return _padded(program, rows, operands, *how)
+        return _padded(program, rows, operands[: 1 if is_unsigned else None], *how)
 
-    quantized = lowering.once(("padded", parts, how), padded)
+    quantized = lowering.once(("padded", parts, how, is_unsigned), padded)
     kernel = Kernel(program)
     products = BlockProducts(weights, rows, (quantized[0], result, *quantized[1:]), *further)
-    IntegerProducts(kernel, products, weights.blocks.size, block_totals(weight, points, weights)).emit()
+    IntegerProducts(kernel, products, weights.blocks.size, totals).emit()
     program.call(kernel, op.operation.name, prod((*rows, op.depth, weights.channels)))
+
+
+def _is_unsigned(program: Program, op: BlockDynamicDenseOp) -> bool:
+    """Whether ``a + 128`` are multiplied, so that no sums of weights are stored, which take as much as scales do.
+
+    Where words are multiplied, or pairs of products summed in 16 bits, unsigned data take more instructions.
+    """
+    if op.zero_points is not None or program.strategy.multiplies_words:
+        return False
+    scale, point, scales = (constant_value(value) for value in (op.scale, op.zero_point, op.scales))
+    if scale is None or point is None or scales is None or (scale != 1).any() or (point != -128).any():
+        return False
+    # Small ones would become subnormal.
+    shift = 8 - op.bits
+    return bool((np.ldexp(np.ldexp(scales, -shift), shift) == scales).all())
 
 
 @lowers(BlockGatherOp)
@@ -254,14 +275,18 @@ def _quantized(
 def _padded(
     program: Program, rows: tuple[int, ...], operands: Sequence[MapOperand], blocks: Blocks, terms: int
 ) -> tuple[MapOperand, ...]:
-    """The same of bytes, and of the scale and the zero point of each row, which are repeated for each block."""
-    kernel, values, (data, scale, point) = Kernel(program), _bytes(program, rows, blocks, terms), operands
+    """The same of bytes, and of the scale and the zero point of each row, which are repeated for each block.
+
+    Without these, of bytes plus 128 alone.
+    """
+    kernel, values, (data, *others) = Kernel(program), _bytes(program, rows, blocks, terms), operands
+    if not others:
+        emit_map(kernel, (*rows, blocks.depth), [data], values, as_stored(data, values), _LANES)
+        program.call(kernel, "rows")
+        return (replace(values, strides=values.strides[:-1]),)
     scales, sums, points = (_by_block(program, rows, blocks, element) for element in ("f32", "i32", "i32"))
     emit_map(kernel, (*rows, blocks.depth), [data], values, _signed(data), _LANES)
-    every, (scale, point) = (
-        (*rows, blocks.count),
-        (replace(one, strides=(*one.strides[:-1], 0)) for one in operands[1:]),
-    )
+    every, (scale, point) = ((*rows, blocks.count), (replace(one, strides=(*one.strides[:-1], 0)) for one in others))
     emit_map(kernel, every, [scale], scales, lambda _, found: found[0], _LANES)
     signed = _signed(point)
     emit_map(kernel, every, [point], points, lambda body, found: _wide(body, signed(body, found)), _LANES)
