@@ -222,6 +222,19 @@ class SumOrder(StrEnum):
     """The whole sum is, of channels with one scale: PyTorch's packed 8-bit product."""
 
 
+class Order(StrEnum):
+    """In which order equal elements come."""
+
+    STABLE = "stable"
+    """The first one first."""
+    SORT = "std_sort"
+    """As ``std::sort`` of libstdc++ leaves them."""
+    TOP_K = "std_top_k"
+    """As PyTorch's `topk` does: ``std::partial_sort``, of more than 1 in 64 ``std::nth_element`` and ``std::sort``."""
+    SELECT = "std_nth_element"
+    """The same without ``std::sort``."""
+
+
 class Division(StrEnum):
     """How the sum of a pooling window is divided by the number of its elements."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic.choices import Order
 from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choice, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_zero_points, require, shape_over_axes
 from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, TypeConstraint, element_of
@@ -204,9 +205,9 @@ class CumSumOp(QnnOp, name="cumsum"):
 
 
 class TopKOp(QnnOp, name="top_k"):
-    """Indices along `axis` of the `count` largest elements in descending order; of equal ones the first comes first.
+    """Indices along `axis` of the `count` largest elements, the largest first, and equal ones in an `order`.
 
-    With as many as there are, it is a stable order of all elements.
+    With as many as there are, it is an order of all elements.
 
     Constraints:
       C1: axis must be a dimension of the input
@@ -216,6 +217,7 @@ class TopKOp(QnnOp, name="top_k"):
     input = operand(INDEX)
     axis = attribute(I64)
     count = attribute(I64)
+    order = attribute(choice(Order), Order.STABLE)
     output = result(INDEX)
 
     @classmethod

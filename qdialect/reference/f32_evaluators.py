@@ -8,6 +8,7 @@ import numpy as np
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import IntArray, QuantizedArray
+from qdialect.arithmetic.choices import Order
 from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import inverse_roots, scaled_by_root
 from qdialect.arithmetic.float32.machine import row_sum
@@ -22,6 +23,7 @@ from qdialect.arithmetic.recurrence import (
     state_product,
     state_scale,
 )
+from qdialect.arithmetic.std_order import Numbers, std_order
 from qdialect.dialect.recurrent_ops import LstmOp
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
@@ -183,7 +185,15 @@ def _cumsum(op: qnn.CumSumOp, operands: Arrays) -> Array:
 @evaluates(qnn.TopKOp)
 def _top_k(op: qnn.TopKOp, operands: Arrays) -> Array:
     # The complement turns the order around and, unlike the negative, overflows nowhere.
-    return last_axis(operands[0], op.axis, lambda rows: np.argsort(~rows, axis=-1, kind="stable")[..., : op.count])
+    if op.order is Order.STABLE:
+        return last_axis(operands[0], op.axis, lambda rows: np.argsort(~rows, axis=-1, kind="stable")[..., : op.count])
+
+    def places(row: Array) -> Array:
+        numbers = Numbers(row.tolist(), list(range(len(row))))
+        std_order(numbers, len(row), op.count, op.order)
+        return np.array(numbers.places[: op.count])
+
+    return last_axis(operands[0], op.axis, lambda rows: np.apply_along_axis(places, -1, rows))
 
 
 # Evaluators of recurrent cells: one time step after the other, every operation rounded to float32.

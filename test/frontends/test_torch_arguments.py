@@ -105,24 +105,44 @@ def test_zero_points_that_are_floats() -> None:
     )
 
 
-def test_an_order_of_equal_numbers_that_pytorch_does_not_define() -> None:
-    """The numbers in order are the same, whatever stands where; and of floats equal ones are not expected."""
+def test_equal_numbers_are_in_the_order_of_pytorch() -> None:
+    """Unstable orders are those of the algorithms of libstdc++, each of which has its own for few elements."""
 
     def ordered(i: Tensor, x: Tensor) -> list[Tensor]:
         values = [torch.sort(i)[0], torch.topk(i, 3)[0], torch.kthvalue(i, 2)[0], torch.median(i, 1)[1]]
         stable = [torch.sort(i, stable=True)[1], torch.sort(i[:, :16])[1], torch.argsort(i, stable=True)]
         return [*values, *stable, *torch.topk(x, 3)]
 
+    def unstable(i: Tensor) -> list[Tensor]:
+        few = [*torch.topk(i, 1), *torch.topk(i, 2, largest=False), *torch.topk(i, 2, 0)]
+        many = [*torch.topk(i, 60), *torch.topk(i, 50, largest=False), *torch.topk(i, 40, sorted=False), *i.topk(3, 0)]
+        return [*few, *many, *torch.sort(i), *torch.sort(i, 0, descending=True), torch.argsort(i)]
+
+    def quantized_places(x: Tensor) -> Tensor:
+        return torch.topk(dequantized(quantized(x, 0.5, 3, torch.int8), 0.5, 3, torch.int8), 9)[1]
+
     check(ordered, INTEGERS, drawn(6, 3, 30))
-    unstable: list[Callable[[Any], Any]] = [
-        lambda i: torch.sort(i)[1],
-        lambda i: torch.topk(i, 3)[1],
-        lambda i: torch.kthvalue(i, 2)[1],
-        lambda i: torch.argsort(i),
-        lambda i: torch.topk(dequantized(quantized(i.float(), 0.5, 3, torch.int8), 0.5, 3, torch.int8), 2)[1],
-    ]
-    for function in unstable:
-        assert "must be stable where indices" in refused(function, INTEGERS)
+    places = torch.round(drawn(8, 3, 150))
+    places[0] = 1
+    places[1] = places[1].sort()[0]
+    for dtype in (torch.float32, torch.int64, torch.int8):
+        check(unstable, places.to(dtype))
+    check(quantized_places, places)
+    assert "index must not be read" in refused(lambda i: torch.kthvalue(i, 2)[1], places)
+    assert "must be stable where indices of at least 32768 integers" in refused(
+        lambda i: torch.sort(i)[1], torch.zeros(1 << 15, dtype=torch.int32)
+    )
+
+
+def test_an_order_for_which_a_heap_takes_over() -> None:
+    """Medians of three that are always extreme: after so many cuts of a range libstdc++ takes a heap."""
+    count = 400
+    killer = [0] * count
+    for index in range(0, count // 2, 2):
+        killer[index : index + 2] = index + 1, count // 2 + index + 1
+    killer[count // 2 :] = range(2, count + 2, 2)
+    worst = torch.tensor([killer, killer[::-1]], dtype=torch.int32)
+    check(lambda i: [*torch.sort(-i), *torch.sort(i, descending=True), *torch.topk(i, 180)], worst)
 
 
 def test_a_nan_of_either_sign_is_the_largest_in_order_and_the_extreme_of_both_ends() -> None:

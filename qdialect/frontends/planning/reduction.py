@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from qdialect.arithmetic.choices import Order
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import CumSumOp, MeanOp, SumOp, TopKOp
 from qdialect.dialect.type_constraints import element_of, shape_of
@@ -220,13 +221,15 @@ def order_key(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
     return s.select(s.compare("ne", x, x), _NAN, key)
 
 
-def top_indices(site: Site, source: tensors.Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
-    """The indices along `axis` of the first `count` numbers in order, equal ones in their own: i64."""
+def top_indices(
+    site: Site, source: tensors.Tensor, axis: int, count: int, *, is_largest: bool, order: Order = Order.STABLE
+) -> Value:
+    """The indices along `axis` of the first `count` numbers in order, equal ones by `order`: i64."""
     keys = keys_of(site, source, is_largest)
     shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
 
     return site.plan.ordered(
-        site.name, shape, "i64", [keys], lambda emitter, held: top_k(emitter, held[0], axis, count)
+        site.name, shape, "i64", [keys], lambda emitter, held: top_k(emitter, held[0], axis, count, order)
     )
 
 
@@ -235,15 +238,15 @@ _FEW_COMPARISONS = 1024
 _PLACE_BITS = 32
 
 
-def top_k(emitter: OpBuilder, keys: ir.Value, axis: int, count: int) -> ir.Value:
+def top_k(emitter: OpBuilder, keys: ir.Value, axis: int, count: int, order: Order = Order.STABLE) -> ir.Value:
     """The indices along `axis` of the `count` largest of `keys`, as `TopKOp` has them.
 
     In short rows one is found after the other, the largest of words with a key above its place from behind.
     """
     shape = shape_of(keys.type)
     extent = shape[axis]
-    if element_of(keys.type) != "i32" or extent * count > _FEW_COMPARISONS:
-        return emitter.build(TopKOp, keys, element="i64", axis=axis, count=count)
+    if element_of(keys.type) != "i32" or extent * count > _FEW_COMPARISONS or order is not Order.STABLE:
+        return emitter.build(TopKOp, keys, element="i64", axis=axis, count=count, order=order)
     s, found = Arithmetic(emitter), list[ir.Value]()
     places = np.arange(extent)[::-1].reshape(-1, *(1,) * (len(shape) - axis - 1))
     words = s.op("arith.shli", s.resize(keys, "i64"), _PLACE_BITS)

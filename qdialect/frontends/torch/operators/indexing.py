@@ -8,8 +8,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from qdialect.arithmetic.choices import Order
 from qdialect.dialect import F32MaxOp, F32SumOp
-from qdialect.dialect.type_constraints import SMALL_FLOATS
 from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.slices import Slice, gather
@@ -25,7 +25,6 @@ from qdialect.frontends.torch.operators.movement import gathered, moved, part_of
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result, value_as
 from qdialect.frontends.torch.operators.reduction import reduce_over
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports, imports_plain
-from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
 from qdialect.frontends.torch.program.model import Ref
 from qdialect.ir._mlir import ir
 
@@ -200,31 +199,34 @@ def _cumprod(call: Call) -> Result:
     return tensor_of(call.plan.ordered(call.name, value.shape, value.element, [value], build))
 
 
-# topk, sort, kthvalue and median: elements in order.
+# topk, sort, kthvalue and median: elements in order; NaN is larger than every number.
 #
-# Of equal numbers the first comes first, as in a stable sort; NaN is larger than every number.
+# Of equal numbers the first comes first, unless the order is unstable and read: then it is that of libstdc++.
 
-# So few numbers are in a stable order whether they must be or not.
-_SORTED_STABLY = 16
+# From so many integers of a single row on, PyTorch sorts upwards by their digits.
+_SORTED_BY_DIGITS = 1 << 15
 
 
 @imports("topk.default")
 def _top_k(call: Call) -> Result:
-    """In order, whether they must be or not."""
     source = call.tensor("self")
     axis, (count,) = axis_of(call, len(source.shape)), call.integers("k", 1)
-    _check_ties(call, source)
-    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("largest")))
+    is_sorted = call.given("sorted") is not False
+    order = Order.STABLE if is_sorted and not _is_order_read(call) else Order.TOP_K if is_sorted else Order.SELECT
+    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("largest")), order=order)
 
 
 @imports("sort.default", "sort.stable")
 def _sort(call: Call) -> Result:
     source = call.tensor("self")
-    axis = axis_of(call, len(source.shape))
+    axis, is_falling = axis_of(call, len(source.shape)), bool(call.argument("descending"))
     count = source.shape[axis] if source.shape else 1
-    if not call.argument("stable") and count > _SORTED_STABLY:
-        _check_ties(call, source)
-    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("descending")))
+    is_stable = bool(call.argument("stable")) or not _is_order_read(call)
+    is_long = len(source.shape) == 1 and count >= _SORTED_BY_DIGITS and not is_falling
+    is_known = is_stable or not is_long or element_type(source) == "f32"
+    require(is_known, f"must be stable where indices of at least {_SORTED_BY_DIGITS} integers are read")
+    order = Order.STABLE if is_stable else Order.SORT
+    return _part_of_order(call, source, axis, (0, count), is_largest=is_falling, order=order)
 
 
 @imports("kthvalue.default", "median.dim")
@@ -233,7 +235,7 @@ def _kth(call: Call) -> Result:
     source = call.tensor("self")
     axis = axis_of(call, len(source.shape))
     if call.node.kind.startswith("aten.kthvalue"):
-        _check_ties(call, source)
+        require(not _is_order_read(call), "index must not be read: of equal numbers it may be that of any")
         (count,) = call.integers("k", 1)
         found = _part_of_order(call, source, axis, (count - 1, count), is_largest=False)
     else:
@@ -267,25 +269,19 @@ def _middle(call: Call, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return elements_along(call, source, at, axis), at
 
 
-def _check_ties(call: Call, source: Tensor) -> None:
-    """If equal numbers are likely, their indices must be unused: PyTorch does not define which of them comes first."""
-    is_read = call.taken is None or 1 in call.taken
-    is_quantized = isinstance(source, Quantized | RunTimeQuantized)
-    is_small = call.noted[call.node.arguments["self"].name].element in SMALL_FLOATS
-    has_ties = not isinstance(source, F32Tensor) or is_quantized or is_small or source.table() is not None
-    of = "integers, small floats or quantized values"
-    require(not (is_read and has_ties), f"must be stable where indices of {of} are read")
+def _is_order_read(call: Call) -> bool:
+    return call.taken is None or 1 in call.taken
 
 
 def _part_of_order(
-    call: Call, source: Tensor, axis: int, part: tuple[int, int], *, is_largest: bool
+    call: Call, source: Tensor, axis: int, part: tuple[int, int], *, is_largest: bool, order: Order = Order.STABLE
 ) -> tuple[Tensor, Tensor]:
     """The elements of some ranks along `axis`, and where they stood."""
     shape = source.shape
     require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
     begin, end = part
     require(0 <= begin < end <= shape[axis], f"rank must be in [1, {shape[axis]}], but got {end}")
-    first = top_indices(call, source, axis, end, is_largest=is_largest)
+    first = top_indices(call, source, axis, end, is_largest=is_largest, order=order)
     indices = part_of(call, first, axis, begin, end)
     return elements_along(call, source, indices, axis), indices
 

@@ -538,5 +538,5 @@ def _top_k(lowering: GraphLowering, op: qnn.TopKOp) -> None:
             steps_to = [kernel.multiple(index, own[position]) for own in strides]
             at = [kernel.sum(start, step) for start, step in zip(at, steps_to, strict=True)]
         source = Line(keys, at[0], steps[0][axis], shape[axis])
-        emit_largest(kernel, source, Line(indices, at[1], steps[1][axis], op.count))
+        emit_largest(kernel, source, Line(indices, at[1], steps[1][axis], op.count), op.order)
     lowering.program.call(kernel, op.operation.name)

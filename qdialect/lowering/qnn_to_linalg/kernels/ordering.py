@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, cast
 
+from qdialect.arithmetic.choices import Order
+from qdialect.arithmetic.std_order import Machine, most_cuts, std_order
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Fold,
@@ -44,14 +47,16 @@ class Line:
         return kernel.sum(self.start, kernel.multiple(index, self.stride))
 
 
-def emit_largest(kernel: Kernel, source: Line, result: Line) -> None:
+def emit_largest(kernel: Kernel, source: Line, result: Line, order: Order) -> None:
     """Write the indices of the largest elements of `source`, the largest first, as many as `result` has.
 
-    The first of equal ones comes first.  Memory of its own is declared, so there is one call for each kernel.
+    Memory of its own is declared, so there is one call for each kernel.
     """
     if source.stride != 1:
         source = _side_by_side(kernel, source)
-    if result.count < _FEW:
+    if order is not Order.STABLE:
+        _Places.of(kernel, source).emit(result, order)
+    elif result.count < _FEW:
         _Heap.of(kernel, source, result.count).emit(result)
     else:
         _Sort.of(kernel, source, result.count).emit(result)
@@ -367,3 +372,130 @@ class _Sort:
         moved = kernel.binary("arith.shrui", key, kernel.cast(shift, key.type))
         low = kernel.binary("arith.andi", moved, kernel.constant(_DIGITS - 1, key.type))
         return kernel.cast(low, "index")
+
+
+# Orders of libstdc++, in scalar code.
+
+
+@dataclass(frozen=True, eq=False)
+class _Index:
+    """A value with the operators of numbers."""
+
+    kernel: Kernel
+    value: Value
+
+    def of(self, other: Any) -> Value:
+        return other.value if isinstance(other, _Index) else self.kernel.constant(other, self.value.type)
+
+    def _with(self, name: str, other: Any) -> _Index:
+        return _Index(self.kernel, self.kernel.binary(name, self.value, self.of(other)))
+
+    def _compared(self, predicate: str, other: Any) -> _Index:
+        return _Index(self.kernel, self.kernel.compare(predicate, self.value, self.of(other)))
+
+    def __add__(self, other: Any) -> _Index:
+        return self._with("arith.addi", other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> _Index:
+        return self._with("arith.subi", other)
+
+    def __rsub__(self, other: Any) -> _Index:
+        return _Index(self.kernel, self.of(other)) - self
+
+    def __mul__(self, other: Any) -> _Index:
+        return self._with("arith.muli", other)
+
+    def __rshift__(self, other: Any) -> _Index:
+        return self._with("arith.shrsi", other)
+
+    def __and__(self, other: Any) -> _Index:
+        return self._with("arith.andi", other)
+
+    def __lt__(self, other: Any) -> _Index:
+        return self._compared("slt", other)
+
+    def __gt__(self, other: Any) -> _Index:
+        return self._compared("sgt", other)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared("eq", other)
+
+
+_WORDS = 3
+"""Of a range that is still to be sorted."""
+
+
+@dataclass(frozen=True)
+class _Places(Machine):
+    """The elements of a row by their places."""
+
+    kernel: Kernel
+    source: Line
+    places: Buffer
+    ranges: Buffer
+
+    @classmethod
+    def of(cls, kernel: Kernel, source: Line) -> _Places:
+        places, words = _memory(kernel, "places", "i32", source.count), _WORDS * (most_cuts(source.count) + 2)
+        return cls(kernel, source, places, _memory(kernel, "ranges", "i32", words))
+
+    def emit(self, result: Line, order: Order) -> None:
+        kernel = self.kernel
+        with kernel.loop(self.source.count) as index:
+            kernel.put(self.places, index, kernel.cast(index, "i32"))
+        std_order(self, self.source.count, result.count, order)
+        with kernel.loop(result.count) as index:
+            place = kernel.cast(kernel.entry(self.places, index), result.buffer.element)
+            kernel.put(result.buffer, result.at(kernel, index), place)
+
+    def _value(self, index: Any) -> Value:
+        return index.value if isinstance(index, _Index) else self.kernel.constant(index, "index")
+
+    def _word(self, words: Buffer, index: Value) -> _Index:
+        return _Index(self.kernel, self.kernel.position(words, index))
+
+    def _put_word(self, words: Buffer, index: Value, word: Any) -> None:
+        self.kernel.put(words, index, self.kernel.cast(self._value(word), "i32"))
+
+    def at(self, index: Any) -> Any:
+        return self._word(self.places, self._value(index))
+
+    def put(self, index: Any, place: Any) -> None:
+        self._put_word(self.places, self._value(index), place)
+
+    def is_before(self, place: Any, other: Any) -> Any:
+        keys = (self.kernel.entry(self.source.buffer, self.source.at(self.kernel, one.value)) for one in (place, other))
+        return _Index(self.kernel, self.kernel.compare("sgt", *keys))
+
+    def range(self, number: Any) -> Sequence[Any]:
+        start = self.kernel.multiple(self._value(number), _WORDS)
+        words = (self.kernel.sum(start, self._value(word)) for word in range(_WORDS))
+        return [self._word(self.ranges, word) for word in words]
+
+    def put_range(self, number: Any, *words: Any) -> None:
+        start = self.kernel.multiple(self._value(number), _WORDS)
+        for index, word in enumerate(words):
+            self._put_word(self.ranges, self.kernel.sum(start, self._value(index)), word)
+
+    def repeat(self, holds: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
+        def of(values: Sequence[Value]) -> Any:
+            indices = tuple(_Index(self.kernel, value) for value in values)
+            return indices if isinstance(state, tuple) else indices[0]
+
+        def values(state: Any) -> list[Value]:
+            return [
+                self._value(one) for one in (cast("tuple[Any, ...]", state) if isinstance(state, tuple) else [state])
+            ]
+
+        with self.kernel.repeat(lambda given: holds(of(given)).value, *values(state)) as walk:
+            walk.values = values(body(of(walk.values)))
+        return of(walk.values)
+
+    def when(self, condition: Any, body: Callable[[], None]) -> None:
+        with self.kernel.when(condition.value):
+            body()
+
+    def select(self, condition: Any, one: Any, other: Any) -> Any:
+        return _Index(self.kernel, self.kernel.select(condition.value, self._value(one), self._value(other)))

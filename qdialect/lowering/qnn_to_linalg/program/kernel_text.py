@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -304,6 +304,21 @@ class KernelText:
         self._lines.append(f"{names} = {head} iter_args({pairs}) -> ({types}) {{")
         yield walk
         self._lines.append(f"scf.yield {', '.join(value.name for value in walk.values)} : {types}\n}}")
+        walk.values = results
+
+    @contextmanager
+    def repeat(self, condition: Callable[[Sequence[Value]], Value], *starts: Value) -> Generator[Walk[Value]]:
+        """A loop as long as `condition` of the values holds; each round begins with those that the one before left."""
+        results, given, own = ([replace(start, name=self.fresh()) for start in starts] for _ in range(3))
+        pairs = ", ".join(f"{inner} = {start}" for inner, start in zip(given, starts, strict=True))
+        types = ", ".join(start.type for start in starts)
+        self._lines.append(f"{', '.join(map(str, results))} = scf.while ({pairs}) : ({types}) -> ({types}) {{")
+        holds = condition(given)
+        self._lines.append(f"scf.condition({holds}) {', '.join(map(str, given))} : {types}\n}} do {{")
+        self._lines.append(f"^bb0({', '.join(f'{value}: {value.type}' for value in own)}):")
+        walk = Walk(own[0], own)
+        yield walk
+        self._lines.append(f"scf.yield {', '.join(map(str, walk.values))} : {types}\n}}")
         walk.values = results
 
     @contextmanager
