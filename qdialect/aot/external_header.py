@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -192,11 +192,7 @@ def _member(value: Value | _Fields, indent: str) -> tuple[str, str, str]:
     type_ = _C_TYPES[numbers.dtype.kind]
     if not numbers.ndim:
         return type_, "", _literal(numbers.item())
-    return type_, f"[{max(numbers.size, 1)}]", f"{{{', '.join(_literals(numbers.tolist())) or '0'}}}"
-
-
-def _literals(numbers: Sequence[float]) -> Iterator[str]:
-    return map(_literal, numbers)
+    return type_, f"[{max(numbers.size, 1)}]", f"{{{', '.join(map(_literal, numbers.tolist())) or '0'}}}"
 
 
 def _literal(number: float) -> str:

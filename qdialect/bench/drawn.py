@@ -128,7 +128,9 @@ def layer_network(name: str, layer: Layer) -> Network:
     """`layer` with numbers of which `name`, up to an underscore, is the seed; results use most of their range."""
     random = _random(name)
     if isinstance(layer, DenseLayer):
-        return Network((_dense(layer, random),))
+        source = QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
+        weights = _weights((layer.columns, layer.depth), random)
+        return Network((Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), _range("none")), weights),))
     return Network(_convolution(layer, random))
 
 
@@ -177,12 +179,6 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
         Convolution(source, middle, weights, 1, padding, groups, "none"),
         Activation(middle, result, layer.activation),
     )
-
-
-def _dense(layer: DenseLayer, random: np.random.Generator) -> Dense:
-    source = QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
-    weights = _weights((layer.columns, layer.depth), random)
-    return Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), _range("none")), weights)
 
 
 def _input(depth: int) -> QuantParams:

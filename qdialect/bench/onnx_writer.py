@@ -146,7 +146,7 @@ class _Quantized:
                 inputs = [self._f32(node.source), *self._weights(node.source, node.weights, transposed=True)]
                 self._contraction(node, self._writer.node("Gemm", inputs), following)
             case Activation():
-                self._quantize(self._activate(node), node.result)
+                self._quantize(write_activation(self._writer, node, self._f32(node.source)), node.result)
             case Sum():
                 total = self._writer.node("Add", [self._f32(node.source), self._f32(node.other)])
                 self._quantize(self._writer.node("Relu", [total]), node.result)
@@ -194,9 +194,6 @@ class _Quantized:
             writer.node("DequantizeLinear", kernel, axis=1 if transposed else 0),
             writer.node("DequantizeLinear", bias, axis=0),
         )
-
-    def _activate(self, node: Activation) -> str:
-        return write_activation(self._writer, node, self._f32(node.source))
 
     def _quantize(self, f32: str, to: QuantizedTensor) -> None:
         self._quantized[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])

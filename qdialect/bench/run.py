@@ -32,7 +32,7 @@ def describe_machine() -> dict[str, str]:
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),
         **_caches(Path("/sys/devices/system/cpu/cpu0/cache")),
-        "memory": _memory(),
+        "memory": _fields(Path("/proc/meminfo")).get("MemTotal", "unknown"),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -44,10 +44,6 @@ def _cpu() -> str:
     parts = [fields.get("model name", platform.machine())]
     parts += [f"{key} {fields[key]}" for key in ("cpu family", "model", "stepping") if key in fields]
     return ", ".join(parts)
-
-
-def _memory() -> str:
-    return _fields(Path("/proc/meminfo")).get("MemTotal", "unknown")
 
 
 def _fields(path: Path) -> dict[str, str]:

@@ -75,7 +75,8 @@ def _prepare(name: str, path: Path, folder: Path) -> Case:
     form = Form(str(path), save(folder / f"{name}.npz", inputs, outputs))
     macs = multiply_accumulates(module)
     # The bytes that are read and written at least once; the weights are the constants.
-    weights = _constant_bytes(module)
+    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in CONSTANT_OPS]
+    weights = sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
     moved = sum(array.nbytes for array in (*inputs, *outputs)) + weights
     return Case(
         name, "model", f"{path.suffix.removeprefix('.')} network", macs, moved, weights, {path.suffix[1:]: form}
@@ -110,11 +111,6 @@ def _random_inputs(module: ir.Module) -> list[Array]:
     ]
 
 
-def _constant_bytes(module: ir.Module) -> int:
-    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in CONSTANT_OPS]
-    return sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
-
-
 def _main(module: ir.Module) -> ir.Block:
     return module.body.operations[0].operation.regions[0].blocks[0]
 
@@ -134,15 +130,12 @@ func.func @main(%x: tensor<1xui8>) -> tensor<1xui8> {
 """
 
 
-def call_sources() -> list[Source]:
-    """One element through one operator."""
-    return [Source(SMALLEST_CALL, "call", _prepare_call)]
-
-
 def _prepare_call(folder: Path) -> Case:
+    writer = GraphWriter()
+    copy = writer.node("Identity", ["x"])
     files = {
         "call_qnn": ("mlir", _QNN.encode()),
-        "call_onnx": ("onnx", _smallest_onnx()),
+        "call_onnx": ("onnx", writer.finish(("x", [1]), (writer.node("Max", [copy, copy]), [1]))),
         "call_tflite": ("tflite", _smallest_tflite()),
     }
     forms: dict[str, Form] = {}
@@ -152,12 +145,6 @@ def _prepare_call(folder: Path) -> Case:
         value = np.array([7], np.int8 if suffix == "tflite" else np.uint8)
         forms[form] = Form(str(path), save(folder / f"{form}.npz", [value], [value]))
     return Case(SMALLEST_CALL, "call", "one element through one operator", 0, 0, 0, forms)
-
-
-def _smallest_onnx() -> bytes:
-    writer = GraphWriter()
-    copy = writer.node("Identity", ["x"])
-    return writer.finish(("x", [1]), (writer.node("Max", [copy, copy]), [1]))
 
 
 def _smallest_tflite() -> bytes:
@@ -175,4 +162,6 @@ def all_sources() -> tuple[list[Source], dict[str, str]]:
     """Every workload, in the order of the report, and the reasons why others are absent."""
     models, absent = model_sources()
     drawn = [*layer_sources(), *network_sources(), *transformer_sources()]
-    return [*drawn, *models, *function_sources(), *call_sources()], absent
+    # One element through one operator.
+    call = Source(SMALLEST_CALL, "call", _prepare_call)
+    return [*drawn, *models, *function_sources(), call], absent

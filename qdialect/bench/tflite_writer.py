@@ -80,11 +80,14 @@ class _Model:
                 )
                 self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
             case Sum():
-                self._sum(node)
+                inputs = [self._of(node.source), self._of(node.other)]
+                option = options("AddOptions", FusedActivationFunction=_CLAMPS["relu"])
+                self._emit(_OPERATOR.ADD, inputs, node.result, *option)
             case MaxPool():
                 self._max_pool(node)
             case Mean():
-                self._mean(node)
+                inputs = [self._of(node.source), self._integers("axes", (1, 2))]
+                self._emit(_OPERATOR.MEAN, inputs, node.result, *options("ReducerOptions", KeepDims=True))
             case Flatten():
                 shape = self._integers("shape", node.result.shape)
                 self._emit(_OPERATOR.RESHAPE, [self._of(node.source), shape], node.result)
@@ -146,21 +149,12 @@ class _Model:
                 self._writer.operator(_OPERATOR.LOGISTIC, [source], sigmoid)
                 self._writer.operator(_OPERATOR.MUL, [source, sigmoid], result, *options("MulOptions"))
 
-    def _sum(self, node: Sum) -> None:
-        inputs = [self._of(node.source), self._of(node.other)]
-        option = options("AddOptions", FusedActivationFunction=_CLAMPS["relu"])
-        self._emit(_OPERATOR.ADD, inputs, node.result, *option)
-
     def _max_pool(self, node: MaxPool) -> None:
         # Its source is not negative, so that a border of zeros never wins.
         source = self._pad(node.source, (node.padding, node.padding, node.padding, node.padding))
         window = {"Padding": tflite.Padding.VALID, "StrideW": node.stride, "StrideH": node.stride}
         option = options("Pool2DOptions", **window, FilterWidth=node.window, FilterHeight=node.window)
         self._emit(_OPERATOR.MAX_POOL_2D, [source], node.result, *option)
-
-    def _mean(self, node: Mean) -> None:
-        inputs = [self._of(node.source), self._integers("axes", (1, 2))]
-        self._emit(_OPERATOR.MEAN, inputs, node.result, *options("ReducerOptions", KeepDims=True))
 
     def _weights(self, node: Convolution | Dense, values: Array, axis: int) -> tuple[int, int]:
         weights = node.weights

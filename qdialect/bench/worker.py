@@ -179,16 +179,12 @@ class Worker:
                 agreed = agreement(case.forms[form].outputs(), session.outputs(), case.tolerance)
             # Whatever a package raises; the reader of the results is told.
             except Exception as error:
-                found[variant] = {"error": _one_line(error)}
+                text = " ".join(str(error).split())
+                found[variant] = {"error": f"{type(error).__name__}: {text[:200]}"}
             else:
                 self._sessions[variant] = session
                 found[variant] = {**asdict(agreed), "is_exact": agreed.is_exact}
         return found
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}"
 
 
 def serve(worker: Worker, requests: TextIO, answers: TextIO) -> None:

@@ -149,7 +149,9 @@ def _take(kernel: Kernel, ops: Mapping[str, ir.Operation], names: Mapping[str, s
         kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
         ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": _linkage("external")}, regions=1)
     with ir.InsertionPoint(apart.body):
-        for name in dict.fromkeys(_references(function)):
+        # The symbols that a function of the LLVM dialect references.
+        named = ((op, one) for op in ops_in(function) for one in REFERENCES if one in op.attributes)
+        for name in dict.fromkeys([ir.FlatSymbolRefAttr(op.attributes[one]).value for op, one in named]):
             if name not in kernel.constants and name not in there:
                 ops[name].clone()
     for name in (*kernel.constants, kernel.name):
@@ -182,12 +184,6 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
         return ir.WalkResult.ADVANCE
 
     walk(module.operation, visit)
-
-
-def _references(function: ir.Operation) -> list[str]:
-    """The symbols that a function of the LLVM dialect references."""
-    named = ((op, one) for op in ops_in(function) for one in REFERENCES if one in op.attributes)
-    return [ir.FlatSymbolRefAttr(op.attributes[one]).value for op, one in named]
 
 
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:

@@ -170,7 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: Arguments) -> int:
     folder = None if options.output_dir is None else Path(options.output_dir)
     if options.report_only:
-        _report_again(folder)
+        if folder is None:
+            raise InputError("--report-only needs --output-dir, the folder with the results")
+        _write_report(folder, Results.from_json(read_text(folder / _RESULTS)))
         return 0
     if package := missing_package(OURS):
         raise QDialectError(f"benchmark needs package '{package}', which the extra 'bench' brings")
@@ -191,12 +193,6 @@ def _run(options: Arguments) -> int:
         terminal.write_file(str(folder / _RESULTS), results.to_json().encode())
         _write_report(folder, results)
     return 0
-
-
-def _report_again(folder: Path | None) -> None:
-    if folder is None:
-        raise InputError("--report-only needs --output-dir, the folder with the results")
-    _write_report(folder, Results.from_json(read_text(folder / _RESULTS)))
 
 
 def _write_report(folder: Path, results: Results) -> None:

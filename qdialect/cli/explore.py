@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from qdialect.cli import terminal
 from qdialect.cli.arguments import CommandParser, add_target_arguments, check_output, target_name
@@ -92,10 +91,11 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
 def page(found: Explored) -> str:
     """The page as HTML, whose texts are compressed."""
     texts = gzip.compress(json.dumps(found.texts).encode(), mtime=0)
+    # No string of it ends the element of the page that it stands in.
     parts = {
-        "TITLE": _escaped(found.title),
+        "TITLE": found.title.replace("&", "&amp;").replace("<", "&lt;"),
         "STYLE": _asset("page.css"),
-        "DATA": _json(found.page()),
+        "DATA": json.dumps(found.page()).replace("<", "\\u003c"),
         "TEXTS": base64.b64encode(texts).decode(),
         "LAYOUT": _asset("dagre.min.js"),
         "SCRIPT": _asset("page.js"),
@@ -105,15 +105,6 @@ def page(found: Explored) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("qdialect.cli.explorer").joinpath(name).read_text(encoding="utf-8")
-
-
-def _json(value: Any) -> str:
-    """No string of it ends the element of the page that it stands in."""
-    return json.dumps(value).replace("<", "\\u003c")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
     failure: tuple[Diagnostic, ...] = ()
     with captured_diagnostics(context) as emitted, explain_matches() as remarks:
         try:
-            module = _parsed(source, name, context, arguments)
+            # From the file itself the locations have its name; a part of a file or stdin is text, whose name is "-".
+            is_file = name != _STDIN and arguments.split_marker is None and Path(name).is_file()
+            module = parse_module(Path(name) if is_file else source, context, name)
             if arguments.verify_roundtrip:
                 module_text.check_round_trip(module)
             _run_passes(module, source, name, arguments)
@@ -170,12 +172,6 @@ def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | 
 
         return comparison(module, arguments.compared_inputs, target_name(arguments), arguments.threads)
     return (bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)), True
-
-
-def _parsed(source: str | bytes, name: str, context: ir.Context, arguments: Arguments) -> ir.Module:
-    # From the file itself the locations have its name; a part of a file or stdin is text, whose name is "-".
-    is_file = name != _STDIN and arguments.split_marker is None and Path(name).is_file()
-    return parse_module(Path(name) if is_file else source, context, name)
 
 
 def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:

@@ -191,7 +191,9 @@ class Arguments(PrintingArguments):
 
 def parse(argv: Sequence[str]) -> Arguments:
     """Take `argv` apart; raises `UsageError` and `PipelineError`."""
-    found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
+    # `argv` with two dashes before every long flag, and a value for each of those that may stand without.
+    double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
+    found, rest = _parser().parse_known_args([f"{a}={_BARE[a]}" if a in _BARE else a for a in double], Arguments())
     if found.explain_strategy:
         found.answer = lambda: _explanation(found)
     if found.answer:
@@ -292,12 +294,6 @@ def _add(manager: PassManager, flag: str) -> None:
 
 def _suggestion(flag: str) -> str:
     return did_you_mean(flag.partition("=")[0], [*_parser().flags(), *(f"--{name}" for name in pass_names())])
-
-
-def _normalised(argv: Sequence[str]) -> list[str]:
-    """`argv` with two dashes before every long flag, and a value for each of those that may stand without."""
-    double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
-    return [f"{a}={_BARE[a]}" if a in _BARE else a for a in double]
 
 
 class _Parser(argparse.ArgumentParser):

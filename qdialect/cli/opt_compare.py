@@ -24,7 +24,7 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
     """
     inputs = [read_npy(name) for name in names] or _random_inputs(module)
     results = compare_phases(module, inputs, target=target, threads=threads, progress=_tell)
-    rows = [_row(result) for result in results]
+    rows = [(result.phase, RUNS[result.phase].means, f"{result.differing} of {result.elements}") for result in results]
     text = terminal.render_table(("phase", "run as", "elements that differ"), rows)
     first = next((result for result in results if result.differing), None)
     return "\n".join([text, "", _verdict(results, first)]) + "\n", first is None
@@ -38,10 +38,6 @@ def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
 
 def _tell(result: PhaseResult) -> None:
     terminal.progress(f"phase {result.phase}: {result.differing} of {result.elements} elements differ")
-
-
-def _row(result: PhaseResult) -> tuple[str, str, str]:
-    return result.phase, RUNS[result.phase].means, f"{result.differing} of {result.elements}"
 
 
 def _verdict(results: Sequence[PhaseResult], first: PhaseResult | None) -> str:

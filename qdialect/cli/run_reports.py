@@ -126,7 +126,9 @@ class Reports:
         """Raises `InputError` where the reference is asked for and does not run the module."""
         self._options, self._executable = options, executable
         if options.reference:
-            _check_reference(self._module)
+            phase = phase_of(self._module)
+            if phase is not Phase.QNN:
+                raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")
 
     @cached_property
     def _module(self) -> ir.Module:
@@ -195,9 +197,3 @@ class Reports:
             print(f"{printable(port.name)}: {count} of {found.size} elements differ from the reference")
             total += count
         return 1 if total else 0
-
-
-def _check_reference(module: ir.Module) -> None:
-    phase = phase_of(module)
-    if phase is not Phase.QNN:
-        raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")

@@ -162,21 +162,18 @@ class _Tuning:
         kernels, names = tunables(calls), dict[str, str]()
         for call, name in zip(calls, kernel_names(calls), strict=True):
             names.setdefault(call.tunable.kernel if call.tunable else "", name)
-        known = self._known(kernels)
+        # Earlier measurements of the variants that still exist.
+        found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
+        known = {
+            one.kernel: _tuned_kernel(one.kernel, kept, was_kept=True)
+            for one in kernels
+            if (kept := found.get(one.kernel)) and tuple(kept.seconds) == (one.own, *one.candidates)
+        }
         fresh = [one for one in kernels if one.kernel not in known]
         if fresh:
             start = {name: one.chosen for name, one in known.items() if one.gain}
             known |= {one.kernel: one for one in self._measured(fresh, start)}
         return [replace(known[one.kernel], name=names[one.kernel]) for one in kernels]
-
-    def _known(self, kernels: Sequence[Tunable]) -> dict[str, TunedKernel]:
-        """Earlier measurements of the variants that still exist."""
-        found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
-        return {
-            one.kernel: _tuned_kernel(one.kernel, kept, was_kept=True)
-            for one in kernels
-            if (kept := found.get(one.kernel)) and tuple(kept.seconds) == (one.own, *one.candidates)
-        }
 
     def _measured(self, kernels: Sequence[Tunable], start: Variants) -> list[TunedKernel]:
         forms = max(len(one.candidates) for one in kernels)

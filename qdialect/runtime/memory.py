@@ -133,9 +133,6 @@ class WorkspacePool(Generic[W]):
         if not self._waiting:
             self._idle.append(workspace)
             return
-        self._hand_over(workspace)
-
-    def _hand_over(self, workspace: W) -> None:
         try:
             # First come, first served.
             self._waiting.popleft().put(workspace)

@@ -162,18 +162,14 @@ def compiled_region(executable: Executable) -> Region:
 
 def allocated(what: str, size: int, allocate: memory.Allocate = memory.allocate) -> memory.Block:
     """A block of at least `size` bytes, in whole cache lines; raises `CompileError` if there is not enough memory."""
-    whole = _whole(size)
+    # `size` rounded up to whole lines, at least one.
+    whole = max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
     exceeded = exceeded_limit(whole)
     if exceeded is None:
         with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
             return allocate(whole)
     allowed = exceeded or memory_limit()
     raise CompileError(f"{what} of a compiled network must have at most {allowed} bytes here, but needs {whole}")
-
-
-def _whole(size: int) -> int:
-    """`size` rounded up to whole lines, at least one."""
-    return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
 
 
 # Calls of machine code with known arguments, which need no conversion: that would cost as much as the call.

@@ -21,11 +21,6 @@ _Array = NDArray[Any]
 _OFFSET = 128
 
 
-def layer_text(numbers: dict[str, _Array], source: Sequence[int], result: Sequence[int]) -> str:
-    """The module of a layer; `source` and `result` are shapes, NHWC or [rows, columns], of tensors of i8."""
-    return _Layer(numbers, source, result).text()
-
-
 class _Layer:
     def __init__(self, numbers: dict[str, _Array], source: Sequence[int], result: Sequence[int]) -> None:
         self._numbers = numbers
@@ -263,14 +258,12 @@ class Iree:
         if name == "tflite":
             with np.load(case.parameters, allow_pickle=False) as archive:
                 numbers = {key: archive[key] for key in archive.files}
-            text = layer_text(numbers, data.shape, wanted.shape)
+            # The module of a layer; `source` and `result` are shapes, NHWC or [rows, columns], of tensors of i8.
+            text = _Layer(numbers, data.shape, wanted.shape).text()
         else:
-            text = _imported(form.model)
+            # An ONNX file as a module; the function has the name of the graph, as in every model that is written
+            # here.
+            command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", form.model]
+            text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         code = self._compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=list(options))
         return IreeSession(self._runtime, code, data, wanted)
-
-
-def _imported(model: str) -> str:
-    """An ONNX file as a module; the function has the name of the graph, as in every model that is written here."""
-    command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", model]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -133,7 +133,9 @@ class OpenVino:
 
     def _model(self, case: Case, variant: str) -> Any:
         if variant == "add":
-            return self._smallest()
+            operators = foreign("openvino.opset13")
+            value = operators.parameter([1], np.uint8, name="x")
+            return self._package.Model([operators.add(value, operators.constant(np.uint8(0)))], [value], "smallest")
         if variant != _LAYOUT:
             return self._core.read_model(case.forms[self.variants(case)[variant]].model)
         model = self._core.read_model(case.forms["qdq"].model)
@@ -145,11 +147,6 @@ class OpenVino:
             end.tensor().set_layout(self._package.Layout("NHWC"))
             end.model().set_layout(self._package.Layout("NCHW"))
         return steps.build()
-
-    def _smallest(self) -> Any:
-        operators = foreign("openvino.opset13")
-        value = operators.parameter([1], np.uint8, name="x")
-        return self._package.Model([operators.add(value, operators.constant(np.uint8(0)))], [value], "smallest")
 
 
 # LiteRT with its default delegate, XNNPACK.

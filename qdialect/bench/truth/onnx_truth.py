@@ -22,7 +22,10 @@ def load(path: str) -> Runner:
 def in_double(model: ModelProto) -> Runner:
     """The same of a model in memory, which is changed."""
     _widen(model)
-    _name_outputs(model)
+    # Omitted outputs too: what the evaluator keeps under the empty name, it would give to omitted inputs.
+    for index, node in enumerate(model.graph.node):
+        for position, name in enumerate(node.output):
+            node.output[position] = name or f"omitted.{index}.{position}"
     try:
         evaluator: Any = ReferenceEvaluator(model, new_ops=list(OPERATORS))
     # onnx names the operator that it lacks in errors of several kinds.
@@ -39,13 +42,6 @@ def in_double(model: ModelProto) -> Runner:
 
 def _wide(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype == np.float32 else array
-
-
-def _name_outputs(model: ModelProto) -> None:
-    """Omitted outputs too: what the evaluator keeps under the empty name, it would give to omitted inputs."""
-    for index, node in enumerate(model.graph.node):
-        for position, name in enumerate(node.output):
-            node.output[position] = name or f"omitted.{index}.{position}"
 
 
 def _widen(model: ModelProto) -> None:

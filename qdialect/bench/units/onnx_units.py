@@ -79,15 +79,11 @@ def quantized_tensors(model: ModelProto) -> tuple[str, ...]:
         if computed.isdisjoint(node.input):
             continue
         computed.update(node.output)
-        if _ends_unit(node):
+        # A QGemm without a scale of its output gives floats.
+        is_quantized = node.op_type != "QGemm" or len(node.input) == 9
+        if node.op_type == "QuantizeLinear" or (node.op_type.startswith(("QLinear", "QGemm")) and is_quantized):
             found.append(node.output[0])
     return tuple(found)
-
-
-def _ends_unit(node: NodeProto) -> bool:
-    # A QGemm without a scale of its output gives floats.
-    is_quantized = node.op_type != "QGemm" or len(node.input) == 9
-    return node.op_type == "QuantizeLinear" or (node.op_type.startswith(("QLinear", "QGemm")) and is_quantized)
 
 
 def exposed(model: ModelProto) -> ModelProto:
