@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import QDialectError
 
-# Benchmark cases as files: models in the formats that engines read, their inputs, and the expected outputs.
-
 Array = NDArray[Any]
 
 
@@ -28,11 +26,15 @@ class Form:
 
     def inputs(self) -> list[Array]:
         """The arrays to call the model with."""
-        return _numbered(self.data, "in_")
+        return self._arrays("in_")
 
     def outputs(self) -> list[Array]:
         """The right answer."""
-        return _numbered(self.data, "out_")
+        return self._arrays("out_")
+
+    def _arrays(self, prefix: str) -> list[Array]:
+        with np.load(self.data, allow_pickle=False) as archive:
+            return numbered(archive, prefix)
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ def save(path: Path, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
     return str(path)
 
 
-def _numbered(path: str, prefix: str) -> list[Array]:
-    with np.load(path, allow_pickle=False) as archive:
-        count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in archive.files)
-        return [archive[f"{prefix}{i}"] for i in range(count)]
+def numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
+    """The arrays named by `prefix` and a number from 0 on."""
+    count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)
+    return [arrays[f"{prefix}{i}"] for i in range(count)]
 
 
 # The interface of an engine.

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,7 +56,8 @@ def run(module: str, arguments: Sequence[str], limits: Limits, settings: Mapping
     try:
         output, errors = process.communicate(timeout=limits.seconds)
     except subprocess.TimeoutExpired:
-        _end_group(process.pid)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
         return Ended(output, f"took longer than {limits.seconds:g} s", is_late=True)
     return Ended(output, _failure(process.returncode, errors))
@@ -64,13 +66,6 @@ def run(module: str, arguments: Sequence[str], limits: Limits, settings: Mapping
 def _limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _end_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _failure(status: int, errors: str) -> str:

@@ -8,14 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from contextlib import suppress
+from typing import Any
 
 from qdialect.bench.cases import Case, EngineError
 from qdialect.bench.levels import HOST, environment
 from qdialect.support.diagnostics import QDialectError
-
-# Starts workers and speaks with them.
 
 # Environment variables that set the number of threads of packages without an argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -53,13 +51,11 @@ class WorkerProcess:
     def send(self, do: str, **fields: Any) -> None:
         """Ask without waiting."""
         stdin = self._process.stdin
-        try:
+        # Where the process has ended, `receive` reports how.
+        with suppress(OSError):
             if stdin:
                 stdin.write(json.dumps({"do": do, **fields}) + "\n")
                 stdin.flush()
-        except OSError:
-            # The process has ended; `receive` reports how.
-            return
 
     def receive(self) -> dict[str, Any]:
         """The answer to what was sent."""
@@ -71,8 +67,10 @@ class WorkerProcess:
     def close(self) -> None:
         """End the process."""
         for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                _close(stream)
+            # A pipe whose other end is gone cannot be flushed.
+            with suppress(OSError):
+                if stream:
+                    stream.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -80,26 +78,10 @@ class WorkerProcess:
             self._process.wait()
         os.close(self._said)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _last_words(self) -> str:
         text = os.pread(self._said, os.fstat(self._said).st_size, 0)
         lines = text.decode(errors="replace").strip().splitlines()
         return f": {lines[-1][-_LAST_CHARACTERS:]}" if lines else ""
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:
-        # A pipe whose other end is gone cannot be flushed.
-        return
 
 
 # Measures a model in a fresh process: a module is run with the model's file and prints one JSON object.

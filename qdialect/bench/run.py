@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from qdialect.bench.campaign import Campaign, Plan, Progress, cores_for
 from qdialect.bench.cases import Case, EngineError, Source
@@ -23,7 +24,7 @@ from qdialect.bench.throughput import loop_title
 from qdialect.support.diagnostics import InputError, QDialectError
 from qdialect.targets import resolve
 
-# The description of this machine.
+T = TypeVar("T")
 
 
 def describe_machine() -> dict[str, str]:
@@ -209,19 +210,12 @@ class Run:
                     yield measurement
             wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
             if wants_footprint and self.settings.target == HOST and OURS in self.selection.engines:
-                self._measure_footprint(case)
-                self._measure_core_share(case)
+                self._measure_apart("compiling in a fresh process", "footprint", footprint, self._footprints, case)
+                self._measure_apart("measuring every kernel", "share of the core", core_share, self._core_shares, case)
 
-    def _measure_footprint(self, case: Case) -> None:
-        self.progress(f"{case.name}: compiling in a fresh process")
+    def _measure_apart(self, doing: str, what: str, measure: Callable[[Case], T], found: list[T], case: Case) -> None:
+        self.progress(f"{case.name}: {doing}")
         try:
-            self._footprints.append(footprint(case))
+            found.append(measure(case))
         except EngineError as error:
-            self.selection.absent[f"footprint of {case.name}"] = str(error)
-
-    def _measure_core_share(self, case: Case) -> None:
-        self.progress(f"{case.name}: measuring every kernel")
-        try:
-            self._core_shares.append(core_share(case))
-        except EngineError as error:
-            self.selection.absent[f"share of the core of {case.name}"] = str(error)
+            self.selection.absent[f"{what} of {case.name}"] = str(error)

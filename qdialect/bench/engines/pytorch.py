@@ -11,8 +11,6 @@ from qdialect.bench.cases import Array, Case, foreign
 from qdialect.bench.levels import has_fbgemm, target_name
 from qdialect.bench.network import LEAKY_SLOPE
 
-# PyTorch: its quantized operators one after the other, with FBGEMM or oneDNN behind them.
-#
 # The engine `fbgemm` is what its default `x86` takes for most convolutions; a fused oneDNN operator rounds once, so
 # that it is exact only where there is no activation with a rounding of its own.
 
