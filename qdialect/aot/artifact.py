@@ -26,8 +26,6 @@ from qdialect.support.diagnostics import CompileError, InputError
 from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
 
-# A network compiled ahead of time, and the files that can be written.
-
 _WORD_BYTES = 8
 _X86_64 = ("x86_64", "AMD64")
 

@@ -12,8 +12,6 @@ from qdialect.aot.record import ABI_VERSION
 from qdialect.externals.function import ExternalFunction
 from qdialect.support.interface import DTYPES, HAS_SCALE, HAS_ZERO_POINT, Port
 
-# The C header of a compiled network.
-
 _SHARED = """\
 /* What all networks share. */
 #ifndef QDIALECT_ABI_VERSION

@@ -20,8 +20,6 @@ from qdialect.support.diagnostics import CompileError
 from qdialect.support.files import written_in_memory
 from qdialect.targets import Target
 
-# Machine code of a module as an object file, on a machine that need not be able to execute it.
-
 WRAPPER = "_mlir_"
 """How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
 the function's arguments."""

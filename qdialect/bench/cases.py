@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import QDialectError
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 
 @dataclass(frozen=True)

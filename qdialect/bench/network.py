@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
+from qdialect.support.interface import Array
 
 # Layout is NCHW. Data is uint8 with one scale and zero point, weights are int8 with a scale for each output channel,
 # biases int32 at the product of both scales.
@@ -154,7 +155,6 @@ class Network:
 
 # The results of a `Network` in NumPy: exact sums, then one rounding half to even for every tensor that is stored.
 
-Array = NDArray[Any]
 F32Values = NDArray[np.float64]
 
 

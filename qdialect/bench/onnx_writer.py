@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
 from qdialect.bench import network as nn
+from qdialect.support.interface import Array
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 
-Array = NDArray[Any]
 Port = tuple[str, Sequence[int], str]
 """Name, shape and element type of an input or output."""
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
 from qdialect.bench import network as nn
+from qdialect.support.interface import Array
 
-Array = NDArray[Any]
 Padding = tuple[int, int, int, int]
 
 _CLASSES = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 import tflite
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import QuantParams
 from qdialect.bench import network as nn
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, options
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 _OFFSET = 128
 _CLAMPS: dict[nn.Clamp, int] = {

@@ -9,10 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect import targets
 from qdialect.bench.clock import Clock, agree, common_state, seconds_of
@@ -26,10 +24,9 @@ from qdialect.runtime.base import Executable
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Array
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
-
-Array = NDArray[Any]
 
 _CONTRACTIONS = ("conv2d", "dense", "conv_transpose2d", "matmul")
 _WARM_UP_CALLS = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import QuantParams
 from qdialect.bench.float_functions import EPSILON, erf, normalized, softmax
 from qdialect.bench.onnx_writer import GraphWriter, Port
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 _LEVELS = 255
 _LARGEST_WEIGHT = 127

@@ -15,8 +15,6 @@ from qdialect.support.limits import checked, checked_jobs
 from qdialect.targets import TARGETS, host, resolve
 from qdialect.targets.cpus import CPUS
 
-# The argument parser of a command.
-
 
 class CommandParser(argparse.ArgumentParser):
     """One whose errors end the command as every other error does: one line, exit status 1."""
@@ -55,9 +53,6 @@ def refuse(given: Mapping[str, object], wanted: str) -> None:
         raise InputError(f"{option} {wanted}")
 
 
-# The option ``--quiet`` of all commands.
-
-
 class _Quiet(argparse.Action):
     def __call__(self, *_: object) -> None:
         be_quiet()
@@ -71,9 +66,6 @@ def add_quiet_argument(add: Callable[..., object]) -> None:
 def add_json_argument(add: Callable[..., object]) -> None:
     """Add ``--json`` by the method `add` of a parser or group."""
     add("--json", action="store_true", help="print the report as one JSON object instead of tables")
-
-
-# The option ``--jobs`` of the commands that compile.
 
 
 def add_jobs_argument(add: Callable[..., object]) -> None:
@@ -91,9 +83,6 @@ def _count(name: str, check: Callable[[object], int]) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name} ")) from error
 
     return count
-
-
-# The option ``--threads`` of the commands that compile.
 
 
 def add_threads_argument(add: Callable[..., object]) -> None:

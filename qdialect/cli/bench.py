@@ -156,8 +156,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-# ``qdialect-bench``: how fast compiled networks are, compared with other engines and the machine's limits.
-
 _RESULTS = "results.json"
 
 

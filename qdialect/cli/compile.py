@@ -25,7 +25,7 @@ from qdialect.cli.arguments import (
     check_output,
     refuse,
 )
-from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.import_arguments import ImportArguments, add_import_arguments, import_options
 from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
 from qdialect.driver.tuning import tuned
 from qdialect.frontends.model_files import FORMATS, is_float32, read_model
@@ -61,10 +61,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(ImportArguments):
     """The command line."""
 
-    model: str
     output: str
     emit: str
     mcpu: str | None
@@ -72,7 +71,6 @@ class Arguments(argparse.Namespace):
     targets: list[str] | None
     threads: int
     jobs: int | None
-    batch: int | str
     name: str | None
     tune: bool
     debug_info: bool
@@ -217,15 +215,7 @@ def _targets(options: Arguments, module: ir.Module) -> tuple[Target, ...]:
     return versions_of(options.targets or [options.mcpu or ""])
 
 
-def _library(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
-    return {**_with_headers(artifact, path), path: artifact.library(path.name)}
-
-
-def _object(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
-    return {**_with_headers(artifact, path), path: artifact.object}
-
-
-def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
+def _headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
     generator = f"{PROGRAM} {qdialect.__version__}"
     header, cpp = (path.with_suffix(suffix) for suffix in _HEADERS)
     return {
@@ -235,8 +225,8 @@ def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
 
 
 _EMITTED: Mapping[str, Callable[[Artifact, Path], Mapping[Path, bytes]]] = {
-    "so": _library,
-    "obj": _object,
+    "so": lambda artifact, path: {**_headers(artifact, path), path: artifact.library(path.name)},
+    "obj": lambda artifact, path: {**_headers(artifact, path), path: artifact.object},
     "asm": lambda artifact, path: {path: disassembly(artifact.object).encode()},
     "llvm": lambda artifact, path: {path: artifact.llvm_ir().encode()},
     "mlir": lambda artifact, path: {path: artifact.mlir().encode()},

@@ -15,7 +15,7 @@ from qdialect.cli import terminal
 from qdialect.cli.arguments import CommandParser, add_target_arguments, check_output, target_name
 from qdialect.cli.explorer.data import Explored, explored
 from qdialect.cli.explorer.main import node_data
-from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.import_arguments import ImportArguments, add_import_arguments, import_options
 from qdialect.frontends.model_files import FORMATS
 from qdialect.runtime.compiler import check_target
 from qdialect.support.diagnostics import CompileError, InputError
@@ -37,10 +37,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(ImportArguments):
     """The command line."""
 
-    model: str
     output: str
     target: str
     mattr: str | None
@@ -91,10 +90,10 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
 def page(found: Explored) -> str:
     """The page as HTML, whose texts are compressed."""
     texts = gzip.compress(json.dumps(found.texts).encode(), mtime=0)
-    # No string of it ends the element of the page that it stands in.
     parts = {
         "TITLE": found.title.replace("&", "&amp;").replace("<", "&lt;"),
         "STYLE": _asset("page.css"),
+        # No string of it ends the element of the page that it stands in.
         "DATA": json.dumps(found.page()).replace("<", "\\u003c"),
         "TEXTS": base64.b64encode(texts).decode(),
         "LAYOUT": _asset("dagre.min.js"),

@@ -8,6 +8,18 @@ from qdialect.frontends.model_files import FORMATS
 from qdialect.support.options import DYNAMIC, FALLBACKS, ImportOptions
 
 
+class ImportArguments(argparse.Namespace):
+    """The values of the options."""
+
+    model: str
+    batch: int | str
+    dim: list[tuple[str, int]]
+    profile: str
+    signature: str
+    branch: list[tuple[str, bool]]
+    trust_pt2: bool
+
+
 def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bool = False) -> None:
     """Add the options to `parser`; with `takes_any_batch` the batch may be `DYNAMIC`."""
     parser.add_argument(

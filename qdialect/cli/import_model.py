@@ -86,8 +86,6 @@ def _summary(report: NetworkReport, lowered: Lowered) -> Iterator[str]:
     yield f"tensors stored between them: {tensors or 'none'}"
 
 
-# ``qdialect-import``: a model file as MLIR text.
-
 _EXAMPLES = """\
 examples:
   qdialect-import model.tflite                            print the module

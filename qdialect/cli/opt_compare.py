@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.cli import terminal
 from qdialect.cli.npy import read_npy
@@ -15,6 +12,7 @@ from qdialect.lowering.pipeline.phases import Phase
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.phase_comparison import RUNS, PhaseResult, compare_phases
+from qdialect.support.interface import Array
 
 
 def comparison(module: ir.Module, names: Sequence[str], target: str, threads: int) -> tuple[str, bool]:
@@ -30,7 +28,7 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
     return "\n".join([text, "", _verdict(results, first)]) + "\n", first is None
 
 
-def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
+def _random_inputs(module: ir.Module) -> list[Array]:
     at_graph = lowered.phase_of(module) is Phase.QNN
     ports = lowered.ports(main_function(module), "arg") if at_graph else lowered.read(module).inputs
     return random_inputs(ports, 0)

@@ -17,7 +17,7 @@ from qdialect.cli.arguments import (
     check_output,
     refuse,
 )
-from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
+from qdialect.cli.import_arguments import ImportArguments, add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
 from qdialect.support.diagnostics import InputError
 from qdialect.support.options import DYNAMIC
@@ -56,10 +56,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(ImportArguments):
     """The command line."""
 
-    model: str
     inputs: list[str]
     seed: int
     reference: bool
@@ -78,12 +77,6 @@ class Arguments(argparse.Namespace):
     externals: list[tuple[str, str]]
     no_cache: bool
     tune: bool
-    batch: int | str
-    dim: list[tuple[str, int]]
-    profile: str
-    signature: str
-    branch: list[tuple[str, bool]]
-    trust_pt2: bool
 
     @property
     def is_library(self) -> bool:

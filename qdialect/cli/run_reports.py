@@ -6,9 +6,6 @@ import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
@@ -25,7 +22,7 @@ from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
-from qdialect.support.interface import kernel_names
+from qdialect.support.interface import Array, kernel_names
 
 _LEFT = 0.1
 """Share of a core from which on it is told that other programs had it."""
@@ -112,11 +109,6 @@ def _figures(
         f"{moved}",
         f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,
     )
-
-
-# Measurements and comparisons of ``qdialect-run``, which need MLIR even if a network was compiled before.
-
-Array = NDArray[Any]
 
 
 class Reports:

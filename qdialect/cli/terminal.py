@@ -40,8 +40,6 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     return "\n".join(map(text, lines))
 
 
-# Helpers of all commands: reading and writing whole files, and exit statuses.
-
 _INTERRUPTED = 130
 
 

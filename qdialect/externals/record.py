@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.externals.function import (
     ExternalFunction,
@@ -21,7 +20,7 @@ from qdialect.externals.function import (
     Source,
     Value,
 )
-from qdialect.support.interface import TENSOR, Port, Tail, port_at, tensor, text_at
+from qdialect.support.interface import TENSOR, Array, Port, Tail, port_at, tensor, text_at
 
 EXTERNAL_ABI_VERSION = 1
 """Of the records and of how external functions are called. It grows where a library would be wrong about them."""
@@ -170,5 +169,5 @@ def _read_value(record: bytes, form: AttributeForm, rank: int, size: int, data: 
     return numbers if rank else numbers[0]
 
 
-def _elements(record: bytes, offset: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _elements(record: bytes, offset: int, count: int, dtype: np.dtype[Any]) -> Array:
     return np.frombuffer(record, dtype, count, offset)

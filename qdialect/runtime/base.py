@@ -17,11 +17,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import InputError, did_you_mean, printable
 from qdialect.support.files import path_of, write_files
-from qdialect.support.interface import BFLOAT16, KernelCall, Port
+from qdialect.support.interface import BFLOAT16, Array, KernelCall, Port
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 NUMPY, _TORCH, _DICT = "numpy", "torch", "dict"
 
 
-def converter(form: str) -> Callable[[NDArray[Any]], Any]:
+def converter(form: str) -> Callable[[Array], Any]:
     """The function that converts an array to another form than `NUMPY`, over the same memory.
 
     Raises `InputError` for an unknown form.
@@ -45,15 +44,13 @@ def converter(form: str) -> Callable[[NDArray[Any]], Any]:
     return tensor_of
 
 
-def tensor_of(array: NDArray[Any]) -> Any:
+def tensor_of(array: Array) -> Any:
     """A tensor of PyTorch over the memory of an array."""
     torch: Any = import_module("torch")
     if array.dtype != BFLOAT16:
         return torch.from_numpy(array)
     return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
-
-Array = NDArray[Any]
 
 _PICKLED = "network.so"
 _LONGEST = 100

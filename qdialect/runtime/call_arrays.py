@@ -14,8 +14,6 @@ from qdialect.runtime.base import Array, check_array, check_count, check_writabl
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import BFLOAT16, Port
 
-# The arrays of a call: which are rejected, which are copied, and the addresses of the others.
-
 _NDARRAY = np.ndarray
 _FEW = 8
 # The stubs of Python 3.11 do not know that an array is a buffer.

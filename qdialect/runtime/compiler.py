@@ -46,8 +46,6 @@ from qdialect.support.limits import checked
 from qdialect.support.log import tell
 from qdialect.targets import Target
 
-# From a `qnn` module to a `CompiledExecutable`.
-
 _MET_IN_LOWERING = ("bufferization", "tensor", "ub")
 """Dialects that nothing here imports: the bindings import them when they see an op."""
 
@@ -127,8 +125,6 @@ def _load_dialects() -> None:
         load_dialects(context, ("linalg", "llvm"))
         load_few_classes(context)
 
-
-# A network that was compiled in this process.
 
 _ENTRY = "main"
 

@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.ir import context
@@ -25,12 +22,8 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
 from qdialect.runtime.compiler import CompiledExecutable, check_target
-from qdialect.support.interface import KERNEL
+from qdialect.support.interface import KERNEL, Array
 from qdialect.targets import Target
-
-# Runs every phase of a compilation on the same arrays, and compares the results bit for bit with those of the first.
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

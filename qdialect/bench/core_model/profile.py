@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +33,10 @@ from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.external_calls import External
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import Array, KernelCall
 from qdialect.targets import Target
 from qdialect.targets.cpus import host_machine
 from qdialect.targets.machine import Machine
-
-Array = NDArray[Any]
 
 _SHORTEST = 50e-9
 _WARM_UP_CALLS = 3

@@ -9,14 +9,13 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.bench.cases import Array, Case, EngineError, foreign
 from qdialect.bench.network import LEAKY_SLOPE
 
 # A layer in the form of linalg that IREE compiles best: signed, NHWC, zero point in the bias, float requantization.
 
-_Array = NDArray[Any]
+_Array = Array
 
 _OFFSET = 128
 

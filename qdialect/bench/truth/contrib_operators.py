@@ -6,12 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from qdialect.bench.truth.tracing import traced
+from qdialect.support.interface import Array
 
-Array = NDArray[Any]
 Result = tuple[Array, ...]
 
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.aot.network import Batch
 from qdialect.dialect import BroadcastOp, build
@@ -29,6 +27,7 @@ from qdialect.passes.inline_outlined import InlineOutlinedPass
 from qdialect.passes.outlined import extern_functions
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import CompileError, ImportModelError, UnusedBatchError
+from qdialect.support.interface import Array
 from qdialect.targets import Target
 
 _PHASES = (Phase.QNN, Phase.FUSED)
@@ -175,7 +174,6 @@ class _Change:
 
 # Values without batch, repeated for each entry of one: constants, and what is computed from them alone.
 
-Array = NDArray[Any]
 
 _RULES = (rules.broadcasting, rules.of_one_shape)
 
