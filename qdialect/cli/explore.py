@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from qdialect.cli import arguments as args
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser, add_target_arguments, check_output, target_name
 from qdialect.cli.explorer.data import Explored, explored
 from qdialect.cli.explorer.main import node_data
-from qdialect.cli.import_arguments import ImportArguments, add_import_arguments, import_options
 from qdialect.frontends.model_files import FORMATS
 from qdialect.runtime.compiler import check_target
 from qdialect.support.diagnostics import CompileError, InputError
@@ -37,7 +36,7 @@ examples:
 """
 
 
-class Arguments(ImportArguments):
+class Arguments(args.ImportArguments):
     """The command line."""
 
     output: str
@@ -49,17 +48,17 @@ class Arguments(ImportArguments):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    return terminal.run(PROGRAM, lambda: _explore(options, import_options(options)))
+    return terminal.run(PROGRAM, lambda: _explore(options, args.import_options(options)))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
+    parser = args.CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the page, as .html, or node data, as .json"
     )
-    add_import_arguments(parser)
-    add_target_arguments(parser.add_argument)
+    args.add_import_arguments(parser)
+    args.add_target_arguments(parser.add_argument)
     parser.add_argument("--no-measure", action="store_true", help="call nothing: there are no times")
     return parser
 
@@ -68,8 +67,8 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
     path = Path(options.output)
     if path.suffix not in (".html", ".json"):
         raise InputError(f"--output must name an .html or .json file, but got '{options.output}'")
-    check_output("--output", options.output, options.model)
-    target, is_measured = resolve(target_name(options)), not options.no_measure
+    args.check_output("--output", options.output, options.model)
+    target, is_measured = resolve(args.target_name(options)), not options.no_measure
     try:
         check_target(target)
     except CompileError as error:

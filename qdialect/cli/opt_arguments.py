@@ -11,14 +11,7 @@ from textwrap import fill
 from typing import NoReturn
 
 import qdialect
-from qdialect.cli.arguments import (
-    add_jobs_argument,
-    add_quiet_argument,
-    add_target_arguments,
-    add_threads_argument,
-    target_list,
-    target_name,
-)
+from qdialect.cli import arguments as args
 from qdialect.cli.plugins import add_plugin_argument
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir.context import available_dialects
@@ -256,7 +249,7 @@ def _explanation(arguments: Arguments) -> str:
     from qdialect.lowering.cost.strategy import strategy_of, tile_model
     from qdialect.targets import resolve
 
-    target = resolve(target_name(arguments))
+    target = resolve(args.target_name(arguments))
     model = tile_model(target)
     text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
     strategy = strategy_of(target)
@@ -353,7 +346,11 @@ def _parser() -> _Parser:
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
         (("--list-passes",), _pass_list, "list the passes: ours and those of plugins with their options, and MLIR's"),
-        (("--print-targets",), target_list, "list the CPUs that code can be made for, and the kind that each gets"),
+        (
+            ("--print-targets",),
+            args.target_list,
+            "list the CPUs that code can be made for, and the kind that each gets",
+        ),
         (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
         parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
@@ -393,15 +390,15 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
     add("--pass-pipeline", metavar="TEXT", help="the passes as text: builtin.module(...)")
     add_plugin_argument(add)
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
-    add_target_arguments(add)
+    args.add_target_arguments(add)
     switch(
         "--tune",
         help="measure kernels in several variants on this machine, print what the fastest win on stderr, and note them "
         "on the module",
     )
     switch("--explain-strategy", help="print the register tiles for the CPU, and what bounds each")
-    add_threads_argument(add)
-    add_jobs_argument(add)
+    args.add_threads_argument(add)
+    args.add_jobs_argument(add)
     add(
         "--verify-each",
         type=_truth,
@@ -435,7 +432,7 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         metavar="DIR",
         help="write what is printed around passes into files of this folder",
     )
-    add_quiet_argument(add)
+    args.add_quiet_argument(add)
     switch("--dump-pass-pipeline", help="print the pipeline on stderr")
     switch("--mlir-timing", help="report the time of each pass")
     switch("--mlir-pass-statistics", help="report how often patterns were applied")

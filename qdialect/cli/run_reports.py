@@ -11,8 +11,7 @@ from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.cli import profile_chart, terminal
-from qdialect.cli.arguments import target_name
-from qdialect.cli.import_arguments import import_options
+from qdialect.cli.arguments import import_options, target_name
 from qdialect.cli.run_arguments import Arguments
 from qdialect.frontends.model_files import read_model
 from qdialect.ir._mlir import ir

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qdialect.bench import child
+from qdialect.bench import process
 from qdialect.bench.cases import Array, Case, EngineError, foreign, known_forms
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
-LIMITS = child.Limits(900.0, 20.0)
+LIMITS = process.Limits(900.0, 20.0)
 """Of a compilation."""
 
 _FORMS = ("onnx", "function_onnx")
@@ -71,7 +71,7 @@ class Inductor:
         with tempfile.TemporaryDirectory(prefix="qdialect-inductor-") as folder:
             package = Path(folder) / "package.pt2"
             # On the cores and with the number of threads of this process.
-            compiles = partial(child.run, limits=LIMITS, settings={})
+            compiles = partial(process.run, limits=LIMITS, settings={})
             failure = failure_of(compiles, Path(form.model), package, *[variant] * (variant == _FOLDED))
             if failure:
                 raise EngineError(f"compiling {failure}")
@@ -79,7 +79,7 @@ class Inductor:
             return InductorSession(self._torch, package, form.inputs())
 
 
-def failure_of(run: Callable[[str, list[str]], child.Ended], model: Path, package: Path, *options: str) -> str:
+def failure_of(run: Callable[[str, list[str]], process.Ended], model: Path, package: Path, *options: str) -> str:
     """Why no package was written by a process that `run` starts; empty where there is one.
 
     Max-autotune ends the process for some programs, which are then compiled without.

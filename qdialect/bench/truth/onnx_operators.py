@@ -12,8 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS, Quantizing, dequantized, quantized
-from qdialect.bench.truth.decoder_operators import DECODER_OPERATORS
+from qdialect.bench.truth.contrib_operators import (
+    CONTRIB_OPERATORS,
+    DECODER_OPERATORS,
+    Quantizing,
+    dequantized,
+    quantized,
+)
 from qdialect.bench.truth.windows import convolution, maximum, padding_of
 from qdialect.support.interface import Array
 
