@@ -225,17 +225,7 @@ def add(module: ir.Module) -> None:
                 op.operation.clone()
     for symbol in called:
         declared[symbol].erase()
-    _rename_calls(module, called)
-
-
-def _rename_calls(module: ir.Module, called: list[str]) -> None:
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if "callee" in op.attributes and ir.FlatSymbolRefAttr(op.attributes["callee"]).value in called:
-            symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            op.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{TABLE}.{symbol}", module.context)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
+    _rename(module, {symbol: f"{TABLE}.{symbol}" for symbol in called})
 
 
 def _table() -> str:

@@ -144,14 +144,7 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
         return _batched(fixed_batch(module), options=options)
     if options.externals:
         return _whole(module, options)
-    return compile_tuned(
-        module,
-        target=options.target,
-        threads=options.threads,
-        store=open_store() if options.cache else None,
-        workspaces=options.workspaces,
-        tune=options.tune,
-    )
+    return compile_tuned(module, options, open_store() if options.cache else None)
 
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:

@@ -252,7 +252,7 @@ def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOpti
         from qdialect.driver.fallback import compile_tuned
 
     store = open_store() if options.cache else None
-    compiled = partial(compile_tuned, target=options.target, threads=options.threads, store=store, tune=options.tune)
+    compiled = partial(compile_tuned, options=options, store=store)
     read = read_captured(graph.module, examples, written=graph.written)
     try:
         run = _native(graph, read, compiled(import_graph(read, _NAME)))

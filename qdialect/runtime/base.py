@@ -366,6 +366,14 @@ class Executable(ABC):
             self._linked = self.library(_PICKLED)
         return self._linked
 
+    def _describe_parts(self, parts: Sequence[Executable]) -> None:
+        """Set what is told of code and its memory to that of all `parts` together."""
+        self.kernels = sum(one.kernels for one in parts)
+        self.calls = tuple(call for one in parts for call in one.calls)
+        self.constants_bytes = sum(one.constants_bytes for one in parts)
+        self.working_memory = sum(one.working_memory for one in parts)
+        self.tuning = joined(one.tuning for one in parts)
+
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         """The network for other extents, by their names or as ``INPUT:AXIS``, where its inputs leave them open.
 

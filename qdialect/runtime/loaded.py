@@ -10,21 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.aot.network import Batch
-from qdialect.runtime import memory
+from qdialect.runtime import memory, native
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
 from qdialect.runtime.branched import ARCHIVE, from_archive
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, content_at, library_at, library_of
-from qdialect.runtime.native import (
-    Binding,
-    BoundCall,
-    NativeExecutable,
-    NetworkCode,
-    allocated,
-    compiled_region,
-    run_call,
-)
+from qdialect.runtime.native import Binding, BoundCall, NativeExecutable, NetworkCode, allocated, run_call
 from qdialect.runtime.openmp import THREAD_LIMIT
 
 
@@ -33,7 +25,7 @@ class LoadedExecutable(NativeExecutable):
 
     def __init__(self, library: Library, limit: int) -> None:
         """Raises `CompileError` where there is no memory for a workspace."""
-        _describe(self, library)
+        native.describe(self, library.network, library.version)
         self._library = library
         self._prepare(_Code(library), limit)
 
@@ -61,7 +53,7 @@ class LoadedBatchedExecutable(BatchedExecutable):
 
     def __init__(self, library: Library, batch: Batch, limit: int) -> None:
         """Raises `CompileError` where there is no memory for a workspace."""
-        _describe(self, library)
+        native.describe(self, library.network, library.version)
         self.batch = batch
         self._library = library
         self._prepare(_BatchCode(library), limit)
@@ -93,17 +85,6 @@ def load_content(content: bytes, workspaces: int | None = None) -> Executable:
 def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedExecutable:
     batch = found.network.batch
     return LoadedBatchedExecutable(found, batch, limit) if batch else LoadedExecutable(found, limit)
-
-
-def _describe(executable: Executable, library: Library) -> None:
-    """Set the attributes of `executable` from its library."""
-    network, version = library.network, library.version
-    executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
-    executable.target, executable.calls, executable.metadata = version.target, version.calls, network.metadata
-    executable.kernels = len({call.kernel for call in version.calls})
-    executable.constants_bytes = version.constants_bytes
-    executable.working_memory = version.workspace_bytes
-    executable.regions = (compiled_region(executable),)
 
 
 class _Code(NetworkCode):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qdialect.aot.network import Network, Version
 from qdialect.runtime import memory
 from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.call_arrays import CallArrays, address_of
@@ -150,6 +151,16 @@ class _Caller:
         self.point_to = bound.writer(count)
         """Set the addresses of the arrays of the next call."""
         self.is_spare = False
+
+
+def describe(executable: Executable, network: Network, version: Version) -> None:
+    """Set the attributes of `executable` from the description of its network, of which it runs `version`."""
+    executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
+    executable.target, executable.calls, executable.metadata = version.target, version.calls, network.metadata
+    executable.kernels = len({call.kernel for call in version.calls})
+    executable.constants_bytes = version.constants_bytes
+    executable.working_memory = version.workspace_bytes
+    executable.regions = (compiled_region(executable),)
 
 
 def compiled_region(executable: Executable) -> Region:

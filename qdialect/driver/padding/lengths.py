@@ -261,16 +261,7 @@ class PaddedLengths:
             from qdialect.driver.fallback import compile_tuned
             from qdialect.frontends.model_files import is_float32
 
-        options = self._options
-        code = compile_tuned(
-            module,
-            target=options.target,
-            threads=options.threads,
-            store=self._store,
-            workspaces=options.workspaces,
-            tune=options.tune,
-            is_verified=True,
-        )
+        code = compile_tuned(module, self._options, self._store, is_verified=True)
         code.is_float32 = is_float32(module)
         return code
 
