@@ -16,7 +16,7 @@ from qdialect.aot.entry_points import FUNCTIONS, Body
 from qdialect.aot.linking import shared_library
 from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals import ExternalFunction
 from qdialect.ir._mlir import ir, llvm, walk
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import REFERENCES, symbols
@@ -57,7 +57,6 @@ class Artifact:
         return llvm.translate_module_to_llvmir(self.module.operation)
 
     def mlir(self) -> str:
-        """The module as text of MLIR's LLVM dialect."""
         return self.module.operation.get_asm()
 
 
@@ -177,7 +176,6 @@ class _Builder:
         return Body(renamed[_ENTRY], constants, was_divided, clock[0] if clock else None)
 
     def add_constant(self, name: str, data: NDArray[np.uint8]) -> None:
-        """Add read-only bytes."""
         byte = ir.IntegerType.get_signless(8)
         attributes = {
             "sym_name": ir.StringAttr.get(name),

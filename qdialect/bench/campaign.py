@@ -67,7 +67,6 @@ class Campaign:
 
     @property
     def threads(self) -> int:
-        """Of each call."""
         return self._plan.threads
 
     def version(self, engine: str) -> str:

@@ -23,7 +23,6 @@ class Form:
     data: str
 
     def inputs(self) -> list[Array]:
-        """The arrays to call the model with."""
         return self._arrays("in_")
 
     def outputs(self) -> list[Array]:
@@ -58,12 +57,10 @@ class Case:
     """How far a float may be from the right one, as a share of it or of 1, whichever is larger."""
 
     def to_json(self) -> str:
-        """The case as text, for a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Case:
-        """A case from its text."""
         fields: dict[str, Any] = json.loads(text)
         forms = {name: Form(**form) for name, form in fields.pop("forms").items()}
         return Case(**fields, forms=forms)
@@ -104,9 +101,7 @@ class EngineError(QDialectError):
 class Session(Protocol):
     """A loaded model whose inputs and outputs are in place."""
 
-    def call(self) -> None:
-        """Compute once."""
-        ...
+    def call(self) -> None: ...
 
     def outputs(self) -> Sequence[Array]:
         """The results of the last call, in the layout of the expected outputs."""
@@ -116,9 +111,7 @@ class Session(Protocol):
 class Engine(Protocol):
     """A way to run models."""
 
-    def version(self) -> str:
-        """Of the package."""
-        ...
+    def version(self) -> str: ...
 
     def variants(self, case: Case) -> Mapping[str, str]:
         """Ways to run `case`, each with the form whose data it takes and gives; none where it cannot."""

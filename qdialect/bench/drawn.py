@@ -46,7 +46,6 @@ class ConvolutionLayer:
 
     @property
     def text(self) -> str:
-        """The layer in a few words."""
         kind = "depthwise" if self.is_depthwise else "convolution"
         window = "x".join(map(str, self.window))
         source = f"{self.batch}x{self.channels}x{self.height}x{self.width}"
@@ -64,7 +63,6 @@ class DenseLayer:
 
     @property
     def text(self) -> str:
-        """The layer in a few words."""
         return f"dense, M {self.rows}, K {self.depth}, N {self.columns}"
 
 

@@ -125,12 +125,10 @@ class Network:
 
     @property
     def input(self) -> QuantizedTensor:
-        """The network's input."""
         return self.nodes[0].source
 
     @property
     def output(self) -> QuantizedTensor:
-        """The network's output."""
         return self.nodes[-1].result
 
     @property

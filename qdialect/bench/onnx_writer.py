@@ -36,7 +36,6 @@ class GraphWriter:
         self._constants: list[TensorProto] = []
 
     def constant(self, array: Array | np.generic) -> str:
-        """Add a constant."""
         from onnx import numpy_helper
 
         name = f"k{len(self._constants)}"
@@ -48,7 +47,6 @@ class GraphWriter:
         return self.nodes(kind, inputs, 1, **attributes)[0]
 
     def nodes(self, kind: str, inputs: Sequence[str], results: int, **attributes: Any) -> list[str]:
-        """Add a node with several `results`."""
         from onnx import helper
 
         first = f"t{len(self._nodes)}"
@@ -58,7 +56,6 @@ class GraphWriter:
         return names
 
     def parameters(self, of: nn.QuantizedTensor) -> tuple[str, str]:
-        """Add scale and zero point."""
         return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
     def finish(
@@ -72,7 +69,6 @@ class GraphWriter:
         return self.model([(*source, element)], [(*result, element)], opset)
 
     def model(self, inputs: Sequence[Port], outputs: Sequence[Port], opset: int = _OPSET) -> bytes:
-        """The model's file."""
         from onnx import TensorProto, helper
 
         element_type = TensorProto.DataType.Value

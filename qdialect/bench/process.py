@@ -62,14 +62,12 @@ class WorkerProcess:
                 stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """The answer to what was sent."""
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
             raise EngineError(f"engine '{self._name}' ended with status {self._process.wait()}{self._last_words()}")
         return json.loads(line)
 
     def close(self) -> None:
-        """End the process."""
         for stream in (self._process.stdin, self._process.stdout):
             # A pipe whose other end is gone cannot be flushed.
             with suppress(OSError):

@@ -74,12 +74,10 @@ class Drawing:
         return self._add(node)
 
     def sum(self, source: nn.QuantizedTensor, other: nn.QuantizedTensor) -> nn.QuantizedTensor:
-        """Add a residual sum."""
         total = nn.dequantize(self._values[source.name], source) + nn.dequantize(self._values[other.name], other)
         return self._add(nn.Sum(source, other, self._range(total, "relu")))
 
     def max_pool(self, source: nn.QuantizedTensor, window: int, stride: int, padding: int) -> nn.QuantizedTensor:
-        """Add a max pool."""
         extent = (source.shape[2] + 2 * padding - window) // stride + 1
         to = replace(source, name=self._name(), shape=(*source.shape[:2], extent, extent))
         return self._add(nn.MaxPool(source, to, window, stride, padding))

@@ -108,11 +108,9 @@ class Settings:
         return [Plan(engines, count, self.rounds, self.seconds, self.target) for count in counts]
 
     def wants(self, case: Case, threads: int) -> bool:
-        """Whether `case` is measured on this number of threads."""
         return bool(self.threads) or threads == 1 or case.kind in _NETWORKS
 
     def texts(self) -> dict[str, str]:
-        """For the report."""
         texts = {"rounds": str(self.rounds), "timed seconds of each variant": f"{self.seconds:g}"}
         return texts if self.target == HOST else {**texts, LEVEL: self.target}
 
@@ -162,7 +160,6 @@ class Run:
     _core_shares: list[CoreShare] = field(default_factory=list[CoreShare])
 
     def results(self) -> Results:
-        """Measure everything."""
         selection = self.selection
         plans = self.settings.plans(selection.engines)
         with ExitStack() as stack:

@@ -104,7 +104,6 @@ class _Drawing:
         return quantized_weights(values, 0.1 * factor * self.random.standard_normal(outputs))
 
     def numbers(self, *extents: int, mean: float = 0.0, spread: float = 1.0) -> NDArray[np.float32]:
-        """Normal numbers."""
         return (mean + spread * self.random.standard_normal(extents)).astype(np.float32)
 
     def layer_norm(self, source: Float) -> Float:
@@ -159,7 +158,6 @@ class _Drawing:
         return self.static_linear(self.merged(context), self.weights(self.shape.width, self.shape.width, self.damping))
 
     def sum(self, left: Quantized, right: Quantized) -> Quantized:
-        """A residual sum, quantized."""
         return self.graph.quantize(self.graph.add(self.graph.dequantize(left), self.graph.dequantize(right)))
 
 

@@ -29,7 +29,6 @@ class CommandParser(argparse.ArgumentParser):
         add_quiet_argument(self.add_argument)
 
     def flags(self) -> dict[str, Sequence[str]]:
-        """The flags of each value."""
         return {action.dest: action.option_strings for action in self._actions}
 
     def error(self, message: str) -> NoReturn:

@@ -50,7 +50,6 @@ class _Header:
 
     @property
     def size(self) -> int:
-        """Bytes of the elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

@@ -59,7 +59,6 @@ class PrintingArguments(argparse.Namespace):
 
     @property
     def printing(self) -> Printing:
-        """The form of a print."""
         return Printing(
             large_elements_limit=self.large_elements_limit,
             large_resource_limit=self.large_resource_limit,

@@ -137,7 +137,6 @@ class Reports:
         return throughput.measure(executable, inputs, target=target_name(self._options)), macs
 
     def print_speed(self, inputs: Sequence[Array]) -> None:
-        """Measure calls and print their time and rate."""
         start, used = time.perf_counter(), time.process_time()
         speed, macs = self._speed(inputs)
         left = 1 - (time.process_time() - used) / (time.perf_counter() - start)

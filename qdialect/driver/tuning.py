@@ -304,7 +304,6 @@ class Tunings:
             return None
 
     def put(self, kernel: str, found: KeptTuning) -> None:
-        """Keep what was measured of `kernel`."""
         tree = {"seconds": dict(found.seconds), "chosen": found.chosen, "gain": found.gain}
         self.store.put(self._key(kernel), {_SECTION: json.dumps(tree).encode()})
 

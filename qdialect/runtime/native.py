@@ -55,7 +55,6 @@ class NativeExecutable(Executable):
 
     @property
     def workspaces(self) -> int:
-        """The number of calls that may run at the same time."""
         return self._pool.limit
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:

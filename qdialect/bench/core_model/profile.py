@@ -132,7 +132,6 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The total time of the calls."""
         return sum(one.seconds for one in self.calls)
 
     @property
@@ -143,12 +142,10 @@ class Profile:
 
     @property
     def macs(self) -> int:
-        """Products that all calls sum up."""
         return sum(one.call.macs for one in self.calls)
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that all calls read and write."""
         return sum(one.call.bytes_moved for one in self.calls)
 
 

@@ -117,7 +117,6 @@ class _Layer:
         self._clamp, self._activation = str(numbers["clamp"]), str(numbers["activation"])
 
     def product(self, data: Array, library: str) -> Callable[[], Any]:
-        """A dense layer."""
         self._torch.backends.quantized.engine = library
         packed = self._operators.linear_prepack(self._weights(), self._bias)
         source, linear, middle = self._quantized(data, False), self._operators.linear, self._middle

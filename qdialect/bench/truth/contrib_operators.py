@@ -63,15 +63,8 @@ class Contributed(OpRun):
 class _OfOne(Contributed, Quantizing):
     """A function of one quantized tensor; without a zero point the result has the type of the tensor."""
 
-    def _run(
-        self,
-        x: Array,
-        x_scale: Array,
-        x_zero: Array | None,
-        y_scale: Array,
-        y_zero: Array | None = None,
-        **attributes: Any,
-    ) -> Result:
+    def _run(self, *inputs: Any, **attributes: Any) -> Result:
+        x, x_scale, x_zero, y_scale, y_zero = inputs if len(inputs) == 5 else (*inputs, None)
         zero_point = np.zeros((), x.dtype) if y_zero is None else y_zero
         return (self.quantize(self.exact(dequantized(x, x_scale, x_zero), attributes), y_scale, zero_point),)
 
@@ -260,14 +253,6 @@ def _lstm(
     return states, hidden, cell
 
 
-CONTRIB_OPERATORS = (
-    *(QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearWhere, QLinearConcat, QGemm),
-    *(QLinearAveragePool, QLinearGlobalAveragePool),
-    *(MatMulIntegerToFloat, DynamicQuantizeMatMul, DynamicQuantizeLSTM, SkipLayerNormalization),
-    MatMulNBits,
-)
-
-
 # Operators of decoders: normalization, attention with caches, experts.
 
 
@@ -408,7 +393,9 @@ def _swiglu(data: Array, attributes: Any) -> Array:
     return gate * sigmoid * (other + attributes.get("activation_beta", 0.0))
 
 
-DECODER_OPERATORS = (
-    *(SimplifiedLayerNormalization, SkipSimplifiedLayerNormalization),
+CONTRIB_OPERATORS = (
+    *(QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearWhere, QLinearConcat, QGemm),
+    *(QLinearAveragePool, QLinearGlobalAveragePool, MatMulIntegerToFloat, DynamicQuantizeMatMul, DynamicQuantizeLSTM),
+    *(SkipLayerNormalization, SimplifiedLayerNormalization, SkipSimplifiedLayerNormalization, MatMulNBits),
     *(GatherBlockQuantized, GroupQueryAttention, QMoE),
 )

@@ -49,11 +49,9 @@ class Node:
         return tensor
 
     def integers(self, index: int) -> tuple[int, ...]:
-        """An operand of integers."""
         return tuple(int(entry) for entry in self[index].ravel())
 
     def options(self, table: type[Options], read: Callable[[Options], T]) -> T:
-        """The result of `read` for the node's options."""
         return read_options(self.operator, table, read)
 
     def axis(self, table: Any) -> int:

@@ -27,7 +27,6 @@ class TorchNetwork:
     quantized: tuple[str, ...]
 
     def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
-        """Write the program that gives its quantized tensors."""
         module = _module(self.path)
         (output,) = (node for node in module.graph.nodes if node.op == "output")
         found: Any = output.args[0]
@@ -35,7 +34,6 @@ class TorchNetwork:
         _save(module, sample, path)
 
     def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
-        """Write the units; PyTorch computes all of them with floats inside."""
         module = _module(self.path)
         given = _cut(module)
         _save(module, [tensors[name] for name in given], path)

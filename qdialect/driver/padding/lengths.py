@@ -87,7 +87,6 @@ class PaddedLengths:
 
     @property
     def networks(self) -> Sequence[PaddedNetwork]:
-        """Those that are compiled."""
         return tuple(self._networks)
 
     def prepare(self) -> Executable | None:
