@@ -108,6 +108,22 @@ class Session(Protocol):
         ...
 
 
+@dataclass
+class ResultSession:
+    """A loaded model whose function makes a new result with each call."""
+
+    function: Callable[[], Any]
+    arrays: Callable[[Any], Sequence[Array]]
+    """Of a result."""
+    result: Any = None
+
+    def call(self) -> None:
+        self.result = self.function()
+
+    def outputs(self) -> Sequence[Array]:
+        return self.arrays(self.result)
+
+
 class Engine(Protocol):
     """A way to run models."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from qdialect.bench import process
-from qdialect.bench.cases import Array, Case, EngineError, foreign, known_forms
+from qdialect.bench.cases import Array, Case, EngineError, ResultSession, foreign, known_forms
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 LIMITS = process.Limits(900.0, 20.0)
@@ -33,20 +33,12 @@ def package_of(model: Path) -> Path:
     return model.with_name(f"{model.stem}.inductor.pt2")
 
 
-class InductorSession:
-    """A package on tensors that are in place; its results are new tensors."""
-
-    def __init__(self, torch: Any, package: Path, inputs: Sequence[Array]) -> None:
-        self._inputs = [torch.from_numpy(array) for array in inputs]
-        # The function behind the public one, without its trees of arguments and results.
-        self._run = torch._inductor.aoti_load_package(str(package)).loader.run
-        self._results: list[Any] = []
-
-    def call(self) -> None:
-        self._results = self._run(self._inputs)
-
-    def outputs(self) -> Sequence[Array]:
-        return [one.numpy() for one in self._results]
+def session(torch: Any, package: Path, inputs: Sequence[Array]) -> ResultSession:
+    """A package on tensors that are in place."""
+    # The function behind the public one, without its trees of arguments and results.
+    run = torch._inductor.aoti_load_package(str(package)).loader.run
+    arguments = [torch.from_numpy(array) for array in inputs]
+    return ResultSession(partial(run, arguments), lambda found: [one.numpy() for one in found])
 
 
 class Inductor:
@@ -65,7 +57,7 @@ class Inductor:
         found = known_forms(case, _FORMS)
         return found | ({_FOLDED: "onnx"} if case.name in LANGUAGE_LAYERS else {})
 
-    def load(self, case: Case, variant: str, threads: int) -> InductorSession:
+    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
         self._torch.set_num_threads(threads)
         form = case.forms[self.variants(case)[variant]]
         with tempfile.TemporaryDirectory(prefix="qdialect-inductor-") as folder:
@@ -76,7 +68,7 @@ class Inductor:
             if failure:
                 raise EngineError(f"compiling {failure}")
             # Its code is mapped: the files may go.
-            return InductorSession(self._torch, package, form.inputs())
+            return session(self._torch, package, form.inputs())
 
 
 def failure_of(run: Callable[[str, list[str]], process.Ended], model: Path, package: Path, *options: str) -> str:

@@ -15,13 +15,11 @@ from qdialect.bench.network import LEAKY_SLOPE
 
 # A layer in the form of linalg that IREE compiles best: signed, NHWC, zero point in the bias, float requantization.
 
-_Array = Array
-
 _OFFSET = 128
 
 
 class _Layer:
-    def __init__(self, numbers: dict[str, _Array], source: Sequence[int], result: Sequence[int]) -> None:
+    def __init__(self, numbers: dict[str, Array], source: Sequence[int], result: Sequence[int]) -> None:
         self._numbers = numbers
         self._source, self._result = list(source), list(result)
         self._is_depthwise = int(numbers["groups"]) > 1
@@ -51,7 +49,7 @@ class _Layer:
     def _scale(self, name: str) -> float:
         return float(self._numbers[f"{name}_scale"])
 
-    def _weights(self) -> _Array:
+    def _weights(self) -> Array:
         values = self._numbers["weights"]
         if values.ndim == 2:
             return values.T
@@ -180,7 +178,7 @@ def _tensor(shape: Sequence[int], element: str) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{element}>"
 
 
-def _dense(array: _Array, element: str) -> str:
+def _dense(array: Array, element: str) -> str:
     return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}"> : {_tensor(array.shape, element)}'
 
 
