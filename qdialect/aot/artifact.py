@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -152,10 +152,8 @@ class _Builder:
 
     network: Network
     module: ir.Module
-
-    def __post_init__(self) -> None:
-        self._blocks: dict[bytes, str] = {}
-        self._declared: set[str] = set()
+    _blocks: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    _declared: set[str] = field(default_factory=set[str])
 
     def add_version(self, name: str, target: Target, lowered: Lowered) -> Body:
         """Add the functions and constants of a version, by names of its own."""
@@ -201,7 +199,7 @@ class _Builder:
             op.clone()
 
     def _add_own(self, op: ir.Operation, renamed: dict[str, str], target: Target) -> None:
-        _rename(op, renamed)
+        rename(op, renamed)
         if op.name == _FUNCTION:
             _name_cpu(op, target)
         if "sym_visibility" in op.attributes:
@@ -220,9 +218,10 @@ class _Builder:
         return self._blocks[key]
 
 
-def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
-    """Give a function or constant, and all that it names, the new names."""
-    op.attributes["sym_name"] = ir.StringAttr.get(renamed[ir.StringAttr(op.attributes["sym_name"]).value])
+def rename(op: ir.Operation, renamed: Mapping[str, str]) -> None:
+    """Give a function or constant of the LLVM dialect, and all that it names, the new names."""
+    name = ir.StringAttr(op.attributes["sym_name"]).value
+    op.attributes["sym_name"] = ir.StringAttr.get(renamed.get(name, name))
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         for key in REFERENCES:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qdialect.aot.artifact import rename
 from qdialect.aot.linking import c_compiler, run_linker
 from qdialect.aot.object_file import WRAPPER, object_file, renamed
 from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
-from qdialect.ir._mlir import ir, ops_in, walk
+from qdialect.ir._mlir import ir, ops_in
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET
 from qdialect.support.diagnostics import CompileError
@@ -172,18 +173,9 @@ def _linkage(kind: str) -> ir.Attribute:
 
 def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
     """Give functions and constants of a module of the LLVM dialect, and all that names them, new names."""
-    for name, op in list(symbols(module)):
-        with module.context:
-            op.attributes["sym_name"] = ir.StringAttr.get(names.get(name, name))
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for attribute in REFERENCES:
-            if attribute in op.attributes:
-                name = ir.FlatSymbolRefAttr(op.attributes[attribute]).value
-                op.attributes[attribute] = ir.FlatSymbolRefAttr.get(names.get(name, name), module.context)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
+    with module.context:
+        for _, op in list(symbols(module)):
+            rename(op, names)
 
 
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:

@@ -241,11 +241,6 @@ def _of_mode(mode: str | None) -> Mapping[str, object]:
 
 def _compiled(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     """The graph as compiled code, in parts where it has to be."""
-    with using_jobs(options.jobs):
-        return _compiled_call(graph, examples, options)
-
-
-def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     # The compiler is loaded when it is used.
     with LATE_IMPORTS:
         from qdialect.cache.store import open_store
@@ -254,12 +249,13 @@ def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOpti
     store = open_store() if options.cache else None
     compiled = partial(compile_tuned, options=options, store=store)
     read = read_captured(graph.module, examples, written=graph.written)
-    try:
-        run = _native(graph, read, compiled(import_graph(read, _NAME)))
-    except (ImportModelError, CompileError):
-        if options.fallback == "none":
-            raise
-        run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
+    with using_jobs(options.jobs):
+        try:
+            run = _native(graph, read, compiled(import_graph(read, _NAME)))
+        except (ImportModelError, CompileError):
+            if options.fallback == "none":
+                raise
+            run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
     return _without_gradients(graph, run)
 
 

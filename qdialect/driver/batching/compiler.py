@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from logging import getLogger
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from qdialect.lowering.ir.lowered import target_name_of
 from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
-from qdialect.runtime.batched import BatchCode, BatchedExecutable, tiles
+from qdialect.runtime.batched import BatchedExecutable, tiles
 from qdialect.runtime.compiler import CompiledCode, prepared
 from qdialect.runtime.constants import placed
 from qdialect.runtime.external_calls import External
@@ -154,7 +155,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
         ]
         self._takes_python = any(code.takes_python for code in compiled)
         steps = steps_of((*self.inputs, *self.outputs), sum(batch.factors, ()))
-        self._prepare(_Code(compiled, batch.rows, steps, self.working_memory), limit)
+        self._prepare(partial(_Caller, compiled, batch.rows, steps, self.working_memory), limit)
 
     def library(self, name: str) -> bytes:
         if self._takes_python:
@@ -162,26 +163,14 @@ class CompiledBatchedExecutable(BatchedExecutable):
         return compiler.library([(kept, constants.content()) for kept, constants in self._kept], name, self.batch)
 
 
-class _Code(BatchCode):
-    """The code for each size of batches."""
-
-    def __init__(
-        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
-    ) -> None:
-        self._compiled, self._rows, self._steps = compiled, rows, steps
-        self._workspace_bytes = workspace_bytes
-
-    def caller(self) -> _Caller:
-        return _Caller(self._compiled, self._rows, self._steps, allocated("working memory", self._workspace_bytes))
-
-
 class _Caller:
     """A workspace, and calls for each size of batches that work in it."""
 
     def __init__(
-        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace: memory.Block
+        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
     ) -> None:
         self.is_spare = False
+        workspace = allocated("working memory", workspace_bytes)
         self._rows, self._steps = rows, steps
         bound = [code.bind([0] * len(steps), workspace) for code in compiled]
         self._calls = {count: (one.writer(len(steps)), one.call) for count, one in zip(rows, bound, strict=True)}
