@@ -28,6 +28,10 @@ class CommandParser(argparse.ArgumentParser):
         add_plugin_argument(self.add_argument)
         add_quiet_argument(self.add_argument)
 
+    def switch(self, *flags: str, help: str) -> None:
+        """Add a flag without a value."""
+        self.add_argument(*flags, action="store_true", help=help)
+
     def flags(self) -> dict[str, Sequence[str]]:
         return {action.dest: action.option_strings for action in self._actions}
 

@@ -94,7 +94,7 @@ def parse(arguments: Sequence[str] | None) -> Arguments:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> CommandParser:
     parser = CommandParser(
         PROGRAM,
         "Measure compiled networks against other engines and against the bare dot-product instruction.",
@@ -119,16 +119,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=_seconds, default=0.6, help="timed seconds of each variant, over all rounds (default: 0.6)"
     )
-    parser.add_argument(
+    parser.switch(
         "--quick",
-        action="store_true",
         help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds, one thread, no slow engines: figures are rough",
     )
     parser.add_argument("--output-dir", metavar="DIR", help="write results.json, RESULTS.md and pictures there")
-    parser.add_argument(
-        "--report-only", action="store_true", help="write the report of the results.json that is in --output-dir again"
-    )
-    parser.add_argument("--list", action="store_true", help="show workloads and engines, and measure nothing")
+    parser.switch("--report-only", help="write the report of the results.json that is in --output-dir again")
+    parser.switch("--list", help="show workloads and engines, and measure nothing")
     return parser
 
 

@@ -98,20 +98,17 @@ def parser() -> args.CommandParser:
     args.add_threads_argument(made.add_argument)
     args.add_jobs_argument(made.add_argument)
     made.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
-    made.add_argument(
+    made.switch(
         "--tune",
-        action="store_true",
         help="measure kernels in several variants on this machine, take the fastest of each, and print what it won on "
         "stderr; for one CPU whose features this machine has",
     )
-    made.add_argument(
-        *("-g", "--debug-info"),
-        action="store_true",
+    made.switch(
+        "-g",
+        "--debug-info",
         help="line tables for gdb and perf: they show the text of phase x86, which is written next to FILE",
     )
-    made.add_argument(
-        "--clock", action="store_true", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'"
-    )
+    made.switch("--clock", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'")
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import gzip
 import json
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return terminal.run(PROGRAM, lambda: _explore(options, args.import_options(options)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> args.CommandParser:
     parser = args.CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
     parser.add_argument(
@@ -59,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     args.add_import_arguments(parser)
     args.add_target_arguments(parser.add_argument)
-    parser.add_argument("--no-measure", action="store_true", help="call nothing: there are no times")
+    parser.switch("--no-measure", help="call nothing: there are no times")
     return parser
 
 

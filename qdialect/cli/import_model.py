@@ -166,7 +166,7 @@ class _ListOperators(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> args.CommandParser:
     parser = args.CommandParser(
         "qdialect-import",
         "Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
@@ -179,16 +179,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     args.add_import_arguments(parser)
     args.add_fallback_argument(parser, "none")
-    parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
-    parser.add_argument(
+    parser.switch("--fuse", help="run fuse-qnn on the module")
+    parser.switch(
         "--report",
-        action="store_true",
         help="instead of the module, a table: what each node became, which kernel computes it, what blocks it",
     )
     args.add_json_argument(parser.add_argument)
-    parser.add_argument(
-        "--mlir-print-debuginfo", action="store_true", help="print locations too: the names of the model's nodes"
-    )
+    parser.switch("--mlir-print-debuginfo", help="print locations too: the names of the model's nodes")
     return parser
 
 

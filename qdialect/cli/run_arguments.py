@@ -94,22 +94,15 @@ def parser() -> args.CommandParser:
     )
     args.add_import_arguments(made, takes_any_batch=True)
     made.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
-    made.add_argument(
-        "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
-    )
-    made.add_argument(
+    made.switch("--reference", help="also run the NumPy reference, and fail where an element differs")
+    made.switch(
         "--compare-layers",
-        action="store_true",
         help="also compute each quantized tensor from its framework's own tensors, compare it with the framework's and "
         "with the same graph in float64, and fail where an element differs from the framework",
     )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
-    made.add_argument(
-        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction for comparison"
-    )
-    made.add_argument(
-        "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
-    )
+    made.switch("--benchmark", help="measure a call, and the bare dot-product instruction for comparison")
+    made.switch("--profile-ops", help="with --benchmark: time, share of peak and bytes of every kernel")
     made.add_argument(
         "--profile-chart",
         metavar="FILE",
@@ -135,13 +128,9 @@ def parser() -> args.CommandParser:
     args.add_fallback_argument(
         made, "the framework, where it is installed; a line on stderr lists the nodes that it runs"
     )
-    made.add_argument(
-        "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
-    )
-    made.add_argument(
-        "--tune",
-        action="store_true",
-        help="measure kernels in several variants, take the fastest of each, and print what it won on stderr",
+    made.switch("--no-cache", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept")
+    made.switch(
+        "--tune", help="measure kernels in several variants, take the fastest of each, and print what it won on stderr"
     )
     return made
 

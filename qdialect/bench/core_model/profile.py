@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect import targets
 from qdialect.bench import throughput
-from qdialect.bench.core_model import kernel_cycles as cycles_of_kernels
-from qdialect.bench.core_model.kernel_cycles import MUCH, KernelCycles, kernel_cycles
+from qdialect.bench.core_model.kernel_cycles import MUCH, KernelCycles, kernel_cycles, kernels_of_kinds
 from qdialect.bench.core_model.memory_traffic import CallReuse, Reuse, call_reuses
 from qdialect.driver.tuning import measured_calls, middle
 from qdialect.ir._mlir import ir
@@ -240,5 +239,4 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     lowered = lower(module, target, Phase.X86)
     code, externals = lowered.module, {function.symbol for function in lowered.external_functions()}
     rate = vector_rate / throughput.products_per_cycle(target, machine)
-    of_kinds = cycles_of_kernels.kernels_of_pairs(code), cycles_of_kernels.kernels_of_tiles(code)
-    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code), externals)
+    return _Model(machine, rate, kernel_cycles(code, machine), *kernels_of_kinds(code), call_reuses(code), externals)
