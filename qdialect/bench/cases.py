@@ -85,6 +85,12 @@ def save(path: Path, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
     return str(path)
 
 
+def write_form(path: Path, content: bytes, inputs: Sequence[Array], outputs: Sequence[Array]) -> Form:
+    """Write a model, and its data next to it."""
+    path.write_bytes(content)
+    return Form(str(path), save(path.with_suffix(".npz"), inputs, outputs))
+
+
 def numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
     """The arrays named by `prefix` and a number from 0 on."""
     count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)

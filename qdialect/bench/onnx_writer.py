@@ -58,16 +58,6 @@ class GraphWriter:
     def parameters(self, of: nn.QuantizedTensor) -> tuple[str, str]:
         return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
-    def finish(
-        self,
-        source: tuple[str, Sequence[int]],
-        result: tuple[str, Sequence[int]],
-        element: str = "UINT8",
-        opset: int = _OPSET,
-    ) -> bytes:
-        """The model's file; input and output are tensors of `element`, each with name and shape."""
-        return self.model([(*source, element)], [(*result, element)], opset)
-
     def model(self, inputs: Sequence[Port], outputs: Sequence[Port], opset: int = _OPSET) -> bytes:
         from onnx import TensorProto, helper
 
@@ -116,7 +106,7 @@ class _Quantized:
         last = self._quantized[result.name]
         if channels_last and len(result.shape) == 4:
             last = writer.node("Transpose", [last], perm=_TO_NHWC)
-        return writer.finish(("x", shapes[0]), (last, shapes[1]))
+        return writer.model([("x", shapes[0], "UINT8")], [(last, shapes[1], "UINT8")])
 
     def _node(self, node: nn.Node, following: nn.Node | None) -> None:
         match node:
@@ -222,7 +212,7 @@ def write_operators(network: nn.Network, *, channels_last: bool = False, rounds_
     for node in network.nodes:
         value = _node(writer, node, value, channels_last, rounds_sigmoid)
     shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (network.input, network.output)]
-    return writer.finish(("x", shapes[0]), (value, shapes[1]))
+    return writer.model([("x", shapes[0], "UINT8")], [(value, shapes[1], "UINT8")])
 
 
 def _node(writer: GraphWriter, node: nn.Node, value: str, channels_last: bool, rounds_sigmoid: bool) -> str:

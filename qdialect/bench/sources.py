@@ -9,7 +9,7 @@ import numpy as np
 import tflite
 
 from qdialect.bench import models
-from qdialect.bench.cases import Array, Case, Form, Source, numbered, save
+from qdialect.bench.cases import Array, Case, Form, Source, numbered, save, write_form
 from qdialect.bench.drawn import layer_sources, network_sources
 from qdialect.bench.float_functions import function_sources
 from qdialect.bench.onnx_writer import GraphWriter
@@ -109,17 +109,16 @@ func.func @main(%x: tensor<1xui8>) -> tensor<1xui8> {
 def _prepare_call(folder: Path) -> Case:
     writer = GraphWriter()
     copy = writer.node("Identity", ["x"])
+    largest = writer.node("Max", [copy, copy])
     files = {
         "call_qnn": ("mlir", _QNN.encode()),
-        "call_onnx": ("onnx", writer.finish(("x", [1]), (writer.node("Max", [copy, copy]), [1]))),
+        "call_onnx": ("onnx", writer.model([("x", [1], "UINT8")], [(largest, [1], "UINT8")])),
         "call_tflite": ("tflite", _smallest_tflite()),
     }
     forms: dict[str, Form] = {}
     for form, (suffix, content) in files.items():
-        path = folder / f"{form}.{suffix}"
-        path.write_bytes(content)
         value = np.array([7], np.int8 if suffix == "tflite" else np.uint8)
-        forms[form] = Form(str(path), save(folder / f"{form}.npz", [value], [value]))
+        forms[form] = write_form(folder / f"{form}.{suffix}", content, [value], [value])
     return Case(SMALLEST_CALL, "call", "one element through one operator", 0, 0, 0, forms)
 
 

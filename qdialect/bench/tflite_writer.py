@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
@@ -153,15 +152,8 @@ class _Model:
     def _integers(self, name: str, values: Sequence[int]) -> int:
         return self._writer.constant(name, np.array(values, np.int32))
 
-    def _emit(
-        self,
-        code: int,
-        inputs: Sequence[int],
-        result: nn.QuantizedTensor,
-        kind: int = tflite.BuiltinOptions.NONE,
-        write_options: Callable[[Builder], int] | None = None,
-    ) -> None:
-        self._writer.operator(code, inputs, self._add(result), kind, write_options)
+    def _emit(self, code: int, inputs: Sequence[int], result: nn.QuantizedTensor, *option: Any) -> None:
+        self._writer.operator(code, inputs, self._add(result), *option)
 
     def _add(self, tensor: nn.QuantizedTensor) -> int:
         shape = _channels_last(tensor.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.bench import traced_graph
-from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.cases import Case, Source, write_form
 from qdialect.bench.traced_graph import Float, Quantized, T, TracedGraph, Weights
 
 KIND = "transformer"
@@ -72,10 +72,8 @@ def prepare(name: str, workload: Workload, folder: Path) -> Case:
     """Write the workload into `folder`; its seed is the number in its name."""
     shape = workload.shape
     graph, outputs = workload.build(shape, np.random.default_rng(int(name[1:2])))
-    model = folder / f"{name}.onnx"
-    model.write_bytes(graph.content(outputs))
     data, answer = traced_graph.arrays(graph.inputs), traced_graph.arrays(outputs)
-    form = Form(str(model), save(folder / f"{name}.npz", data, answer))
+    form = write_form(folder / f"{name}.onnx", graph.content(outputs), data, answer)
     weight_bytes = sum(weights.nbytes for weights in graph.weights)
     moved = weight_bytes + sum(array.nbytes for array in (*data, *answer))
     text = f"{workload.text}, {shape.layers} layers of {shape.width}, {shape.tokens} tokens"

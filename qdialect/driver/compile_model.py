@@ -141,7 +141,7 @@ def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
     if options.is_dynamic:
         with LATE_IMPORTS:
             from qdialect.driver.batching.network import fixed_batch
-        return _batched(fixed_batch(module), options=options)
+        return _batched(fixed_batch(module), options)
     if options.externals:
         return _whole(module, options)
     return compile_tuned(module, options, open_store() if options.cache else None)
@@ -158,18 +158,12 @@ def _whole(module: ir.Module, options: CompileOptions) -> Executable:
         )
 
 
-def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
+def _batched(network: BatchNetwork, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
     with progress_of("compiling"):
-        return compile_batched(
-            network,
-            target=options.target,
-            threads=options.threads,
-            workspaces=options.workspaces,
-            externals=options.externals,
-        )
+        return compile_batched(network, options)
 
 
 def _compiler_of_batches(

@@ -182,7 +182,7 @@ def _of_any_batch(
     ]
     check_alike(networks[0], networks[1])
     graph, read = found[0]
-    executable = compile_batched(networks[0], target=options.target, threads=options.threads)
+    executable = compile_batched(networks[0], options)
     graph = replace(graph, layouts=(None,) * len(graph.layouts))
     return graph, _without_gradients(graph, _native(graph, read, executable))
 

@@ -26,8 +26,7 @@ from qdialect.runtime.external_calls import External
 from qdialect.runtime.native import allocated
 from qdialect.runtime.shaped import BatchShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, CompileError, QDialectError
-from qdialect.support.options import ImportOptions
-from qdialect.targets import Target
+from qdialect.support.options import CompileOptions, ImportOptions
 
 # A model may have no batch of one: it takes a second entry.
 _FIRST_SIZES = (1, 2, 3, 8, 64)
@@ -182,16 +181,9 @@ class _Caller:
             call()
 
 
-def compile_batched(
-    network: BatchNetwork,
-    *,
-    target: str | Target = "host",
-    threads: int = 1,
-    workspaces: int | None = None,
-    externals: Mapping[str, External] = MappingProxyType({}),
-) -> CompiledBatchedExecutable:
-    """Compile a network of any batch for this machine; the arguments and errors are those of `compile_module`."""
-    memory.checked(workspaces)
-    chosen, wanted = prepared(network.module, target, threads)
+def compile_batched(network: BatchNetwork, options: CompileOptions) -> CompiledBatchedExecutable:
+    """Compile a network of any batch for this machine; the errors are those of `compile_module`."""
+    memory.checked(options.workspaces)
+    chosen, wanted = prepared(network.module, options.target, options.threads)
     batch, lowered = lowered_sizes(network, [chosen], wanted)
-    return CompiledBatchedExecutable(lowered, batch, workspaces, externals)
+    return CompiledBatchedExecutable(lowered, batch, options.workspaces, options.externals)
