@@ -22,7 +22,7 @@ from qdialect.support.late_imports import LATE_IMPORTS
 if TYPE_CHECKING:
     from qdialect.dialect import build
     from qdialect.driver.fallback import FallbackWarning
-    from qdialect.externals.function import ExternalFunction
+    from qdialect.externals import ExternalFunction
     from qdialect.frontends.full_contexts import make_context, parse, read_model
     from qdialect.frontends.model_files import Model
     from qdialect.ir._mlir import ir
@@ -268,7 +268,7 @@ _LOADED_LATE = {
     ),
     "build": "qdialect.dialect",
     "CompileOptions": "qdialect.support.options",
-    "ExternalFunction": "qdialect.externals.function",
+    "ExternalFunction": "qdialect.externals",
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.driver.fallback",
     "PassManager": "qdialect.passes.pipeline",

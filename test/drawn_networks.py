@@ -12,7 +12,7 @@ from quantized_layers import add, bias_of, conv, requantize
 
 from qdialect.dialect import MaxPool2DOp, build
 from qdialect.dialect.constants import constant
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals import ExternalFunction
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -64,7 +64,7 @@ def phases() -> str:
             middle = height / 2
             lines.append(f'<path d="M{left - 24} {middle}H{left - 4}m-6 -5l6 5l-6 5"/>')
         lines += [f'<text x="{left + 8}" y="{56 + row * _ROW}">{escape(text)}</text>' for row, text in enumerate(rows)]
-    return _svg(2 * _MARGIN + len(columns) * _COLUMN - 26, height, lines)
+    return svg(2 * _MARGIN + len(columns) * _COLUMN - 26, height, lines)
 
 
 def memory() -> str:
@@ -87,7 +87,7 @@ def memory() -> str:
         f'<text class="note" x="{left}" y="{bottom + 18}">kernel calls in order, {calls} of them</text>',
         f'<text class="note" x="4" y="{bottom}">0</text>',
     ]
-    return _svg(width, height, lines)
+    return svg(width, height, lines)
 
 
 def _op_names(op: ir.Operation) -> Iterator[str]:
@@ -146,11 +146,12 @@ def _use(lives: list[Life], offset: int, size: int, call: int) -> None:
     lives.append(Life(offset, size, call, call))
 
 
-def _svg(width: float, height: float, lines: list[str]) -> str:
+def svg(width: float, height: float, lines: Sequence[str], style: str = _STYLE) -> str:
+    """A picture of these elements on a page."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
-            f"<style>{_STYLE}</style>",
+            f"<style>{style}</style>",
             '<rect id="back" width="100%" height="100%"/>',
             *lines,
             "</svg>\n",

@@ -7,6 +7,7 @@ from html import escape
 from qdialect import PassManager, parse
 from qdialect.dialect import AnyFused
 from qdialect.ir._mlir import ir
+from tools.architecture_pictures import svg
 
 # A residual block as an importer writes it: two convolutions, the first with a hardswish, and an addition.
 GRAPH = """
@@ -81,16 +82,8 @@ def picture() -> str:
     height = _TOP + sum(box.height + _GAP for box in before)
     width = 2 * _COLUMN
     titles = (f"imported: {len(before) - 2} ops", f"fused: {len(after) - 2} ops, one kernel each")
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
-            f"<style>{_STYLE}</style>",
-            '<rect id="back" width="100%" height="100%"/>',
-            *(f'<text class="title" x="{_middle(i)}" y="30">{escape(text)}</text>' for i, text in enumerate(titles)),
-            *(line for body in bodies for line in body),
-            "</svg>\n",
-        ]
-    )
+    named = (f'<text class="title" x="{_middle(i)}" y="30">{escape(text)}</text>' for i, text in enumerate(titles))
+    return svg(width, height, [*named, *(line for body in bodies for line in body)], _STYLE)
 
 
 def _boxes(module: ir.Module) -> list[Box]:

@@ -11,7 +11,7 @@ from typing import cast
 from lit_tests import first_function, op_lines, shortened
 
 from qdialect.dialect import OPS, QnnOp
-from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
+from qdialect.dialect.fields import OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MAX_VARIADIC
 
 _TYPE = re.compile(r"\w+<\w*>")
@@ -102,12 +102,8 @@ def _operands(op_class: type[QnnOp]) -> str:
 def _attributes(op_class: type[QnnOp]) -> str:
     rows = ["| attribute | kind | default |", "|---|---|---|"]
     for name, field in op_class.attribute_fields.items():
-        rows.append(f"| `{name}` | {cell_text(field.kind.description)} | {_default(field)} |")
+        rows.append(f"| `{name}` | {cell_text(field.kind.description)} | {default_text(field.default)} |")
     return "\n".join(rows)
-
-
-def _default(field: AttributeField[object]) -> str:
-    return default_text(field.default)
 
 
 def default_text(value: object) -> str:

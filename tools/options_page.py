@@ -37,15 +37,11 @@ def page() -> str:
         f"| {_mark(name in torch_backend.OPTIONS)} | {_mark(name not in UNKEYED)} |"
         for name, default in options.items()
     ]
-    meanings = _meanings()
-    return INTRODUCTION + "\n".join([*rows, "", *(f"## {name}\n\n{meanings[name]}\n" for name in options)])
-
-
-def _meanings() -> dict[str, str]:
-    """The text of each argument in the docstring of `qdialect.compile`."""
+    # The text of each argument in the docstring of `qdialect.compile`.
     text = inspect.cleandoc(qdialect.compile.__doc__ or "").partition("Args:\n")[2].partition("\n\nWhere")[0]
     found = {name: " ".join(meaning.split()) for name, meaning in ARGUMENT.findall(text)}
-    return {name: f"{text[0].upper()}{text[1:]}".replace("``", "`") for name, text in found.items()}
+    meanings = {name: f"{text[0].upper()}{text[1:]}".replace("``", "`") for name, text in found.items()}
+    return INTRODUCTION + "\n".join([*rows, "", *(f"## {name}\n\n{meanings[name]}\n" for name in options)])
 
 
 def _flag(parser: CommandParser, name: str) -> str:

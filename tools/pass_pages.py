@@ -32,7 +32,13 @@ def _section(pass_class: type[Pass], tests: Path) -> str:
     parts = [f"## `{pass_class.name}`", pass_class.description(), *_options(pass_class)]
     test = _test_of(pass_class, tests)
     if test:
-        parts += _example(test)
+        given = first_function(test)
+        arguments = [*flags(test), *ELIDE]
+        parts += [
+            f"```console\n$ qdialect-opt example.mlir {' '.join(arguments)}\n```",
+            f"Before:\n\n```mlir\n{given}```",
+            f"After:\n\n```mlir\n{_run(given, arguments)}```",
+        ]
         unmatched = test.with_name(f"{test.stem}-no-match.mlir")
         parts += _match_failures(unmatched if unmatched.is_file() else test)
     return "\n\n".join(parts) + "\n"
@@ -57,16 +63,6 @@ def _options(pass_class: type[Pass]) -> list[str]:
         shown = "" if default is MISSING else f"`{default}`"
         rows.append(f"| `{name}` | {getattr(kind, '__name__', kind)} | {shown} |")
     return ["\n".join(rows)]
-
-
-def _example(test: Path) -> list[str]:
-    given = first_function(test)
-    arguments = [*flags(test), *ELIDE]
-    return [
-        f"```console\n$ qdialect-opt example.mlir {' '.join(arguments)}\n```",
-        f"Before:\n\n```mlir\n{given}```",
-        f"After:\n\n```mlir\n{_run(given, arguments)}```",
-    ]
 
 
 def _run(text: str, arguments: list[str]) -> str:

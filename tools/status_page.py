@@ -52,12 +52,9 @@ def _row(op_class: type[QnnOp], formats: dict[str, set[str]], lowered: tuple[str
     count = sum(len(labels_of(item)) for item in constraints_of(op_class))
     verified = f"{count} constraint{'s' * (count > 1)}"
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
-    return f"| {_link(op_class)} | {' | '.join([verified, *lowered, builders])} |"
-
-
-def _link(op_class: type[QnnOp]) -> str:
     name = short_name(op_class)
-    return f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
+    cells = [f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})", verified, *lowered, builders]
+    return f"| {' | '.join(cells)} |"
 
 
 def _lowering(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[str, str]:

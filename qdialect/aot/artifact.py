@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from qdialect.aot.entry_points import FUNCTIONS, Body
 from qdialect.aot.linking import shared_library
 from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals import ExternalFunction
 from qdialect.ir._mlir import ir, llvm, walk
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import REFERENCES, symbols
@@ -25,8 +25,6 @@ from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
 from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
-
-# A network compiled ahead of time, and the files that can be written.
 
 _WORD_BYTES = 8
 _X86_64 = ("x86_64", "AMD64")
@@ -59,7 +57,6 @@ class Artifact:
         return llvm.translate_module_to_llvmir(self.module.operation)
 
     def mlir(self) -> str:
-        """The module as text of MLIR's LLVM dialect."""
         return self.module.operation.get_asm()
 
 
@@ -155,10 +152,8 @@ class _Builder:
 
     network: Network
     module: ir.Module
-
-    def __post_init__(self) -> None:
-        self._blocks: dict[bytes, str] = {}
-        self._declared: set[str] = set()
+    _blocks: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    _declared: set[str] = field(default_factory=set[str])
 
     def add_version(self, name: str, target: Target, lowered: Lowered) -> Body:
         """Add the functions and constants of a version, by names of its own."""
@@ -179,7 +174,6 @@ class _Builder:
         return Body(renamed[_ENTRY], constants, was_divided, clock[0] if clock else None)
 
     def add_constant(self, name: str, data: NDArray[np.uint8]) -> None:
-        """Add read-only bytes."""
         byte = ir.IntegerType.get_signless(8)
         attributes = {
             "sym_name": ir.StringAttr.get(name),
@@ -205,7 +199,7 @@ class _Builder:
             op.clone()
 
     def _add_own(self, op: ir.Operation, renamed: dict[str, str], target: Target) -> None:
-        _rename(op, renamed)
+        rename(op, renamed)
         if op.name == _FUNCTION:
             _name_cpu(op, target)
         if "sym_visibility" in op.attributes:
@@ -224,9 +218,10 @@ class _Builder:
         return self._blocks[key]
 
 
-def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
-    """Give a function or constant, and all that it names, the new names."""
-    op.attributes["sym_name"] = ir.StringAttr.get(renamed[ir.StringAttr(op.attributes["sym_name"]).value])
+def rename(op: ir.Operation, renamed: Mapping[str, str]) -> None:
+    """Give a function or constant of the LLVM dialect, and all that it names, the new names."""
+    name = ir.StringAttr(op.attributes["sym_name"]).value
+    op.attributes["sym_name"] = ir.StringAttr.get(renamed.get(name, name))
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         for key in REFERENCES:

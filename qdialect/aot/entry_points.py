@@ -18,6 +18,7 @@ RUN = "run"
 RUN_THREADS = "run_threads"
 FUNCTIONS = (RUN, RUN_THREADS, "network", "workspace_size", "version", "strerror")
 """The suffixes of the public functions, after the network's name."""
+_IS_NEGATIVE = '%is_negative = llvm.icmp "slt" %batch, %zero : i64'
 
 
 @dataclass(frozen=True)
@@ -108,14 +109,11 @@ def _call(network: Network, target: Target, bodies: Sequence[Body]) -> _Call:
         return _Call(lines, bool(limit))
     symbol = f"{network.name}.{symbol_part(target)}.batch"
     limited = any(body.is_divided for body in bodies)
-    found = [(body.symbol, body.constants, body.is_divided) for body in bodies]
     limit = ["%limit"] if limited else []
     pointers = [*arrays, "%workspace", *limit]
     types = ", ".join(["!llvm.ptr"] * len(pointers))
     lines = [f"  llvm.call @{symbol}({', '.join(pointers)}, %batch) : ({types}, i64) -> ()"]
-    may_fail = bool(network.external_calls)
-    loop = batch_loop(symbol, network.batch, network.steps, found, limited=limited, may_fail=may_fail)
-    return _Call(lines, limited, loop)
+    return _Call(lines, limited, _batch_loop(symbol, network, network.batch, bodies))
 
 
 def _chosen(network: Network, kind: str, symbols: Sequence[str]) -> list[str]:
@@ -137,6 +135,17 @@ def _run(network: Network, kind: str, symbol: str, call: _Call) -> str:
     checked = [f"%{kind}" for kind, count in zip(("inputs", "outputs"), counts, strict=True) if count]
     arrays = [f"%in{i}" for i in range(counts[0])] + [f"%out{i}" for i in range(counts[1])]
     limits = _limit(network, kind) if call.is_divided else []
+    threads, externals = ["  llvm.br ^run", "^run:"], list[str]()
+    if kind == RUN_THREADS:
+        few = '%too_few = llvm.icmp "slt" %threads, %fewest : i32'
+        threads = ["  %fewest = llvm.mlir.constant(1 : i32) : i32", *_refused(few, "^too_few", Error.THREADS, "^run")]
+    if network.external_calls:
+        # The workspace begins with what the first function of another library that failed has returned.
+        failed = '%has_failed = llvm.icmp "ne" %status, %zero : i64'
+        externals = [
+            "  %status = llvm.load %workspace : !llvm.ptr -> i64",
+            *_refused(failed, "^failed", Error.EXTERNAL, "^done"),
+        ]
     return "\n".join(
         [
             f"llvm.func {linkage}@{symbol}{_parameters(network, kind)} {{",
@@ -155,32 +164,22 @@ def _run(network: Network, kind: str, symbol: str, call: _Call) -> str:
             "  %zero = llvm.mlir.constant(0 : i64) : i64",
             "  %address = llvm.ptrtoint %workspace : !llvm.ptr to i64",
             "  %odd = llvm.and %address, %lowest : i64",
-            '  %is_odd = llvm.icmp "ne" %odd, %zero : i64',
-            "  llvm.cond_br %is_odd, ^odd, ^threads",
-            "^odd:",
-            *_returned(Error.ALIGNMENT),
-            "^threads:",
-            *(_thread_check() if kind == RUN_THREADS else ["  llvm.br ^run", "^run:"]),
-            *(_batch_check() if network.batch else []),
+            *_refused('%is_odd = llvm.icmp "ne" %odd, %zero : i64', "^odd", Error.ALIGNMENT, "^threads"),
+            *threads,
+            *(_refused(_IS_NEGATIVE, "^negative", Error.BATCH, "^batch") if network.batch else []),
             *limits,
             *call.lines,
-            *(_external_check() if network.external_calls else []),
+            *externals,
             *_returned(Error.OK),
             "}",
         ]
     )
 
 
-def _external_check() -> list[str]:
-    """The workspace begins with what the first function of another library that failed has returned."""
-    return [
-        "  %status = llvm.load %workspace : !llvm.ptr -> i64",
-        '  %has_failed = llvm.icmp "ne" %status, %zero : i64',
-        "  llvm.cond_br %has_failed, ^failed, ^done",
-        "^failed:",
-        *_returned(Error.EXTERNAL),
-        "^done:",
-    ]
+def _refused(condition: str, block: str, error: Error, after: str) -> list[str]:
+    """Return `error`, in the block of this name, where a condition is true; else go on with the block `after`."""
+    branch = f"  llvm.cond_br {condition.partition(' ')[0]}, {block}, {after}"
+    return [f"  {condition}", branch, f"{block}:", *_returned(error), f"{after}:"]
 
 
 def _limit(network: Network, kind: str) -> list[str]:
@@ -190,27 +189,6 @@ def _limit(network: Network, kind: str) -> list[str]:
         "  %one = llvm.mlir.constant(1 : i32) : i32",
         "  %limit = llvm.alloca %one x i32 : (i32) -> !llvm.ptr",
         "  llvm.store %threads, %limit : i32, !llvm.ptr",
-    ]
-
-
-def _thread_check() -> list[str]:
-    return [
-        "  %fewest = llvm.mlir.constant(1 : i32) : i32",
-        '  %too_few = llvm.icmp "slt" %threads, %fewest : i32',
-        "  llvm.cond_br %too_few, ^too_few, ^run",
-        "^too_few:",
-        *_returned(Error.THREADS),
-        "^run:",
-    ]
-
-
-def _batch_check() -> list[str]:
-    return [
-        '  %is_negative = llvm.icmp "slt" %batch, %zero : i64',
-        "  llvm.cond_br %is_negative, ^negative, ^batch",
-        "^negative:",
-        *_returned(Error.BATCH),
-        "^batch:",
     ]
 
 
@@ -306,24 +284,15 @@ def _strerror(network: Network) -> str:
 # The function that computes a batch of any size by the bodies of a few sizes, the largest first, as text.
 
 
-def batch_loop(
-    symbol: str,
-    batch: Batch,
-    steps: Sequence[int],
-    bodies: Sequence[tuple[str, str, bool]],
-    *,
-    limited: bool,
-    may_fail: bool,
-) -> str:
-    """A function of the arrays, the workspace, the number of entries and, if `limited`, a pointer to the thread limit.
+def _batch_loop(symbol: str, network: Network, batch: Batch, bodies: Sequence[Body]) -> str:
+    """A function of the arrays, the workspace, the number of entries and, if a body is divided, the thread limit.
 
-    With `may_fail`, the workspace begins with the status of the calls of other libraries: what is not 0 ends the batch.
-
-    `steps` are the bytes of each array for an entry, 0 for one without batch. `bodies` are, for each of `batch.rows`,
-    the symbols of the code and of its constants, and whether the code takes the limit.
+    `bodies` are those for each of `batch.rows`. Of a network that calls other libraries the workspace begins with the
+    status of these calls: what is not 0 ends the batch.
     """
+    steps, may_fail = network.steps, bool(network.external_calls)
     arrays = [f"%array{i}" for i in range(len(steps))]
-    limit = ["%limit"] if limited else []
+    limit = ["%limit"] if any(body.is_divided for body in bodies) else []
     parameters = [f"{name}: !llvm.ptr" for name in (*arrays, "%workspace", *limit)]
     lines = [
         f"llvm.func internal @{symbol}({', '.join(parameters)}, %batch: i64) {{",
@@ -332,9 +301,9 @@ def batch_loop(
         *(["  llvm.store %start, %workspace : i64, !llvm.ptr"] if may_fail else []),
         "  llvm.br ^head0(%start : i64)",
     ]
-    for number, (rows, (body, constants, is_divided)) in enumerate(zip(batch.rows, bodies, strict=True)):
+    for number, (rows, body) in enumerate(zip(batch.rows, bodies, strict=True)):
         at = [f"%at{number}_{i}" if step else name for i, (step, name) in enumerate(zip(steps, arrays, strict=True))]
-        operands = [*at, f"%constants{number}", "%workspace", *(limit if is_divided else [])]
+        operands = [*at, f"%constants{number}", "%workspace", *(limit if body.is_divided else [])]
         lines += [
             f"^head{number}(%first{number}: i64):",
             f"  %rows{number} = llvm.mlir.constant({rows} : i64) : i64",
@@ -343,8 +312,8 @@ def batch_loop(
             f"  llvm.cond_br %has{number}, ^body{number}, ^head{number + 1}(%first{number} : i64)",
             f"^body{number}:",
             *(line for i, step in enumerate(steps) if step for line in _moved(number, i, step)),
-            f"  %constants{number} = llvm.mlir.addressof @{constants} : !llvm.ptr",
-            f"  llvm.call @{body}({', '.join(operands)}) : ({', '.join(['!llvm.ptr'] * len(operands))}) -> ()",
+            f"  %constants{number} = llvm.mlir.addressof @{body.constants} : !llvm.ptr",
+            f"  llvm.call @{body.symbol}({', '.join(operands)}) : ({', '.join(['!llvm.ptr'] * len(operands))}) -> ()",
             f"  %next{number} = llvm.add %first{number}, %rows{number} : i64",
             *_next(number, f"^head{len(bodies)}", may_fail),
         ]

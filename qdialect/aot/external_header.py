@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from qdialect.externals.function import ExternalFunction, ExternalOperation, Source, Value
-from qdialect.externals.record import EXTERNAL_ABI_VERSION, AttributeForm
+from qdialect.externals import EXTERNAL_ABI_VERSION, AttributeForm, ExternalFunction, ExternalOperation, Source, Value
 
 _BIAS = "bias"
 _C_TYPES = {"f": "double", "i": "int64_t", "u": "uint8_t"}
@@ -192,11 +191,7 @@ def _member(value: Value | _Fields, indent: str) -> tuple[str, str, str]:
     type_ = _C_TYPES[numbers.dtype.kind]
     if not numbers.ndim:
         return type_, "", _literal(numbers.item())
-    return type_, f"[{max(numbers.size, 1)}]", f"{{{', '.join(_literals(numbers.tolist())) or '0'}}}"
-
-
-def _literals(numbers: Sequence[float]) -> Iterator[str]:
-    return map(_literal, numbers)
+    return type_, f"[{max(numbers.size, 1)}]", f"{{{', '.join(map(_literal, numbers.tolist())) or '0'}}}"
 
 
 def _literal(number: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdialect.externals.function import ExternalCall
+from qdialect.externals import ExternalCall
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import KernelCall, Port
 

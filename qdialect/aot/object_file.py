@@ -20,8 +20,6 @@ from qdialect.support.diagnostics import CompileError
 from qdialect.support.files import written_in_memory
 from qdialect.targets import Target
 
-# Machine code of a module as an object file, on a machine that need not be able to execute it.
-
 WRAPPER = "_mlir_"
 """How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
 the function's arguments."""
@@ -99,7 +97,9 @@ def ordinary(code: bytes, is_hidden: Callable[[str], bool]) -> bytes:
     added = bytearray()
     for section in sections:
         old = _text(names, section[0])
-        new = _ordinary_name(old)
+        prefix, stem = (".rela", old.removeprefix(".rela")) if old.startswith(".rela.") else ("", old)
+        found = next((large for large in _ORDINARY if stem == large or stem.startswith(f"{large}.")), None)
+        new = old if found is None else prefix + _ORDINARY[found] + stem.removeprefix(found)
         if new != old:
             section[0] = len(names) + len(added)
             added += new.encode() + b"\0"
@@ -160,12 +160,6 @@ def _with_names(raw: bytearray, sections: Sequence[list[int]], index: int, names
     for number, section in enumerate(sections):
         _SECTION.pack_into(raw, table + _SECTION.size * number, *section)
     return bytes(raw) + names
-
-
-def _ordinary_name(name: str) -> str:
-    prefix, stem = (".rela", name.removeprefix(".rela")) if name.startswith(".rela.") else ("", name)
-    found = next((large for large in _ORDINARY if stem == large or stem.startswith(f"{large}.")), None)
-    return name if found is None else prefix + _ORDINARY[found] + stem.removeprefix(found)
 
 
 def _content(raw: bytearray, section: Sequence[int]) -> bytes:

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from qdialect.aot.network import Batch, Network, Version
-from qdialect.externals.function import ExternalCall
+from qdialect.externals import ExternalCall
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.interface import TENSOR, KernelCall, Port, Tail, tensor
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -55,22 +54,19 @@ class Campaign:
         self._workers: dict[str, WorkerProcess] = {}
         self._limits: list[WorkerProcess] = []
         self._clock = Clock(self._peak)
-        self._stack = ExitStack()
 
     def __enter__(self) -> Campaign:
         if loop_title(resolve(self._plan.target)):
             # One for each core, because the cores' rates together are the peak.
-            self._limits = [self._start(LIMITS, 1, [core]) for core in self._cores]
+            self._limits = [WorkerProcess(LIMITS, 1, [core], self._plan.target) for core in self._cores]
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
-        for worker in self._workers.values():
+        for worker in (*self._limits, *self._workers.values()):
             worker.close()
 
     @property
     def threads(self) -> int:
-        """Of each call."""
         return self._plan.threads
 
     def version(self, engine: str) -> str:
@@ -150,9 +146,6 @@ class Campaign:
 
     def _close_worker(self, name: str) -> None:
         self._workers.pop(name).close()
-
-    def _start(self, name: str, threads: int, cores: Sequence[int]) -> WorkerProcess:
-        return self._stack.enter_context(WorkerProcess(name, threads, cores, self._plan.target))
 
 
 @dataclass

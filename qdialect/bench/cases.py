@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import QDialectError
-
-# Benchmark cases as files: models in the formats that engines read, their inputs, and the expected outputs.
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 
 @dataclass(frozen=True)
@@ -27,12 +23,15 @@ class Form:
     data: str
 
     def inputs(self) -> list[Array]:
-        """The arrays to call the model with."""
-        return _numbered(self.data, "in_")
+        return self._arrays("in_")
 
     def outputs(self) -> list[Array]:
         """The right answer."""
-        return _numbered(self.data, "out_")
+        return self._arrays("out_")
+
+    def _arrays(self, prefix: str) -> list[Array]:
+        with np.load(self.data, allow_pickle=False) as archive:
+            return numbered(archive, prefix)
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,10 @@ class Case:
     """How far a float may be from the right one, as a share of it or of 1, whichever is larger."""
 
     def to_json(self) -> str:
-        """The case as text, for a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Case:
-        """A case from its text."""
         fields: dict[str, Any] = json.loads(text)
         forms = {name: Form(**form) for name, form in fields.pop("forms").items()}
         return Case(**fields, forms=forms)
@@ -88,10 +85,16 @@ def save(path: Path, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
     return str(path)
 
 
-def _numbered(path: str, prefix: str) -> list[Array]:
-    with np.load(path, allow_pickle=False) as archive:
-        count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in archive.files)
-        return [archive[f"{prefix}{i}"] for i in range(count)]
+def write_form(path: Path, content: bytes, inputs: Sequence[Array], outputs: Sequence[Array]) -> Form:
+    """Write a model, and its data next to it."""
+    path.write_bytes(content)
+    return Form(str(path), save(path.with_suffix(".npz"), inputs, outputs))
+
+
+def numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
+    """The arrays named by `prefix` and a number from 0 on."""
+    count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)
+    return [arrays[f"{prefix}{i}"] for i in range(count)]
 
 
 # The interface of an engine.
@@ -104,21 +107,33 @@ class EngineError(QDialectError):
 class Session(Protocol):
     """A loaded model whose inputs and outputs are in place."""
 
-    def call(self) -> None:
-        """Compute once."""
-        ...
+    def call(self) -> None: ...
 
     def outputs(self) -> Sequence[Array]:
         """The results of the last call, in the layout of the expected outputs."""
         ...
 
 
+@dataclass
+class ResultSession:
+    """A loaded model whose function makes a new result with each call."""
+
+    function: Callable[[], Any]
+    arrays: Callable[[Any], Sequence[Array]]
+    """Of a result."""
+    result: Any = None
+
+    def call(self) -> None:
+        self.result = self.function()
+
+    def outputs(self) -> Sequence[Array]:
+        return self.arrays(self.result)
+
+
 class Engine(Protocol):
     """A way to run models."""
 
-    def version(self) -> str:
-        """Of the package."""
-        ...
+    def version(self) -> str: ...
 
     def variants(self, case: Case) -> Mapping[str, str]:
         """Ways to run `case`, each with the form whose data it takes and gives; none where it cannot."""

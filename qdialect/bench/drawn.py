@@ -12,24 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from qdialect.arithmetic import QuantParams
+from qdialect.bench import network as nn
 from qdialect.bench.cases import Array, Case, Form, Source, save
-from qdialect.bench.network import (
-    Activation,
-    ActivationKind,
-    Clamp,
-    Convolution,
-    Dense,
-    Network,
-    Node,
-    QuantizedTensor,
-    Weights,
-    evaluate,
-)
 from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.random_networks import RANDOM_NETWORKS, draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
-
-# The single layers that are measured, by name, and networks of one layer with seeded numbers.
 
 # Standard deviation of a convolution's f32 result, and the largest f32 value that its quantized values represent.
 _SPREAD = 3.0
@@ -40,7 +27,7 @@ _RESULT_ZERO_POINT = 121
 _UNIFORM = 73.5
 _WEIGHT_SCALE = 0.003
 # The smallest value of each activation.
-_LOWEST: Mapping[ActivationKind, float] = {"leaky_relu": -0.1, "hardswish": -0.375, "swish": -0.2785}
+_LOWEST: Mapping[nn.ActivationKind, float] = {"leaky_relu": -0.1, "hardswish": -0.375, "swish": -0.2785}
 
 
 @dataclass(frozen=True)
@@ -55,19 +42,15 @@ class ConvolutionLayer:
     window: tuple[int, int]
     padding: int = 0
     is_depthwise: bool = False
-    activation: ActivationKind | Clamp = "none"
+    activation: nn.ActivationKind | nn.Clamp = "none"
 
     @property
     def text(self) -> str:
-        """The layer in a few words."""
         kind = "depthwise" if self.is_depthwise else "convolution"
         window = "x".join(map(str, self.window))
-        return f"{kind} {window}, {self.shape_text} -> {self.outputs} channels{_tail(self.activation)}"
-
-    @property
-    def shape_text(self) -> str:
-        """The input's extents, N C H W."""
-        return f"{self.batch}x{self.channels}x{self.height}x{self.width}"
+        source = f"{self.batch}x{self.channels}x{self.height}x{self.width}"
+        tail = "" if self.activation == "none" else f", {self.activation}"
+        return f"{kind} {window}, {source} -> {self.outputs} channels{tail}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +63,6 @@ class DenseLayer:
 
     @property
     def text(self) -> str:
-        """The layer in a few words."""
         return f"dense, M {self.rows}, K {self.depth}, N {self.columns}"
 
 
@@ -124,42 +106,46 @@ CHAINS: Mapping[str, tuple[str, int]] = {"W4x8": ("W4", 8), "W6x32": ("W6", 32)}
 """Networks of equal layers, each reading the one before: the layer, and how many."""
 
 
-def layer_network(name: str, layer: Layer) -> Network:
+def layer_network(name: str, layer: Layer) -> nn.Network:
     """`layer` with numbers of which `name`, up to an underscore, is the seed; results use most of their range."""
     random = _random(name)
     if isinstance(layer, DenseLayer):
-        return Network((_dense(layer, random),))
-    return Network(_convolution(layer, random))
+        source = nn.QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
+        weights = _weights((layer.columns, layer.depth), random)
+        return nn.Network(
+            (nn.Dense(source, nn.QuantizedTensor("c0", (layer.rows, layer.columns), _range("none")), weights),)
+        )
+    return nn.Network(_convolution(layer, random))
 
 
-def chain_network(layer: ConvolutionLayer, count: int, name: str) -> Network:
+def chain_network(layer: ConvolutionLayer, count: int, name: str) -> nn.Network:
     """`count` times the convolution `layer`, with other weights each, scaled so that values keep their spread."""
     (first,) = _convolution(layer, _random(name))
-    if not isinstance(first, Convolution):
+    if not isinstance(first, nn.Convolution):
         raise TypeError("a chain is made of convolutions without an activation of their own")
-    nodes: list[Node] = [first]
+    nodes: list[nn.Node] = [first]
     weights = first.weights
     ratio = np.float32(1.5 * first.source.params.scale / first.result.params.scale)
     scales = (weights.scales * ratio).astype(np.float32)
     bias = np.rint(weights.bias * 0.3).astype(np.int32)
     source = first.result
     for index in range(1, count):
-        rolled = Weights(np.roll(weights.values, index, axis=0), scales, bias)
+        rolled = nn.Weights(np.roll(weights.values, index, axis=0), scales, bias)
         result = replace(source, name=f"c{index}")
         nodes.append(replace(first, source=source, result=result, weights=rolled))
         source = result
-    return Network(tuple(nodes))
+    return nn.Network(tuple(nodes))
 
 
-def draw_input(network: Network, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def draw_input(network: nn.Network, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """Random quantized values; the first images are the same whatever the batch."""
     return _random(f"input of {_seed(name)}").integers(0, 256, network.input.shape, dtype=np.uint8)
 
 
-def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[Node, ...]:
+def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[nn.Node, ...]:
     depth = 1 if layer.is_depthwise else layer.channels
     extents = (layer.batch, layer.channels, layer.height, layer.width)
-    source = QuantizedTensor("x", extents, _input(depth * math.prod(layer.window)))
+    source = nn.QuantizedTensor("x", extents, _input(depth * math.prod(layer.window)))
     weights = _weights((layer.outputs, depth, *layer.window), random)
     height = layer.height + 2 * layer.padding - layer.window[0] + 1
     width = layer.width + 2 * layer.padding - layer.window[1] + 1
@@ -167,22 +153,16 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
     groups = layer.channels if layer.is_depthwise else 1
     padding = (layer.padding, layer.padding, layer.padding, layer.padding)
     if layer.activation in ("none", "relu", "relu6"):
-        result = QuantizedTensor("c0", shape, _range(layer.activation))
-        return (Convolution(source, result, weights, 1, padding, groups, layer.activation),)
-    middle = QuantizedTensor("c0", shape, _range("none"))
+        result = nn.QuantizedTensor("c0", shape, _range(layer.activation))
+        return (nn.Convolution(source, result, weights, 1, padding, groups, layer.activation),)
+    middle = nn.QuantizedTensor("c0", shape, _range("none"))
     low = _LOWEST[layer.activation]
     scale = float(np.float32((_LARGEST + 0.5 - low) / 255))
-    result = QuantizedTensor("a0", shape, QuantParams(scale, round(-low / scale)))
+    result = nn.QuantizedTensor("a0", shape, QuantParams(scale, round(-low / scale)))
     return (
-        Convolution(source, middle, weights, 1, padding, groups, "none"),
-        Activation(middle, result, layer.activation),
+        nn.Convolution(source, middle, weights, 1, padding, groups, "none"),
+        nn.Activation(middle, result, layer.activation),
     )
-
-
-def _dense(layer: DenseLayer, random: np.random.Generator) -> Dense:
-    source = QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
-    weights = _weights((layer.columns, layer.depth), random)
-    return Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), _range("none")), weights)
 
 
 def _input(depth: int) -> QuantParams:
@@ -191,7 +171,7 @@ def _input(depth: int) -> QuantParams:
     return QuantParams(float(scale), _INPUT_ZERO_POINT)
 
 
-def _range(clamp: Clamp) -> QuantParams:
+def _range(clamp: nn.Clamp) -> QuantParams:
     """The parameters of a result; a zero point of 0 makes saturation the clamp at zero."""
     match clamp:
         case "none":
@@ -202,13 +182,13 @@ def _range(clamp: Clamp) -> QuantParams:
             return QuantParams(float(np.float32(6 / 255)), 0)
 
 
-def _weights(shape: tuple[int, ...], random: np.random.Generator) -> Weights:
+def _weights(shape: tuple[int, ...], random: np.random.Generator) -> nn.Weights:
     depth = math.prod(shape[1:])
     values = random.integers(-127, 128, shape).astype(np.int8)
     scales = (2 / 3 * _WEIGHT_SCALE * (1 + random.random(shape[0]))).astype(np.float32)
     # Some thirty typical products.
     bias = np.rint(random.standard_normal(shape[0]) * math.sqrt(depth) * _UNIFORM * 30).astype(np.int32)
-    return Weights(values, scales, bias)
+    return nn.Weights(values, scales, bias)
 
 
 def _random(name: str) -> np.random.Generator:
@@ -217,10 +197,6 @@ def _random(name: str) -> np.random.Generator:
 
 def _seed(name: str) -> str:
     return name.split("_")[0]
-
-
-def _tail(activation: ActivationKind | Clamp) -> str:
-    return "" if activation == "none" else f", {activation}"
 
 
 # Workloads made of seeded numbers: files of layers, chains and whole networks.
@@ -235,7 +211,7 @@ def layer_sources() -> list[Source]:
     return sources + [Source(name, "chain", partial(_prepare_chain, name, *chain)) for name, chain in CHAINS.items()]
 
 
-def write_case(folder: Path, case: tuple[str, str, str], network: Network, data: Array, answer: Array) -> Case:
+def write_case(folder: Path, case: tuple[str, str, str], network: nn.Network, data: Array, answer: Array) -> Case:
     """The case (name, kind, text) of a network, as QDQ and TFLite models."""
     name, kind, text = case
     writer = _FormWriter(folder, name, data, answer)
@@ -275,7 +251,7 @@ def _laid_out(array: Array, layout: str) -> Array:
 def _prepare_layer(name: str, layer: Layer, folder: Path) -> Case:
     network = layer_network(name, layer)
     data = draw_input(network, name)
-    answer = evaluate(network, data)
+    answer = nn.evaluate(network, data)
     writer = _FormWriter(folder, name, data, answer)
     for form, content in _layer_forms(network).items():
         writer.add(form, content)
@@ -285,17 +261,17 @@ def _prepare_layer(name: str, layer: Layer, folder: Path) -> Case:
     return Case(name, "layer", layer.text, *counts, writer.forms, str(parameters))
 
 
-def _layer_forms(network: Network) -> Mapping[str, Callable[[], bytes]]:
+def _layer_forms(network: nn.Network) -> Mapping[str, Callable[[], bytes]]:
     forms = {
         "qdq": lambda: write_qdq(network),
         "qop": lambda: write_operators(network),
         "tflite": lambda: write_tflite(network),
     }
-    if isinstance(network.nodes[0], Convolution):
+    if isinstance(network.nodes[0], nn.Convolution):
         forms["qdq_nhwc"] = lambda: write_qdq(network, channels_last=True)
         forms["qop_nhwc"] = lambda: write_operators(network, channels_last=True)
     last = network.nodes[-1]
-    if isinstance(last, Activation):
+    if isinstance(last, nn.Activation):
         forms["tflite_f32"] = lambda: write_tflite(network, f32_activations=True)
         forms["qdq_one_rounding"] = lambda: write_qdq(network, rounds_middle=False)
         if last.kind == "swish":
@@ -305,17 +281,17 @@ def _layer_forms(network: Network) -> Mapping[str, Callable[[], bytes]]:
     return forms
 
 
-def layer_parameters(network: Network) -> dict[str, Array]:
+def layer_parameters(network: nn.Network) -> dict[str, Array]:
     """The numbers of a layer by name, as an engine without model files wants them."""
     first, last = network.nodes[0], network.nodes[-1]
-    if not isinstance(first, Convolution | Dense):
+    if not isinstance(first, nn.Convolution | nn.Dense):
         raise TypeError("a layer must be a convolution or a product")
-    if isinstance(first, Convolution):
+    if isinstance(first, nn.Convolution):
         fields = {"padding": first.padding[0], "groups": first.groups, "clamp": first.clamp}
     else:
         fields = {"padding": 0, "groups": 1, "clamp": "none"}
     weights = first.weights
-    fields |= {"activation": last.kind if isinstance(last, Activation) else "none"}
+    fields |= {"activation": last.kind if isinstance(last, nn.Activation) else "none"}
     for name, tensor in (("x", first.source), ("c", first.result), ("a", last.result)):
         fields |= {f"{name}_scale": np.float32(tensor.params.scale), f"{name}_zero_point": tensor.params.zero_point}
     arrays = {"weights": weights.values, "weight_scales": weights.scales, "bias": weights.bias}
@@ -329,7 +305,7 @@ def _prepare_chain(name: str, base: str, count: int, folder: Path) -> Case:
     network = chain_network(layer, count, base)
     data = draw_input(network, base)
     text = f"{count} layers of {base}"
-    return write_case(folder, (name, "chain", text), network, data, evaluate(network, data))
+    return write_case(folder, (name, "chain", text), network, data, nn.evaluate(network, data))
 
 
 def network_sources() -> list[Source]:

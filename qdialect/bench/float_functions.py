@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.transcendental import NUMPY
-from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.cases import Case, Source, write_form
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, options
 
@@ -107,11 +107,10 @@ def prepare(name: str, shape: tuple[int, int], folder: Path) -> Case:
     files = {"function_onnx": ("onnx", write_onnx(function, shape, parameters))}
     if function.builtin is not None:
         files["function_tflite"] = ("tflite", _tflite(function, function.builtin, shape))
-    forms: dict[str, Form] = {}
-    for form, (suffix, content) in files.items():
-        path = folder / f"{name}_{form}.{suffix}"
-        path.write_bytes(content)
-        forms[form] = Form(str(path), save(folder / f"{name}_{form}.npz", [data], [wanted]))
+    forms = {
+        form: write_form(folder / f"{name}_{form}.{suffix}", content, [data], [wanted])
+        for form, (suffix, content) in files.items()
+    }
     text = f"{function.operator.rpartition('.')[2]} of float32 {shape[0]} x {shape[1]}"
     return Case(name, KIND, text, 0, 2 * data.nbytes, 0, forms, tolerance=TOLERANCE)
 
@@ -121,7 +120,7 @@ def write_onnx(function: FloatFunction, shape: tuple[int, int], parameters: Para
     writer = GraphWriter()
     inputs = ["x", *(writer.constant(array) for array in parameters)]
     result = writer.node(function.operator, inputs, **function.attributes)
-    return writer.finish(("x", shape), (result, shape), element="FLOAT", opset=20)
+    return writer.model([("x", shape, "FLOAT")], [(result, shape, "FLOAT")], opset=20)
 
 
 def _tflite(function: FloatFunction, builtin: int, shape: tuple[int, int]) -> bytes:

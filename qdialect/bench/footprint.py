@@ -58,9 +58,11 @@ def _compiled(model: str, batch: int) -> Fields:
     lowered = lower(module, targets.host(), Phase.LLVM)
     executable = CompiledExecutable(lowered)
     seconds = time.perf_counter() - start
+    # The maximum of bytes that this process had as this program; `getrusage` also knows what it was forked from.
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return {
         "seconds": seconds,
-        "process": _max_memory(),
+        "process": int(line.split()[1]) * 1024,
         "kernels": executable.kernels,
         "calls": len(executable.calls),
         "arena": executable.working_memory,
@@ -75,12 +77,6 @@ def _scale_bytes(module: ir.Module) -> int:
     operations = (op for function in module.body.operations for op in function.regions[0].blocks[0].operations)
     scales = {op.scales for op in operations if isinstance(op, BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp)}
     return sum(array.nbytes for array in map(constant_value, scales) if array is not None)
-
-
-def _max_memory() -> int:
-    """The maximum of bytes that this process had as this program; `getrusage` also knows what it was forked from."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

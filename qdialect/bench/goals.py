@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from qdialect.bench.engines import OURS
@@ -74,15 +74,7 @@ class Verdict:
 
 def judge(results: Results) -> list[Verdict]:
     """Every goal that the run has a figure for."""
-    judges: Sequence[Callable[[Results], Iterator[Verdict]]] = (
-        _shares,
-        _times,
-        _ahead,
-        _scaling,
-        _call,
-        _compilation,
-        _memory,
-    )
+    judges = (_shares, _times, _ahead, _scaling, _call, _compilation, _memory)
     return [verdict for one in judges for verdict in one(results)]
 
 
@@ -94,7 +86,7 @@ def _shares(results: Results) -> Iterator[Verdict]:
         if measurement and share is not None:
             goal = f"at least {_percent(minimum)} of bare {results.loop}"
             figure = _percent(share) + ("" if ours and ours.is_exact else ", inexact")
-            peers = _peers(measurement, _share)
+            peers = _peers(measurement, lambda one, row: _percent(one.share(row) or 0))
             yield Verdict(name, goal, figure, peers, share >= minimum)
 
 
@@ -117,7 +109,7 @@ def _ahead(results: Results) -> Iterator[Verdict]:
         minimum = _lead(measurement, results.loop)
         if minimum and measurement.threads == 1 and ours and peer:
             ratio = peer.seconds / ours.seconds
-            best = _peers(measurement, _time)
+            best = _peers(measurement, lambda _, row: duration(row.seconds))
             engine = "engine that computes the same" if is_same else "engine"
             goal = f"{minimum:g} times as fast as every {engine}" if minimum > 1 else f"as fast as every {engine}"
             yield Verdict(measurement.name, goal, f"{ratio:.2f} times", best, ratio >= minimum)
@@ -147,10 +139,8 @@ def _scaling(results: Results) -> Iterator[Verdict]:
 
 def _share_of_memory(results: Results, measurement: Measurement, row: Row) -> float:
     """Bytes a second over the rate at which the cores read DRAM together; 0 where a cache may hold them."""
-    rate, cache = (
-        results.limits.get(f"DRAM, {measurement.threads} cores together", 0.0),
-        results.machine.get("L3 cache", ""),
-    )
+    rate = results.limits.get(f"DRAM, {measurement.threads} cores together", 0.0)
+    cache = results.machine.get("L3 cache", "")
     is_held = not cache.endswith("K") or measurement.bytes_moved <= int(cache[:-1]) << 10
     return 0.0 if is_held or not rate else measurement.bytes_moved / row.seconds / rate
 
@@ -186,14 +176,6 @@ def _memory(results: Results) -> Iterator[Verdict]:
                 yield Verdict(
                     f"memory of {one.name}", goal, f"{size / minimum:.2f} times", "", size <= maximum * minimum
                 )
-
-
-def _share(measurement: Measurement, row: Row) -> str:
-    return _percent(measurement.share(row) or 0)
-
-
-def _time(_: Measurement, row: Row) -> str:
-    return duration(row.seconds)
 
 
 def _peers(measurement: Measurement, figure: Callable[[Measurement, Row], str]) -> str:

@@ -11,9 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
+from qdialect.support.interface import Array
 
-# Quantized networks as plain data, from which model files of every format are written.
-#
 # Layout is NCHW. Data is uint8 with one scale and zero point, weights are int8 with a scale for each output channel,
 # biases int32 at the product of both scales.
 
@@ -60,11 +59,6 @@ class Convolution:
     groups: int
     clamp: Clamp
 
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates, those with padding included."""
-        return math.prod(self.result.shape) * math.prod(self.weights.values.shape[1:])
-
 
 @dataclass(frozen=True, eq=False)
 class Dense:
@@ -74,11 +68,6 @@ class Dense:
     result: QuantizedTensor
     weights: Weights
 
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates."""
-        return math.prod(self.result.shape) * self.weights.values.shape[1]
-
 
 @dataclass(frozen=True)
 class Activation:
@@ -87,7 +76,6 @@ class Activation:
     source: QuantizedTensor
     result: QuantizedTensor
     kind: ActivationKind
-    macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,6 @@ class Sum:
     source: QuantizedTensor
     other: QuantizedTensor
     result: QuantizedTensor
-    macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,6 @@ class MaxPool:
     window: int
     stride: int
     padding: int
-    macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +104,6 @@ class Mean:
 
     source: QuantizedTensor
     result: QuantizedTensor
-    macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +112,6 @@ class Flatten:
 
     source: QuantizedTensor
     result: QuantizedTensor
-    macs: int = 0
 
 
 Node = Convolution | Dense | Activation | Sum | MaxPool | Mean | Flatten
@@ -141,24 +125,25 @@ class Network:
 
     @property
     def input(self) -> QuantizedTensor:
-        """The network's input."""
         return self.nodes[0].source
 
     @property
     def output(self) -> QuantizedTensor:
-        """The network's output."""
         return self.nodes[-1].result
 
     @property
+    def _contractions(self) -> list[Convolution | Dense]:
+        return [node for node in self.nodes if isinstance(node, Convolution | Dense)]
+
+    @property
     def macs(self) -> int:
-        """Multiply-accumulates of all convolutions and products."""
-        return sum(node.macs for node in self.nodes)
+        """Multiply-accumulates of all convolutions and products, those with padding included."""
+        return sum(math.prod(n.result.shape) * math.prod(n.weights.values.shape[1:]) for n in self._contractions)
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of the weights and biases, as a model file holds them."""
-        weights = [node.weights for node in self.nodes if isinstance(node, Convolution | Dense)]
-        return sum(w.values.nbytes + w.bias.nbytes for w in weights)
+        return sum(node.weights.values.nbytes + node.weights.bias.nbytes for node in self._contractions)
 
     @property
     def bytes_moved(self) -> int:
@@ -168,7 +153,6 @@ class Network:
 
 # The results of a `Network` in NumPy: exact sums, then one rounding half to even for every tensor that is stored.
 
-Array = NDArray[Any]
 F32Values = NDArray[np.float64]
 
 

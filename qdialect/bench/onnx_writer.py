@@ -6,31 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
-from qdialect.bench.network import (
-    LEAKY_SLOPE,
-    Activation,
-    Convolution,
-    Dense,
-    Flatten,
-    MaxPool,
-    Mean,
-    Network,
-    Node,
-    QuantizedTensor,
-    Sum,
-    Weights,
-)
+from qdialect.bench import network as nn
+from qdialect.support.interface import Array
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 
-# Writes a `Network` as an ONNX model: real operators between QuantizeLinear and DequantizeLinear.
-
-Array = NDArray[Any]
 Port = tuple[str, Sequence[int], str]
 """Name, shape and element type of an input or output."""
 
@@ -52,7 +36,6 @@ class GraphWriter:
         self._constants: list[TensorProto] = []
 
     def constant(self, array: Array | np.generic) -> str:
-        """Add a constant."""
         from onnx import numpy_helper
 
         name = f"k{len(self._constants)}"
@@ -64,7 +47,6 @@ class GraphWriter:
         return self.nodes(kind, inputs, 1, **attributes)[0]
 
     def nodes(self, kind: str, inputs: Sequence[str], results: int, **attributes: Any) -> list[str]:
-        """Add a node with several `results`."""
         from onnx import helper
 
         first = f"t{len(self._nodes)}"
@@ -73,22 +55,10 @@ class GraphWriter:
         self._nodes.append(helper.make_node(operator, list(inputs), names, domain=domain, **attributes))
         return names
 
-    def parameters(self, of: QuantizedTensor) -> tuple[str, str]:
-        """Add scale and zero point."""
+    def parameters(self, of: nn.QuantizedTensor) -> tuple[str, str]:
         return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
-    def finish(
-        self,
-        source: tuple[str, Sequence[int]],
-        result: tuple[str, Sequence[int]],
-        element: str = "UINT8",
-        opset: int = _OPSET,
-    ) -> bytes:
-        """The model's file; input and output are tensors of `element`, each with name and shape."""
-        return self.model([(*source, element)], [(*result, element)], opset)
-
     def model(self, inputs: Sequence[Port], outputs: Sequence[Port], opset: int = _OPSET) -> bytes:
-        """The model's file."""
         from onnx import TensorProto, helper
 
         element_type = TensorProto.DataType.Value
@@ -101,7 +71,7 @@ class GraphWriter:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
 
 
-def write_qdq(network: Network, *, channels_last: bool = False, rounds_middle: bool = True) -> bytes:
+def write_qdq(network: nn.Network, *, channels_last: bool = False, rounds_middle: bool = True) -> bytes:
     """The network in the form that quantizers write.
 
     With `channels_last` images at its ends are NHWC, by transposes there. Without `rounds_middle` an activation
@@ -118,7 +88,7 @@ def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
 class _Quantized:
     """The tensors written so far; each is quantized once, where it is written, and dequantized where it is read."""
 
-    def __init__(self, network: Network, rounds_middle: bool) -> None:
+    def __init__(self, network: nn.Network, rounds_middle: bool) -> None:
         self._network = network
         self._rounds_middle = rounds_middle
         self._writer = GraphWriter()
@@ -136,38 +106,38 @@ class _Quantized:
         last = self._quantized[result.name]
         if channels_last and len(result.shape) == 4:
             last = writer.node("Transpose", [last], perm=_TO_NHWC)
-        return writer.finish(("x", shapes[0]), (last, shapes[1]))
+        return writer.model([("x", shapes[0], "UINT8")], [(last, shapes[1], "UINT8")])
 
-    def _node(self, node: Node, following: Node | None) -> None:
+    def _node(self, node: nn.Node, following: nn.Node | None) -> None:
         match node:
-            case Convolution():
+            case nn.Convolution():
                 self._contraction(node, self._convolve(node), following)
-            case Dense():
+            case nn.Dense():
                 inputs = [self._f32(node.source), *self._weights(node.source, node.weights, transposed=True)]
                 self._contraction(node, self._writer.node("Gemm", inputs), following)
-            case Activation():
-                self._quantize(self._activate(node), node.result)
-            case Sum():
+            case nn.Activation():
+                self._quantize(write_activation(self._writer, node, self._f32(node.source)), node.result)
+            case nn.Sum():
                 total = self._writer.node("Add", [self._f32(node.source), self._f32(node.other)])
                 self._quantize(self._writer.node("Relu", [total]), node.result)
-            case MaxPool():
+            case nn.MaxPool():
                 self._quantize(self._max_pool(node), node.result)
-            case Mean():
+            case nn.Mean():
                 self._quantize(self._writer.node("GlobalAveragePool", [self._f32(node.source)]), node.result)
-            case Flatten():
+            case nn.Flatten():
                 # On quantized values, so that the product after it sees its DequantizeLinear.
                 data = self._quantized[node.source.name]
                 self._quantized[node.result.name] = self._writer.node("Flatten", [data], axis=1)
             case _:
                 assert_never(node)
 
-    def _contraction(self, node: Convolution | Dense, f32: str, following: Node | None) -> None:
-        if isinstance(following, Activation) and not self._rounds_middle:
+    def _contraction(self, node: nn.Convolution | nn.Dense, f32: str, following: nn.Node | None) -> None:
+        if isinstance(following, nn.Activation) and not self._rounds_middle:
             self._f32_values[node.result.name] = f32
             return
         self._quantize(f32, node.result)
 
-    def _convolve(self, node: Convolution) -> str:
+    def _convolve(self, node: nn.Convolution) -> str:
         writer = self._writer
         inputs = [self._f32(node.source), *self._weights(node.source, node.weights)]
         f32 = writer.node("Conv", inputs, **window_attributes(node))
@@ -179,12 +149,12 @@ class _Quantized:
             case "relu6":
                 return writer.node("Clip", [f32, writer.constant(np.float32(0)), writer.constant(np.float32(6))])
 
-    def _max_pool(self, node: MaxPool) -> str:
+    def _max_pool(self, node: nn.MaxPool) -> str:
         window, padding = [node.window] * 2, [node.padding] * 4
         inputs = [self._f32(node.source)]
         return self._writer.node("MaxPool", inputs, kernel_shape=window, strides=[node.stride] * 2, pads=padding)
 
-    def _weights(self, source: QuantizedTensor, weights: Weights, *, transposed: bool = False) -> tuple[str, str]:
+    def _weights(self, source: nn.QuantizedTensor, weights: nn.Weights, *, transposed: bool = False) -> tuple[str, str]:
         writer = self._writer
         values = np.ascontiguousarray(weights.values.T) if transposed else weights.values
         zeros = [np.zeros(weights.scales.shape, dtype) for dtype in (np.int8, np.int32)]
@@ -195,20 +165,17 @@ class _Quantized:
             writer.node("DequantizeLinear", bias, axis=0),
         )
 
-    def _activate(self, node: Activation) -> str:
-        return write_activation(self._writer, node, self._f32(node.source))
-
-    def _quantize(self, f32: str, to: QuantizedTensor) -> None:
+    def _quantize(self, f32: str, to: nn.QuantizedTensor) -> None:
         self._quantized[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])
 
-    def _f32(self, of: QuantizedTensor) -> str:
+    def _f32(self, of: nn.QuantizedTensor) -> str:
         if of.name not in self._f32_values:
             inputs = [self._quantized[of.name], *self._writer.parameters(of)]
             self._f32_values[of.name] = self._writer.node("DequantizeLinear", inputs)
         return self._f32_values[of.name]
 
 
-def window_attributes(node: Convolution) -> dict[str, Any]:
+def window_attributes(node: nn.Convolution) -> dict[str, Any]:
     """The window attributes of all of ONNX's convolutions."""
     return {
         "kernel_shape": list(node.weights.values.shape[2:]),
@@ -218,11 +185,11 @@ def window_attributes(node: Convolution) -> dict[str, Any]:
     }
 
 
-def write_activation(writer: GraphWriter, node: Activation, f32: str) -> str:
+def write_activation(writer: GraphWriter, node: nn.Activation, f32: str) -> str:
     """The function of `node` on f32 values."""
     match node.kind:
         case "leaky_relu":
-            return writer.node("LeakyRelu", [f32], alpha=LEAKY_SLOPE)
+            return writer.node("LeakyRelu", [f32], alpha=nn.LEAKY_SLOPE)
         case "hardswish":
             return writer.node("HardSwish", [f32])
         case "swish":
@@ -231,10 +198,10 @@ def write_activation(writer: GraphWriter, node: Activation, f32: str) -> str:
 
 # Writes a layer as an ONNX model of quantized operators: QLinearConv, QGemm and their kin of ONNX Runtime.
 
-_SIGMOID = QuantizedTensor("sigmoid", (), QuantParams(1 / 256, 0))
+_SIGMOID = nn.QuantizedTensor("sigmoid", (), QuantParams(1 / 256, 0))
 
 
-def write_operators(network: Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:
+def write_operators(network: nn.Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:
     """The layer of `network`: a convolution or product, and perhaps an activation.
 
     With `channels_last` input and output are NHWC. With `rounds_sigmoid` swish quantizes its sigmoid before the
@@ -245,25 +212,25 @@ def write_operators(network: Network, *, channels_last: bool = False, rounds_sig
     for node in network.nodes:
         value = _node(writer, node, value, channels_last, rounds_sigmoid)
     shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (network.input, network.output)]
-    return writer.finish(("x", shapes[0]), (value, shapes[1]))
+    return writer.model([("x", shapes[0], "UINT8")], [(value, shapes[1], "UINT8")])
 
 
-def _node(writer: GraphWriter, node: Node, value: str, channels_last: bool, rounds_sigmoid: bool) -> str:
+def _node(writer: GraphWriter, node: nn.Node, value: str, channels_last: bool, rounds_sigmoid: bool) -> str:
     match node:
-        case Convolution():
+        case nn.Convolution():
             return _convolution(writer, node, value, channels_last)
-        case Dense():
+        case nn.Dense():
             inputs = [value, *writer.parameters(node.source), *_weights(writer, node), *writer.parameters(node.result)]
             # The bias stands before the result's parameters.
             inputs.insert(6, writer.constant(node.weights.bias))
             return writer.node(f"{CONTRIB}.QGemm", inputs)
-        case Activation():
+        case nn.Activation():
             return _activation(writer, node, value, rounds_sigmoid)
         case _:
             raise TypeError(f"no quantized operator for {type(node).__name__}")
 
 
-def _convolution(writer: GraphWriter, node: Convolution, value: str, channels_last: bool) -> str:
+def _convolution(writer: GraphWriter, node: nn.Convolution, value: str, channels_last: bool) -> str:
     inputs = [value, *writer.parameters(node.source), *_weights(writer, node), *writer.parameters(node.result)]
     attributes = window_attributes(node)
     inputs.append(writer.constant(node.weights.bias))
@@ -272,16 +239,16 @@ def _convolution(writer: GraphWriter, node: Convolution, value: str, channels_la
     return writer.node("QLinearConv", inputs, **attributes)
 
 
-def _weights(writer: GraphWriter, node: Convolution | Dense) -> list[str]:
+def _weights(writer: GraphWriter, node: nn.Convolution | nn.Dense) -> list[str]:
     values, scales = node.weights.values, node.weights.scales
-    kernel = np.ascontiguousarray(values.T) if isinstance(node, Dense) else values
+    kernel = np.ascontiguousarray(values.T) if isinstance(node, nn.Dense) else values
     return [writer.constant(array) for array in (kernel, scales, np.zeros(scales.shape, np.int8))]
 
 
-def _activation(writer: GraphWriter, node: Activation, value: str, rounds_sigmoid: bool) -> str:
+def _activation(writer: GraphWriter, node: nn.Activation, value: str, rounds_sigmoid: bool) -> str:
     source, result = writer.parameters(node.source), writer.parameters(node.result)
     if node.kind == "leaky_relu":
-        return writer.node(f"{CONTRIB}.QLinearLeakyRelu", [value, *source, *result], alpha=LEAKY_SLOPE)
+        return writer.node(f"{CONTRIB}.QLinearLeakyRelu", [value, *source, *result], alpha=nn.LEAKY_SLOPE)
     if node.kind == "swish" and rounds_sigmoid:
         middle = writer.parameters(_SIGMOID)
         sigmoid = writer.node(f"{CONTRIB}.QLinearSigmoid", [value, *source, *middle])

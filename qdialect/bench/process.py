@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from qdialect.bench.cases import Case, EngineError
 from qdialect.bench.levels import HOST, environment
 from qdialect.support.diagnostics import QDialectError
-
-# Starts workers and speaks with them.
 
 # Environment variables that set the number of threads of packages without an argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -53,26 +55,24 @@ class WorkerProcess:
     def send(self, do: str, **fields: Any) -> None:
         """Ask without waiting."""
         stdin = self._process.stdin
-        try:
+        # Where the process has ended, `receive` reports how.
+        with suppress(OSError):
             if stdin:
                 stdin.write(json.dumps({"do": do, **fields}) + "\n")
                 stdin.flush()
-        except OSError:
-            # The process has ended; `receive` reports how.
-            return
 
     def receive(self) -> dict[str, Any]:
-        """The answer to what was sent."""
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
             raise EngineError(f"engine '{self._name}' ended with status {self._process.wait()}{self._last_words()}")
         return json.loads(line)
 
     def close(self) -> None:
-        """End the process."""
         for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                _close(stream)
+            # A pipe whose other end is gone cannot be flushed.
+            with suppress(OSError):
+                if stream:
+                    stream.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -80,26 +80,10 @@ class WorkerProcess:
             self._process.wait()
         os.close(self._said)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _last_words(self) -> str:
         text = os.pread(self._said, os.fstat(self._said).st_size, 0)
         lines = text.decode(errors="replace").strip().splitlines()
         return f": {lines[-1][-_LAST_CHARACTERS:]}" if lines else ""
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:
-        # A pipe whose other end is gone cannot be flushed.
-        return
 
 
 # Measures a model in a fresh process: a module is run with the model's file and prints one JSON object.
@@ -132,3 +116,64 @@ def print_measured(measure: Callable[[str, int], Fields], arguments: Sequence[st
         return 1
     print(json.dumps(fields))
     return 0
+
+
+# A command in a process of its own, within limits of time and memory.
+
+# Every engine is measured on one thread; what TensorFlow tells on stderr is not about the model.
+_SETTINGS = {**dict.fromkeys(_THREAD_SETTINGS, "1"), **_QUIET, "CUDA_VISIBLE_DEVICES": ""}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The resources of a child."""
+
+    seconds: float
+    gigabytes: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended; `failure` is empty where its exit status was 0."""
+
+    output: str
+    failure: str = ""
+    is_late: bool = False
+    """Whether its time was over."""
+
+
+def run(module: str, arguments: Sequence[str], limits: Limits, settings: Mapping[str, str] = _SETTINGS) -> Ended:
+    """``python -m module arguments`` to its end, or to the limits; all that it started ends with it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **settings},
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=partial(_limit_memory, int(limits.gigabytes * 2**30)),
+    )
+    try:
+        output, errors = process.communicate(timeout=limits.seconds)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        return Ended(output, f"took longer than {limits.seconds:g} s", is_late=True)
+    return Ended(output, _failure(process.returncode, errors))
+
+
+def _limit_memory(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _failure(status: int, errors: str) -> str:
+    if status == 0:
+        return ""
+    ended = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    # A traceback's last line is its error; output before a signal does not explain the signal.
+    last = errors.strip().splitlines()[-1:] if status > 0 else []
+    return ": ".join([ended, *(line[-_LAST_CHARACTERS:] for line in last)])

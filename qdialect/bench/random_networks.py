@@ -15,25 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
-from qdialect.bench.network import (
-    Clamp,
-    Convolution,
-    Dense,
-    Flatten,
-    MaxPool,
-    Mean,
-    Network,
-    Node,
-    QuantizedTensor,
-    Sum,
-    Weights,
-    convolve,
-    dequantize,
-    multiply,
-    result,
-)
+from qdialect.bench import network as nn
+from qdialect.support.interface import Array
 
-Array = NDArray[Any]
 Padding = tuple[int, int, int, int]
 
 _CLASSES = 1000
@@ -57,68 +41,66 @@ class Drawing:
 
     def __init__(self, seed: int, size: int) -> None:
         self._random = np.random.default_rng(seed)
-        self._nodes: list[Node] = []
+        self._nodes: list[nn.Node] = []
         # Patches, because in white noise neighbouring pixels have nothing in common.
         extent = size // _BLOCK
         patches = self._random.integers(0, 256, (1, 3, extent, extent), dtype=np.uint8)
         self.image: NDArray[np.uint8] = patches.repeat(_BLOCK, axis=2).repeat(_BLOCK, axis=3)
-        self.input: QuantizedTensor = QuantizedTensor("x", self.image.shape, _INPUT)
+        self.input: nn.QuantizedTensor = nn.QuantizedTensor("x", self.image.shape, _INPUT)
         self._values: dict[str, Array] = {self.input.name: self.image}
 
-    def finish(self) -> tuple[Network, NDArray[np.uint8], Array]:
+    def finish(self) -> tuple[nn.Network, NDArray[np.uint8], Array]:
         """The network, an image, and the right answer for it."""
-        network = Network(tuple(self._nodes))
+        network = nn.Network(tuple(self._nodes))
         return network, self.image, self._values[network.output.name]
 
     def convolution(
         self,
-        source: QuantizedTensor,
+        source: nn.QuantizedTensor,
         channels: int,
         window: int,
         stride: int,
         padding: Padding,
-        clamp: Clamp,
+        clamp: nn.Clamp,
         *,
         depthwise: bool = False,
-    ) -> QuantizedTensor:
+    ) -> nn.QuantizedTensor:
         """Add a convolution; with `depthwise` its channels are those of `source`."""
         groups = source.shape[1] if depthwise else 1
         weights = self._weights(source, (channels, source.shape[1] // groups, window, window))
-        sums = convolve(source, self._values[source.name], weights, stride, padding, groups)
+        sums = nn.convolve(source, self._values[source.name], weights, stride, padding, groups)
         to = self._range(_f32(sums, source, weights), clamp)
-        node = Convolution(source, to, weights, stride, padding, groups, clamp)
+        node = nn.Convolution(source, to, weights, stride, padding, groups, clamp)
         return self._add(node)
 
-    def sum(self, source: QuantizedTensor, other: QuantizedTensor) -> QuantizedTensor:
-        """Add a residual sum."""
-        total = dequantize(self._values[source.name], source) + dequantize(self._values[other.name], other)
-        return self._add(Sum(source, other, self._range(total, "relu")))
+    def sum(self, source: nn.QuantizedTensor, other: nn.QuantizedTensor) -> nn.QuantizedTensor:
+        total = nn.dequantize(self._values[source.name], source) + nn.dequantize(self._values[other.name], other)
+        return self._add(nn.Sum(source, other, self._range(total, "relu")))
 
-    def max_pool(self, source: QuantizedTensor, window: int, stride: int, padding: int) -> QuantizedTensor:
-        """Add a max pool."""
+    def max_pool(self, source: nn.QuantizedTensor, window: int, stride: int, padding: int) -> nn.QuantizedTensor:
         extent = (source.shape[2] + 2 * padding - window) // stride + 1
         to = replace(source, name=self._name(), shape=(*source.shape[:2], extent, extent))
-        return self._add(MaxPool(source, to, window, stride, padding))
+        return self._add(nn.MaxPool(source, to, window, stride, padding))
 
-    def head(self, source: QuantizedTensor) -> None:
+    def head(self, source: nn.QuantizedTensor) -> None:
         """Add the mean over the image and the classes."""
-        means = dequantize(self._values[source.name], source).mean(axis=(2, 3), keepdims=True)
-        pooled = self._add(Mean(source, self._range(means, "none")))
-        flat = self._add(Flatten(pooled, replace(pooled, name=self._name(), shape=pooled.shape[:2])))
+        means = nn.dequantize(self._values[source.name], source).mean(axis=(2, 3), keepdims=True)
+        pooled = self._add(nn.Mean(source, self._range(means, "none")))
+        flat = self._add(nn.Flatten(pooled, replace(pooled, name=self._name(), shape=pooled.shape[:2])))
         weights = self._weights(flat, (_CLASSES, flat.shape[1]), gain=1)
-        sums = multiply(flat, self._values[flat.name], weights)
-        self._add(Dense(flat, self._range(_f32(sums, flat, weights), "none"), weights))
+        sums = nn.multiply(flat, self._values[flat.name], weights)
+        self._add(nn.Dense(flat, self._range(_f32(sums, flat, weights), "none"), weights))
 
-    def _weights(self, source: QuantizedTensor, shape: tuple[int, ...], gain: float = 2) -> Weights:
+    def _weights(self, source: nn.QuantizedTensor, shape: tuple[int, ...], gain: float = 2) -> nn.Weights:
         depth = math.prod(shape[1:])
         f32 = self._random.standard_normal(shape) * math.sqrt(gain / depth)
         scales = (np.abs(f32).reshape(shape[0], -1).max(axis=1) / 127).astype(np.float32)
         columns = scales.reshape(-1, *[1] * (len(shape) - 1))
         values = np.clip(np.rint(f32 / columns), -127, 127).astype(np.int8)
         bias = self._random.standard_normal(shape[0]) * 0.05
-        return Weights(values, scales, np.rint(bias / (source.params.scale * scales)).astype(np.int32))
+        return nn.Weights(values, scales, np.rint(bias / (source.params.scale * scales)).astype(np.int32))
 
-    def _range(self, f32: Array, clamp: Clamp) -> QuantizedTensor:
+    def _range(self, f32: Array, clamp: nn.Clamp) -> nn.QuantizedTensor:
         """Quantized values that hold nearly all of `f32`, after `clamp`."""
         low, high = (float(np.percentile(f32, percent)) for percent in (_TAIL, 100 - _TAIL))
         match clamp:
@@ -129,11 +111,11 @@ class Drawing:
             case "relu6":
                 low, high = 0.0, min(high, 6.0)
         scale = float(np.float32((max(high, 1e-3) - low) / 255))
-        return QuantizedTensor(self._name(), f32.shape, QuantParams(scale, round(-low / scale)))
+        return nn.QuantizedTensor(self._name(), f32.shape, QuantParams(scale, round(-low / scale)))
 
-    def _add(self, node: Node) -> QuantizedTensor:
-        sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
-        self._values[node.result.name] = result(node, *(self._values[source.name] for source in sources))
+    def _add(self, node: nn.Node) -> nn.QuantizedTensor:
+        sources = (node.source, node.other) if isinstance(node, nn.Sum) else (node.source,)
+        self._values[node.result.name] = nn.result(node, *(self._values[source.name] for source in sources))
         self._nodes.append(node)
         return node.result
 
@@ -141,12 +123,12 @@ class Drawing:
         return f"t{len(self._nodes)}"
 
 
-def _f32(sums: NDArray[np.float64], source: QuantizedTensor, weights: Weights) -> NDArray[np.float64]:
+def _f32(sums: NDArray[np.float64], source: nn.QuantizedTensor, weights: nn.Weights) -> NDArray[np.float64]:
     """The f32 values of sums of products of quantized values; channels are axis 1."""
     return sums * weights.bias_scales(source).reshape(1, -1, *[1] * (sums.ndim - 2))
 
 
-def _mobilenet(drawing: Drawing) -> QuantizedTensor:
+def _mobilenet(drawing: Drawing) -> nn.QuantizedTensor:
     value = drawing.convolution(drawing.input, _MOBILE_FIRST, 3, 2, _AFTER, "relu6")
     for channels, stride in _MOBILE_BLOCKS:
         padding = (1, 1, 1, 1) if stride == 1 else _AFTER
@@ -156,8 +138,8 @@ def _mobilenet(drawing: Drawing) -> QuantizedTensor:
 
 
 def _resnet(
-    drawing: Drawing, block: Callable[[Drawing, QuantizedTensor, int, int], QuantizedTensor], stages: Any
-) -> QuantizedTensor:
+    drawing: Drawing, block: Callable[[Drawing, nn.QuantizedTensor, int, int], nn.QuantizedTensor], stages: Any
+) -> nn.QuantizedTensor:
     value = drawing.convolution(drawing.input, 64, 7, 2, (3, 3, 3, 3), "relu")
     value = drawing.max_pool(value, 3, 2, 1)
     for channels, first_stride, count in stages:
@@ -166,26 +148,26 @@ def _resnet(
     return value
 
 
-def _basic_block(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
+def _basic_block(drawing: Drawing, source: nn.QuantizedTensor, channels: int, stride: int) -> nn.QuantizedTensor:
     value = drawing.convolution(source, channels, 3, stride, (1, 1, 1, 1), "relu")
     value = drawing.convolution(value, channels, 3, 1, (1, 1, 1, 1), "none")
     return drawing.sum(value, _shortcut(drawing, source, channels, stride))
 
 
-def _bottleneck(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
+def _bottleneck(drawing: Drawing, source: nn.QuantizedTensor, channels: int, stride: int) -> nn.QuantizedTensor:
     value = drawing.convolution(source, channels, 1, 1, (0, 0, 0, 0), "relu")
     value = drawing.convolution(value, channels, 3, stride, (1, 1, 1, 1), "relu")
     value = drawing.convolution(value, channels * _EXPANSION, 1, 1, (0, 0, 0, 0), "none")
     return drawing.sum(value, _shortcut(drawing, source, channels * _EXPANSION, stride))
 
 
-def _shortcut(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
+def _shortcut(drawing: Drawing, source: nn.QuantizedTensor, channels: int, stride: int) -> nn.QuantizedTensor:
     if stride == 1 and source.shape[1] == channels:
         return source
     return drawing.convolution(source, channels, 1, stride, (0, 0, 0, 0), "none")
 
 
-RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], QuantizedTensor]]] = {
+RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], nn.QuantizedTensor]]] = {
     "mobilenet_v1_025": ("MobileNetV1-0.25, random weights", 7, _mobilenet),
     "resnet18": ("ResNet-18, random weights", 8, lambda drawing: _resnet(drawing, _basic_block, _STAGES_18)),
     "resnet50": ("ResNet-50, random weights", 9, lambda drawing: _resnet(drawing, _bottleneck, _STAGES_50)),
@@ -193,7 +175,7 @@ RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], QuantizedTenso
 """By name: a description, the seed, and the function that draws it up to the mean over the image."""
 
 
-def draw_network(name: str, size: int = 224) -> tuple[Network, NDArray[np.uint8], Array]:
+def draw_network(name: str, size: int = 224) -> tuple[nn.Network, NDArray[np.uint8], Array]:
     """A network of `RANDOM_NETWORKS` for images of this height and width, one of them, and the right answer for it."""
     _, seed, body = RANDOM_NETWORKS[name]
     drawing = Drawing(seed, size)

@@ -183,17 +183,14 @@ def _details(results: Results) -> Iterator[str]:
     for measurement in results.measurements:
         gmacs = f", {measurement.macs / 1e6:.6g} million multiply-accumulates" if measurement.macs else ""
         yield f"### {measurement.name}, {_threads(measurement.threads)}\n"
-        yield f"{measurement.text}{gmacs}{_clock(measurement)}\n"
+        repeated = f", {measurement.repeated} samples repeated" if measurement.repeated else ""
+        clock = f", bare loop at {measurement.peak * 1e-9:.1f} GMAC/s{repeated}" if measurement.peak else ""
+        yield f"{measurement.text}{gmacs}{clock}\n"
         rows = sorted((row for row in measurement.rows if not row.error), key=lambda row: row.seconds)
         yield _table(header, [_detail(measurement, row) for row in rows])
         failures = [f"- {row.engine} {row.variant}: {row.error}" for row in measurement.rows if row.error]
         if failures:
             yield "\n".join(failures) + "\n"
-
-
-def _clock(measurement: Measurement) -> str:
-    repeated = f", {measurement.repeated} samples repeated" if measurement.repeated else ""
-    return f", bare loop at {measurement.peak * 1e-9:.1f} GMAC/s{repeated}" if measurement.peak else ""
 
 
 def _detail(measurement: Measurement, row: Row) -> Sequence[str]:

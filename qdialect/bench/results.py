@@ -97,11 +97,9 @@ class Results:
     """The bare instructions whose rate is the peak."""
 
     def find(self, name: str, threads: int = 1) -> Measurement | None:
-        """The measurement of a workload."""
         return next((m for m in self.measurements if (m.name, m.threads) == (name, threads)), None)
 
     def to_json(self) -> str:
-        """The run as text."""
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1) + "\n"
 
     @staticmethod

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from qdialect.bench.campaign import Campaign, Plan, Progress, cores_for
 from qdialect.bench.cases import Case, EngineError, Source
@@ -23,7 +24,7 @@ from qdialect.bench.throughput import loop_title
 from qdialect.support.diagnostics import InputError, QDialectError
 from qdialect.targets import resolve
 
-# The description of this machine.
+T = TypeVar("T")
 
 
 def describe_machine() -> dict[str, str]:
@@ -32,7 +33,7 @@ def describe_machine() -> dict[str, str]:
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),
         **_caches(Path("/sys/devices/system/cpu/cpu0/cache")),
-        "memory": _memory(),
+        "memory": _fields(Path("/proc/meminfo")).get("MemTotal", "unknown"),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -44,10 +45,6 @@ def _cpu() -> str:
     parts = [fields.get("model name", platform.machine())]
     parts += [f"{key} {fields[key]}" for key in ("cpu family", "model", "stepping") if key in fields]
     return ", ".join(parts)
-
-
-def _memory() -> str:
-    return _fields(Path("/proc/meminfo")).get("MemTotal", "unknown")
 
 
 def _fields(path: Path) -> dict[str, str]:
@@ -111,11 +108,9 @@ class Settings:
         return [Plan(engines, count, self.rounds, self.seconds, self.target) for count in counts]
 
     def wants(self, case: Case, threads: int) -> bool:
-        """Whether `case` is measured on this number of threads."""
         return bool(self.threads) or threads == 1 or case.kind in _NETWORKS
 
     def texts(self) -> dict[str, str]:
-        """For the report."""
         texts = {"rounds": str(self.rounds), "timed seconds of each variant": f"{self.seconds:g}"}
         return texts if self.target == HOST else {**texts, LEVEL: self.target}
 
@@ -165,7 +160,6 @@ class Run:
     _core_shares: list[CoreShare] = field(default_factory=list[CoreShare])
 
     def results(self) -> Results:
-        """Measure everything."""
         selection = self.selection
         plans = self.settings.plans(selection.engines)
         with ExitStack() as stack:
@@ -213,19 +207,12 @@ class Run:
                     yield measurement
             wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
             if wants_footprint and self.settings.target == HOST and OURS in self.selection.engines:
-                self._measure_footprint(case)
-                self._measure_core_share(case)
+                self._measure_apart("compiling in a fresh process", "footprint", footprint, self._footprints, case)
+                self._measure_apart("measuring every kernel", "share of the core", core_share, self._core_shares, case)
 
-    def _measure_footprint(self, case: Case) -> None:
-        self.progress(f"{case.name}: compiling in a fresh process")
+    def _measure_apart(self, doing: str, what: str, measure: Callable[[Case], T], found: list[T], case: Case) -> None:
+        self.progress(f"{case.name}: {doing}")
         try:
-            self._footprints.append(footprint(case))
+            found.append(measure(case))
         except EngineError as error:
-            self.selection.absent[f"footprint of {case.name}"] = str(error)
-
-    def _measure_core_share(self, case: Case) -> None:
-        self.progress(f"{case.name}: measuring every kernel")
-        try:
-            self._core_shares.append(core_share(case))
-        except EngineError as error:
-            self.selection.absent[f"share of the core of {case.name}"] = str(error)
+            self.selection.absent[f"{what} of {case.name}"] = str(error)

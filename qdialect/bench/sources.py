@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,21 +9,20 @@ import numpy as np
 import tflite
 
 from qdialect.bench import models
-from qdialect.bench.cases import Array, Case, Form, Source, save
+from qdialect.bench.cases import Array, Case, Form, Source, numbered, save, write_form
 from qdialect.bench.drawn import layer_sources, network_sources
 from qdialect.bench.float_functions import function_sources
 from qdialect.bench.onnx_writer import GraphWriter
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.bench.transformers import transformer_sources
-from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.dialect.constants import constants_of
 from qdialect.frontends.model_files import open_shapes, read_model
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
-from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import ports
+from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.reference import interpreter
+from qdialect.runtime.comparison import random_inputs
 from qdialect.support.options import ImportOptions
-
-# Workloads made of real networks; one that is not here is named and left out.
 
 _TFLITE = (
     "mobilenet_v1_0.25_224_quant",
@@ -70,12 +68,12 @@ def _prepare(name: str, path: Path, folder: Path) -> Case:
     is_open = any(isinstance(shape[0], str) for shape in open_shapes(path, ImportOptions()).values() if shape)
     module = read_model(path, ImportOptions(batch) if is_open else None)
     if recorded is None:
-        inputs = _random_inputs(module)
+        inputs = random_inputs(ports(main_function(module), "arg"), 0)
     outputs = recorded[1] if recorded else interpreter.run(module, inputs)
     form = Form(str(path), save(folder / f"{name}.npz", inputs, outputs))
     macs = multiply_accumulates(module)
     # The bytes that are read and written at least once; the weights are the constants.
-    weights = _constant_bytes(module)
+    weights = sum(array.nbytes for array in constants_of(module))
     moved = sum(array.nbytes for array in (*inputs, *outputs)) + weights
     return Case(
         name, "model", f"{path.suffix.removeprefix('.')} network", macs, moved, weights, {path.suffix[1:]: form}
@@ -89,34 +87,8 @@ def _recorded(name: str, path: Path) -> tuple[list[Array], list[Array]] | None:
         return None
     with np.load(recording, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
-    outputs = next(filter(None, (_numbered(arrays, prefix) for prefix in _RECORDED)), None)
-    return (_numbered(arrays, "in_"), outputs) if outputs else None
-
-
-def _numbered(arrays: dict[str, Array], prefix: str) -> list[Array]:
-    count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)
-    return [arrays[f"{prefix}{index}"] for index in range(count)]
-
-
-def _random_inputs(module: ir.Module) -> list[Array]:
-    random = np.random.default_rng(0)
-    types: Sequence[ir.Type] = [argument.type for argument in _main(module).arguments]
-    shapes = [(shape_of(type_), dtype_of(type_)) for type_ in types]
-    return [
-        random.standard_normal(shape).astype(dtype)
-        if dtype.kind == "f"
-        else random.integers(np.iinfo(dtype.name).min, np.iinfo(dtype.name).max, shape, dtype.name, endpoint=True)
-        for shape, dtype in shapes
-    ]
-
-
-def _constant_bytes(module: ir.Module) -> int:
-    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in CONSTANT_OPS]
-    return sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
-
-
-def _main(module: ir.Module) -> ir.Block:
-    return module.body.operations[0].operation.regions[0].blocks[0]
+    outputs = next(filter(None, (numbered(arrays, prefix) for prefix in _RECORDED)), None)
+    return (numbered(arrays, "in_"), outputs) if outputs else None
 
 
 # The smallest possible model for each engine, to measure the cost of a call itself.
@@ -134,30 +106,20 @@ func.func @main(%x: tensor<1xui8>) -> tensor<1xui8> {
 """
 
 
-def call_sources() -> list[Source]:
-    """One element through one operator."""
-    return [Source(SMALLEST_CALL, "call", _prepare_call)]
-
-
 def _prepare_call(folder: Path) -> Case:
+    writer = GraphWriter()
+    copy = writer.node("Identity", ["x"])
+    largest = writer.node("Max", [copy, copy])
     files = {
         "call_qnn": ("mlir", _QNN.encode()),
-        "call_onnx": ("onnx", _smallest_onnx()),
+        "call_onnx": ("onnx", writer.model([("x", [1], "UINT8")], [(largest, [1], "UINT8")])),
         "call_tflite": ("tflite", _smallest_tflite()),
     }
     forms: dict[str, Form] = {}
     for form, (suffix, content) in files.items():
-        path = folder / f"{form}.{suffix}"
-        path.write_bytes(content)
         value = np.array([7], np.int8 if suffix == "tflite" else np.uint8)
-        forms[form] = Form(str(path), save(folder / f"{form}.npz", [value], [value]))
+        forms[form] = write_form(folder / f"{form}.{suffix}", content, [value], [value])
     return Case(SMALLEST_CALL, "call", "one element through one operator", 0, 0, 0, forms)
-
-
-def _smallest_onnx() -> bytes:
-    writer = GraphWriter()
-    copy = writer.node("Identity", ["x"])
-    return writer.finish(("x", [1]), (writer.node("Max", [copy, copy]), [1]))
 
 
 def _smallest_tflite() -> bytes:
@@ -175,4 +137,6 @@ def all_sources() -> tuple[list[Source], dict[str, str]]:
     """Every workload, in the order of the report, and the reasons why others are absent."""
     models, absent = model_sources()
     drawn = [*layer_sources(), *network_sources(), *transformer_sources()]
-    return [*drawn, *models, *function_sources(), *call_sources()], absent
+    # One element through one operator.
+    call = Source(SMALLEST_CALL, "call", _prepare_call)
+    return [*drawn, *models, *function_sources(), call], absent

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams
-from qdialect.bench.network import (
-    LEAKY_SLOPE,
-    Activation,
-    Clamp,
-    Convolution,
-    Dense,
-    Flatten,
-    MaxPool,
-    Mean,
-    Network,
-    Node,
-    QuantizedTensor,
-    Sum,
-)
+from qdialect.bench import network as nn
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, options
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 _OFFSET = 128
-_CLAMPS: dict[Clamp, int] = {
+_CLAMPS: dict[nn.Clamp, int] = {
     "none": tflite.ActivationFunctionType.NONE,
     "relu": tflite.ActivationFunctionType.RELU,
     "relu6": tflite.ActivationFunctionType.RELU6,
@@ -38,7 +23,7 @@ _CLAMPS: dict[Clamp, int] = {
 _OPERATOR = tflite.BuiltinOperator
 
 
-def write_tflite(network: Network, *, f32_activations: bool = False) -> bytes:
+def write_tflite(network: nn.Network, *, f32_activations: bool = False) -> bytes:
     """The model's file; with `f32_activations` these are float operators between DEQUANTIZE and QUANTIZE."""
     return _Model(network, f32_activations).content()
 
@@ -50,7 +35,7 @@ def signed_channels_last(values: Array) -> NDArray[np.int8]:
 
 
 class _Model:
-    def __init__(self, network: Network, f32_activations: bool) -> None:
+    def __init__(self, network: nn.Network, f32_activations: bool) -> None:
         self._network = network
         self._f32_activations = f32_activations
         self._writer = ModelWriter("benchmark")
@@ -63,35 +48,38 @@ class _Model:
             self._node(node)
         return self._writer.finish([source], [self._tensors[network.output.name]])
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: nn.Node) -> None:
         match node:
-            case Convolution():
+            case nn.Convolution():
                 self._convolution(node)
-            case Dense():
+            case nn.Dense():
                 inputs = [self._of(node.source), *self._weights(node, node.weights.values, 0)]
                 self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, *options("FullyConnectedOptions"))
-            case Activation() if self._f32_activations:
+            case nn.Activation() if self._f32_activations:
                 self._f32_activation(node)
-            case Activation():
+            case nn.Activation():
                 sigmoid = (
-                    self._add(QuantizedTensor("sigmoid", node.source.shape, QuantParams(1 / 256, 0)))
+                    self._add(nn.QuantizedTensor("sigmoid", node.source.shape, QuantParams(1 / 256, 0)))
                     if node.kind == "swish"
                     else 0
                 )
                 self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
-            case Sum():
-                self._sum(node)
-            case MaxPool():
+            case nn.Sum():
+                inputs = [self._of(node.source), self._of(node.other)]
+                option = options("AddOptions", FusedActivationFunction=_CLAMPS["relu"])
+                self._emit(_OPERATOR.ADD, inputs, node.result, *option)
+            case nn.MaxPool():
                 self._max_pool(node)
-            case Mean():
-                self._mean(node)
-            case Flatten():
+            case nn.Mean():
+                inputs = [self._of(node.source), self._integers("axes", (1, 2))]
+                self._emit(_OPERATOR.MEAN, inputs, node.result, *options("ReducerOptions", KeepDims=True))
+            case nn.Flatten():
                 shape = self._integers("shape", node.result.shape)
                 self._emit(_OPERATOR.RESHAPE, [self._of(node.source), shape], node.result)
             case _:
                 assert_never(node)
 
-    def _convolution(self, node: Convolution) -> None:
+    def _convolution(self, node: nn.Convolution) -> None:
         source, is_same = self._padded(node.source, node.padding, node)
         padding = tflite.Padding.SAME if is_same else tflite.Padding.VALID
         window = {"Padding": padding, "StrideW": node.stride, "StrideH": node.stride}
@@ -106,7 +94,7 @@ class _Model:
             self._emit(_OPERATOR.CONV_2D, inputs, node.result, *option)
 
     def _padded(
-        self, source: QuantizedTensor, padding: tuple[int, int, int, int], node: Convolution
+        self, source: nn.QuantizedTensor, padding: tuple[int, int, int, int], node: nn.Convolution
     ) -> tuple[int, bool]:
         """The convolution's input, and whether it pads by itself; other padding is an operator."""
         if not any(padding):
@@ -116,16 +104,16 @@ class _Model:
         same = (total // 2, total // 2, total - total // 2, total - total // 2)
         return (self._of(source), True) if padding == same else (self._pad(source, padding), False)
 
-    def _pad(self, source: QuantizedTensor, padding: tuple[int, int, int, int]) -> int:
+    def _pad(self, source: nn.QuantizedTensor, padding: tuple[int, int, int, int]) -> int:
         top, left, bottom, right = padding
         batch, channels, height, width = source.shape
         shape = (batch, channels, height + top + bottom, width + left + right)
-        padded = QuantizedTensor(f"{source.name}_padded", shape, source.params)
+        padded = nn.QuantizedTensor(f"{source.name}_padded", shape, source.params)
         amounts = self._writer.constant("amounts", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
         self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
         return self._of(padded)
 
-    def _f32_activation(self, node: Activation) -> None:
+    def _f32_activation(self, node: nn.Activation) -> None:
         shape = _channels_last(node.source.shape)
         source, result, sigmoid = (
             self._writer.tensor(name, shape, np.float32) for name in ("real", "active", "sigmoid")
@@ -134,11 +122,11 @@ class _Model:
         self._activation(node, source, result, sigmoid)
         self._emit(_OPERATOR.QUANTIZE, [result], node.result)
 
-    def _activation(self, node: Activation, source: int, result: int, sigmoid: int) -> None:
+    def _activation(self, node: nn.Activation, source: int, result: int, sigmoid: int) -> None:
         """The operators from tensor `source` to tensor `result`, by way of `sigmoid` where there are two."""
         match node.kind:
             case "leaky_relu":
-                option = options("LeakyReluOptions", Alpha=LEAKY_SLOPE)
+                option = options("LeakyReluOptions", Alpha=nn.LEAKY_SLOPE)
                 self._writer.operator(_OPERATOR.LEAKY_RELU, [source], result, *option)
             case "hardswish":
                 self._writer.operator(_OPERATOR.HARD_SWISH, [source], result)
@@ -146,23 +134,14 @@ class _Model:
                 self._writer.operator(_OPERATOR.LOGISTIC, [source], sigmoid)
                 self._writer.operator(_OPERATOR.MUL, [source, sigmoid], result, *options("MulOptions"))
 
-    def _sum(self, node: Sum) -> None:
-        inputs = [self._of(node.source), self._of(node.other)]
-        option = options("AddOptions", FusedActivationFunction=_CLAMPS["relu"])
-        self._emit(_OPERATOR.ADD, inputs, node.result, *option)
-
-    def _max_pool(self, node: MaxPool) -> None:
+    def _max_pool(self, node: nn.MaxPool) -> None:
         # Its source is not negative, so that a border of zeros never wins.
         source = self._pad(node.source, (node.padding, node.padding, node.padding, node.padding))
         window = {"Padding": tflite.Padding.VALID, "StrideW": node.stride, "StrideH": node.stride}
         option = options("Pool2DOptions", **window, FilterWidth=node.window, FilterHeight=node.window)
         self._emit(_OPERATOR.MAX_POOL_2D, [source], node.result, *option)
 
-    def _mean(self, node: Mean) -> None:
-        inputs = [self._of(node.source), self._integers("axes", (1, 2))]
-        self._emit(_OPERATOR.MEAN, inputs, node.result, *options("ReducerOptions", KeepDims=True))
-
-    def _weights(self, node: Convolution | Dense, values: Array, axis: int) -> tuple[int, int]:
+    def _weights(self, node: nn.Convolution | nn.Dense, values: Array, axis: int) -> tuple[int, int]:
         weights = node.weights
         zeros = (0,) * weights.scales.size
         by_channel = Quantization(tuple(weights.scales.tolist()), zeros, axis)
@@ -173,23 +152,16 @@ class _Model:
     def _integers(self, name: str, values: Sequence[int]) -> int:
         return self._writer.constant(name, np.array(values, np.int32))
 
-    def _emit(
-        self,
-        code: int,
-        inputs: Sequence[int],
-        result: QuantizedTensor,
-        kind: int = tflite.BuiltinOptions.NONE,
-        write_options: Callable[[Builder], int] | None = None,
-    ) -> None:
-        self._writer.operator(code, inputs, self._add(result), kind, write_options)
+    def _emit(self, code: int, inputs: Sequence[int], result: nn.QuantizedTensor, *option: Any) -> None:
+        self._writer.operator(code, inputs, self._add(result), *option)
 
-    def _add(self, tensor: QuantizedTensor) -> int:
+    def _add(self, tensor: nn.QuantizedTensor) -> int:
         shape = _channels_last(tensor.shape)
         quantization = Quantization((tensor.params.scale,), (tensor.params.zero_point - _OFFSET,))
         self._tensors[tensor.name] = self._writer.tensor(tensor.name, shape, np.int8, quantization)
         return self._tensors[tensor.name]
 
-    def _of(self, tensor: QuantizedTensor) -> int:
+    def _of(self, tensor: nn.QuantizedTensor) -> int:
         return self._tensors[tensor.name]
 
 

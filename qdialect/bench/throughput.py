@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect import targets
 from qdialect.bench.clock import Clock, agree, common_state, seconds_of
@@ -27,12 +24,9 @@ from qdialect.runtime.base import Executable
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Array
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
-
-# How much a network computes, and how fast an executable does it.
-
-Array = NDArray[Any]
 
 _CONTRACTIONS = ("conv2d", "dense", "conv_transpose2d", "matmul")
 _WARM_UP_CALLS = 3
@@ -158,7 +152,11 @@ def bare_vector_bits(target: Target) -> int:
 
 def products_per_cycle(target: Target, machine: Machine) -> float:
     """Multiply-accumulates that the loop of vectors does in a cycle of `machine`; raises `CompileError` without one."""
-    return _vector_loop(target, _instructions(target)).products_per_cycle(machine)
+    instructions = _instructions(target)
+    if not instructions.multiplies_words:
+        return machine.dot_products * instructions.lanes * 4
+    # An addition goes with each product of words.
+    return min(machine.word_dots_started, machine.vector_instructions / 2) * instructions.lanes * 2
 
 
 def _instructions(target: Target) -> InstructionSet:
@@ -199,35 +197,24 @@ def _loop_of(target: Target, dots: Dots) -> BareLoop | None:
     if instructions is None or target.is_portable:
         return None
     if dots is Dots.FASTEST and instructions.has_tiles:
-        return TileLoop()
+        return _tile_loop()
+    lanes, has_avx = instructions.lanes, "avx" in target.kind.code_features
+    v = "v" if has_avx else ""
     if dots is Dots.PAIRS:
-        return _pairs_loop(target, instructions)
-    return _vector_loop(target, instructions)
-
-
-def _vector_loop(target: Target, instructions: InstructionSet) -> VectorLoop:
+        title = f"{v}pmaddubsw, {v}pmaddwd and {v}paddd"
+        return _vector_loop(title, _PAIRS if has_avx else _OLD_PAIRS, lanes, 4) if instructions.pair_dots else None
     if not instructions.multiplies_words:
-        prefix = "" if target.kind.has_vnni else "{vex} "
-        return VectorLoop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)
-    prefix, assembly = ("v", _WORDS) if "avx" in target.kind.code_features else ("", _OLD_WORDS)
-    return VectorLoop(f"{prefix}pmaddwd and {prefix}paddd", assembly, instructions.lanes, 2)
-
-
-def _pairs_loop(target: Target, instructions: InstructionSet) -> VectorLoop | None:
-    if not instructions.pair_dots:
-        return None
-    prefix, assembly = ("v", _PAIRS) if "avx" in target.kind.code_features else ("", _OLD_PAIRS)
-    title = f"{prefix}pmaddubsw, {prefix}pmaddwd and {prefix}paddd"
-    return VectorLoop(title, assembly, instructions.lanes, 4)
+        return _vector_loop("vpdpbusd", ("" if target.kind.has_vnni else "{vex} ") + _VNNI, lanes, 4)
+    return _vector_loop(f"{v}pmaddwd and {v}paddd", _WORDS if has_avx else _OLD_WORDS, lanes, 2)
 
 
 @cache
 def _code(loop: BareLoop, target: Target) -> BoundCall:
     with make_context():
-        module = ir.Module.parse(loop.module())
+        module = ir.Module.parse(loop.module)
         keep_to_target(module, target)
         code = MachineCode(module)
-    memory = loop.memory()
+    memory = np.frombuffer(loop.content, np.uint8).copy()
     call = code.bind("loop", (loop.iterations, memory.ctypes.data), keep=(memory,))
     call.call()
     return call
@@ -235,12 +222,11 @@ def _code(loop: BareLoop, target: Target) -> BoundCall:
 
 # Loops of nothing but the instructions that kernels multiply by, on registers: each as a module of the LLVM dialect.
 #
-# Each has a function `loop` of a number of iterations and the address of its `memory`.
+# Each has a function `loop` of a number of iterations and the address of its memory.
 
 # Independent chains: more than the instruction's latency times its rate, which is 10 on Intel's cores, where as many
 # reach 96 % of what 12 do; and leave enough registers for other values.
 _CHAINS = 12
-_PAIR = 2
 _REPEATS = 4
 _ITERATIONS = 200_000
 # Tiles of sums, of data and of weights fill the eight registers; a product takes some 16 cycles.
@@ -249,79 +235,41 @@ _TILE_ITERATIONS = 15_000
 
 
 @dataclass(frozen=True)
-class BareLoop(ABC):
+class BareLoop:
     """The instructions of a target that multiply and add, again and again."""
 
     title: str
-
-    @property
-    @abstractmethod
-    def iterations(self) -> int:
-        """As many take about a millisecond."""
-
-    @property
-    @abstractmethod
-    def products(self) -> int:
-        """Multiply-accumulates of an iteration."""
-
-    @abstractmethod
-    def memory(self) -> NDArray[np.uint8]:
-        """The memory that the function reads and writes."""
-
-    @abstractmethod
-    def module(self) -> str:
-        """The code."""
+    iterations: int
+    """As many take about a millisecond."""
+    products: int
+    """Multiply-accumulates of an iteration."""
+    content: bytes
+    """Of the memory at first."""
+    module: str
 
 
-@dataclass(frozen=True)
-class VectorLoop(BareLoop):
-    """Instructions on vectors, which add to `lanes` sums."""
+def _vector_loop(title: str, assembly: str, lanes: int, taps: int) -> BareLoop:
+    """Instructions on vectors, which add `taps` products to each of `lanes` sums.
 
-    assembly: str
-    lanes: int
-    taps: int
-    """Products for each sum."""
-
-    @property
-    def iterations(self) -> int:
-        return _ITERATIONS
-
-    @property
-    def products(self) -> int:
-        return _REPEATS * _CHAINS * self.lanes * self.taps
-
-    def products_per_cycle(self, machine: Machine) -> float:
-        """Multiply-accumulates that `machine` starts in a cycle."""
-        if self.taps > _PAIR:
-            return machine.dot_products * self.lanes * self.taps
-        # An addition goes with each product of words.
-        return min(machine.word_dots_started, machine.vector_instructions / 2) * self.lanes * self.taps
-
-    def memory(self) -> NDArray[np.uint8]:
-        # The sum goes somewhere, so that it is computed at all.
-        return np.zeros(ROW_BYTES, np.uint8)
-
-    def module(self) -> str:
-        """The loop, in assembly: nothing of it can be folded or moved out."""
-        type_ = f"vector<{self.lanes}xi32>"
-        pair = f"!llvm.struct<({type_}, {type_})>"
-        last = sums = [f"%a{i}" for i in range(_CHAINS)]
-        body: list[str] = []
-        for repeat in range(_REPEATS):
-            after = [f"%d{repeat}_{i}" for i in range(_CHAINS)]
-            for old, new in zip(last, after, strict=True):
-                body += [
-                    f'{new}_both = llvm.inline_asm has_side_effects "{self.assembly}", "=&x,=&x,x,x,0" %x, %y, {old}'
-                    f" : ({type_}, {type_}, {type_}) -> {pair}",
-                    f"{new} = llvm.extractvalue {new}_both[0] : {pair}",
-                ]
-            last = after
-        total = [
-            f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)
-        ]
-        types = f"i64, {', '.join([type_] * _CHAINS)}"
-        lines = "\n  ".join
-        return f"""
+    They are assembly: nothing of it can be folded or moved out. The sum goes somewhere, so that it is computed at all.
+    """
+    type_ = f"vector<{lanes}xi32>"
+    pair = f"!llvm.struct<({type_}, {type_})>"
+    last = sums = [f"%a{i}" for i in range(_CHAINS)]
+    body: list[str] = []
+    for repeat in range(_REPEATS):
+        after = [f"%d{repeat}_{i}" for i in range(_CHAINS)]
+        for old, new in zip(last, after, strict=True):
+            body += [
+                f'{new}_both = llvm.inline_asm has_side_effects "{assembly}", "=&x,=&x,x,x,0" %x, %y, {old}'
+                f" : ({type_}, {type_}, {type_}) -> {pair}",
+                f"{new} = llvm.extractvalue {new}_both[0] : {pair}",
+            ]
+        last = after
+    total = [f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)]
+    types = f"i64, {', '.join([type_] * _CHAINS)}"
+    lines = "\n  ".join
+    module = f"""
 llvm.func @loop(%n: i64, %sink: !llvm.ptr) {{
   %c0 = llvm.mlir.constant(0 : i64) : i64
   %c1 = llvm.mlir.constant(1 : i64) : i64
@@ -340,43 +288,25 @@ llvm.func @loop(%n: i64, %sink: !llvm.ptr) {{
   llvm.return
 }}
 """
+    return BareLoop(title, _ITERATIONS, _REPEATS * _CHAINS * lanes * taps, bytes(ROW_BYTES), module)
 
 
-@dataclass(frozen=True)
-class TileLoop(BareLoop):
-    """Products of whole matrix tiles: two tiles of data meet two of weights."""
-
-    title: str = TDPBUSD.name
-
-    @property
-    def iterations(self) -> int:
-        return _TILE_ITERATIONS
-
-    @property
-    def products(self) -> int:
-        return _REPEATS * _TILE_SUMS * ROWS * ROWS * ROW_BYTES
-
-    def memory(self) -> NDArray[np.uint8]:
-        """A configuration, and a tile of factors."""
-        shapes = [Shape(ROWS, ROW_BYTES, 8)] * (_TILE_SUMS + 2 * _TILE_FACTORS)
-        factors = np.arange(ROWS * ROW_BYTES, dtype=np.uint8)
-        return np.concatenate([configuration(shapes), factors])
-
-    def module(self) -> str:
-        sums, registers = range(_TILE_SUMS), range(_TILE_SUMS + 2 * _TILE_FACTORS)
-        pairs = [(_TILE_SUMS + one // _TILE_FACTORS, _TILE_SUMS + _TILE_FACTORS + one % _TILE_FACTORS) for one in sums]
-        body = [
-            f'llvm.call_intrinsic "{TDPBUSD.intrinsic}"(%r{one}, %r{a}, %r{b}) : (i8, i8, i8) -> ()'
-            for one, (a, b) in zip(sums, pairs, strict=True)
-        ]
-        names = [f"%r{one} = llvm.mlir.constant({one} : i8) : i8" for one in registers]
-        zeros = [f'llvm.call_intrinsic "llvm.x86.tilezero"(%r{one}) : (i8) -> ()' for one in sums]
-        loads = [
-            f'llvm.call_intrinsic "llvm.x86.tileloadd64"(%r{one}, %factors, %row) : (i8, !llvm.ptr, i64) -> ()'
-            for one in registers[_TILE_SUMS:]
-        ]
-        lines = "\n  ".join
-        return f"""
+def _tile_loop() -> BareLoop:
+    """Products of whole matrix tiles: two tiles of data meet two of weights; memory has a configuration and factors."""
+    sums, registers = range(_TILE_SUMS), range(_TILE_SUMS + 2 * _TILE_FACTORS)
+    pairs = [(_TILE_SUMS + one // _TILE_FACTORS, _TILE_SUMS + _TILE_FACTORS + one % _TILE_FACTORS) for one in sums]
+    body = [
+        f'llvm.call_intrinsic "{TDPBUSD.intrinsic}"(%r{one}, %r{a}, %r{b}) : (i8, i8, i8) -> ()'
+        for one, (a, b) in zip(sums, pairs, strict=True)
+    ]
+    names = [f"%r{one} = llvm.mlir.constant({one} : i8) : i8" for one in registers]
+    zeros = [f'llvm.call_intrinsic "llvm.x86.tilezero"(%r{one}) : (i8) -> ()' for one in sums]
+    loads = [
+        f'llvm.call_intrinsic "llvm.x86.tileloadd64"(%r{one}, %factors, %row) : (i8, !llvm.ptr, i64) -> ()'
+        for one in registers[_TILE_SUMS:]
+    ]
+    lines = "\n  ".join
+    module = f"""
 llvm.func @loop(%n: i64, %memory: !llvm.ptr) {{
   %c0 = llvm.mlir.constant(0 : i64) : i64
   %c1 = llvm.mlir.constant(1 : i64) : i64
@@ -396,3 +326,7 @@ llvm.func @loop(%n: i64, %memory: !llvm.ptr) {{
   llvm.return
 }}
 """
+    shapes = [Shape(ROWS, ROW_BYTES, 8)] * len(registers)
+    content = configuration(shapes).tobytes() + np.arange(ROWS * ROW_BYTES, dtype=np.uint8).tobytes()
+    products = _REPEATS * _TILE_SUMS * ROWS * ROWS * ROW_BYTES
+    return BareLoop(TDPBUSD.name, _TILE_ITERATIONS, products, content, module)

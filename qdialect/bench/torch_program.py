@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-Array = NDArray[Any]
+from qdialect.support.interface import Array
+
 _Operator = Callable[[list[Any], Mapping[str, Any]], Any]
 """Operands, constants as they are, and attributes to a result, or to several."""
 
@@ -91,10 +91,12 @@ class _Model(torch.nn.Module):
         onnx = import_module("onnx")
         graph = onnx.load(path).graph
         self._constants = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+        value_of = onnx.helper.get_attribute_value
         self._inputs = [one.name for one in graph.input]
         self._outputs = [one.name for one in graph.output]
         self._nodes = [
-            (one.op_type, list(one.input), list(one.output), _attributes(onnx, one.attribute)) for one in graph.node
+            (one.op_type, list(one.input), list(one.output), {a.name: value_of(a) for a in one.attribute})
+            for one in graph.node
         ]
         self.examples = tuple(_example(onnx, one.type.tensor_type) for one in graph.input)
 
@@ -105,10 +107,6 @@ class _Model(torch.nn.Module):
             several: list[Any] = [*found] if isinstance(found, tuple) else [found]
             values.update(zip(results, several, strict=True))
         return tuple(values[name] for name in self._outputs)
-
-
-def _attributes(onnx: Any, attributes: Any) -> dict[str, Any]:
-    return {one.name: onnx.helper.get_attribute_value(one) for one in attributes}
 
 
 def _example(onnx: Any, kind: Any) -> Tensor:
@@ -193,24 +191,12 @@ def _dequantize(data: Any, scale: Array, zero: Array, axis: int = 0) -> Any:
 # The rest.
 
 
-def _add(left: Any, right: Any) -> Tensor:
-    return left.plus(_tensor(right)) if isinstance(left, _Product) else _operand(left) + _operand(right)
-
-
 def _multiply(left: Any, right: Any) -> Any:
     if isinstance(left, _Product):
         return replace(left, scales=right)
     if isinstance(left, np.generic):
         return left * right
     return _operand(left) * _operand(right)
-
-
-def _slice(data: Tensor, start: Array, end: Array, axis: Array) -> Tensor:
-    return data.narrow(int(axis[0]), int(start[0]), int(end[0] - start[0]))
-
-
-def _normalized(data: Tensor, scale: Array, bias: Array, **attributes: Any) -> Tensor:
-    return functional.layer_norm(data, data.shape[-1:], _tensor(scale), _tensor(bias), attributes["epsilon"])
 
 
 _OPERATORS: Mapping[str, _Operator] = {
@@ -222,7 +208,7 @@ _OPERATORS: Mapping[str, _Operator] = {
     "MatMulNBits": lambda x, how: _block_product(*x, **how),
     "Gemm": lambda x, _: _linear(*x),
     "Conv": lambda x, how: functional.conv2d(x[0], x[1].tensor(), None, how["strides"]),
-    "Add": lambda x, _: _add(*x),
+    "Add": lambda x, _: x[0].plus(_tensor(x[1])) if isinstance(x[0], _Product) else _operand(x[0]) + _operand(x[1]),
     "Mul": lambda x, _: _multiply(*x),
     "Div": lambda x, _: _operand(x[0]) / _operand(x[1]),
     "Pow": lambda x, _: _operand(x[0]) ** _operand(x[1]),
@@ -230,10 +216,12 @@ _OPERATORS: Mapping[str, _Operator] = {
     "Concat": lambda x, how: torch.cat([_tensor(part) for part in x], how["axis"]),
     "Reshape": lambda x, _: x[0].reshape(x[1].tolist()),
     "Transpose": lambda x, how: x[0].permute(how["perm"]),
-    "Slice": lambda x, _: _slice(*x),
+    "Slice": lambda x, _: x[0].narrow(int(x[3][0]), int(x[1][0]), int(x[2][0] - x[1][0])),
     "ReduceMean": lambda x, how: x[0].mean(how["axes"], keepdim=True),
     "Softmax": lambda x, how: torch.softmax(x[0], how["axis"]),
-    "LayerNormalization": lambda x, how: _normalized(*x, **how),
+    "LayerNormalization": lambda x, how: functional.layer_norm(
+        x[0], x[0].shape[-1:], _tensor(x[1]), _tensor(x[2]), how["epsilon"]
+    ),
     "Gelu": lambda x, _: functional.gelu(x[0]),
     "QuickGelu": lambda x, how: x[0] * torch.sigmoid(x[0] * how["alpha"]),
     "Sqrt": lambda x, _: torch.sqrt(x[0]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import QuantParams
 from qdialect.bench.float_functions import EPSILON, erf, normalized, softmax
 from qdialect.bench.onnx_writer import GraphWriter, Port
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 _LEVELS = 255
 _LARGEST_WEIGHT = 127
@@ -54,7 +53,6 @@ class Weights:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of weights and bias."""
         return self.values.nbytes + self.bias.nbytes
 
     def filters(self, channels: int, size: int) -> NDArray[np.int8]:
@@ -98,7 +96,6 @@ class TracedGraph:
         self._dynamic: dict[str, list[str]] = {}
 
     def input(self, name: str, values: NDArray[np.float32]) -> Float:
-        """Add a float32 input."""
         self.inputs.append(Float(name, values.astype(np.float64)))
         return Float(name, values.astype(np.float64))
 
@@ -144,7 +141,6 @@ class TracedGraph:
         return replace(first, name=name, values=np.concatenate([first.values, second.values], axis))
 
     def product(self, left: Float, right: Float) -> Float:
-        """A matrix product of two tensors."""
         values = left.values @ right.values
         self.macs += prod(values.shape) * left.values.shape[-1]
         return Float(self.writer.node("MatMul", [left.name, right.name]), values)
@@ -224,19 +220,15 @@ class TracedGraph:
         self.weights.append(weights)
 
     def add(self, left: Float, right: Float) -> Float:
-        """The sum of two tensors."""
         return Float(self.writer.node("Add", [left.name, right.name]), left.values + right.values)
 
     def constant(self, values: NDArray[np.float32]) -> Float:
-        """Float numbers that the model holds."""
         return Float(self.writer.constant(values), values.astype(np.float64))
 
     def softmax(self, source: Float) -> Float:
-        """Softmax along the last axis."""
         return Float(self.writer.node("Softmax", [source.name], axis=-1), softmax(source.values))
 
     def layer_norm(self, source: Float, scale: NDArray[np.float32], bias: NDArray[np.float32]) -> Float:
-        """LayerNormalization of the last axis."""
         inputs = [source.name, self.writer.constant(scale), self.writer.constant(bias)]
         name = self.writer.node("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
         return Float(name, normalized(source.values, scale, bias))
@@ -273,7 +265,6 @@ class TracedGraph:
         return Quantized(self.writer.node("Slice", [source.name, *ends]), source.values[:1], source.params)
 
     def content(self, outputs: Sequence[Float | Quantized]) -> bytes:
-        """The model's file."""
         return self.writer.model([_port(one) for one in self.inputs], [_port(one) for one in outputs])
 
 

@@ -10,19 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.bench.cases import Case, Form, Source, save
-from qdialect.bench.traced_graph import (
-    Float,
-    Quantized,
-    T,
-    TracedGraph,
-    Weights,
-    arrays,
-    block_weights,
-    quantized_weights,
-)
+from qdialect.bench import traced_graph
+from qdialect.bench.cases import Case, Source, write_form
+from qdialect.bench.traced_graph import Float, Quantized, T, TracedGraph, Weights
 
 KIND = "transformer"
+Built = tuple[TracedGraph, Sequence[Float | Quantized]]
+"""A graph, and its outputs."""
 
 _IMAGE, _PATCH, _CLASSES = 224, 16, 1000
 _BY_HEAD, _KEY = (0, 2, 1, 3), (0, 2, 3, 1)
@@ -54,7 +48,7 @@ class Workload:
     """A network by name."""
 
     text: str
-    build: Callable[[Shape, np.random.Generator], tuple[TracedGraph, Sequence[Float | Quantized]]]
+    build: Callable[[Shape, np.random.Generator], Built]
     shape: Shape
     tolerance: float = 0.2
     """How far a number may be from the float64 answer, where the numbers have a spread of 1.
@@ -78,10 +72,8 @@ def prepare(name: str, workload: Workload, folder: Path) -> Case:
     """Write the workload into `folder`; its seed is the number in its name."""
     shape = workload.shape
     graph, outputs = workload.build(shape, np.random.default_rng(int(name[1:2])))
-    model = folder / f"{name}.onnx"
-    model.write_bytes(graph.content(outputs))
-    data, answer = arrays(graph.inputs), arrays(outputs)
-    form = Form(str(model), save(folder / f"{name}.npz", data, answer))
+    data, answer = traced_graph.arrays(graph.inputs), traced_graph.arrays(outputs)
+    form = write_form(folder / f"{name}.onnx", graph.content(outputs), data, answer)
     weight_bytes = sum(weights.nbytes for weights in graph.weights)
     moved = weight_bytes + sum(array.nbytes for array in (*data, *answer))
     text = f"{workload.text}, {shape.layers} layers of {shape.width}, {shape.tokens} tokens"
@@ -101,10 +93,9 @@ class _Drawing:
     def weights(self, inputs: int, outputs: int, factor: float = 1.0) -> Weights:
         """Weights that keep the spread of their inputs, times `factor`."""
         values = self.random.standard_normal((inputs, outputs)) * (factor / np.sqrt(inputs))
-        return quantized_weights(values, 0.1 * factor * self.random.standard_normal(outputs))
+        return traced_graph.quantized_weights(values, 0.1 * factor * self.random.standard_normal(outputs))
 
     def numbers(self, *extents: int, mean: float = 0.0, spread: float = 1.0) -> NDArray[np.float32]:
-        """Normal numbers."""
         return (mean + spread * self.random.standard_normal(extents)).astype(np.float32)
 
     def layer_norm(self, source: Float) -> Float:
@@ -159,11 +150,10 @@ class _Drawing:
         return self.static_linear(self.merged(context), self.weights(self.shape.width, self.shape.width, self.damping))
 
     def sum(self, left: Quantized, right: Quantized) -> Quantized:
-        """A residual sum, quantized."""
         return self.graph.quantize(self.graph.add(self.graph.dequantize(left), self.graph.dequantize(right)))
 
 
-def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+def static_encoder(shape: Shape, random: np.random.Generator) -> Built:
     """BERT's encoder: normalization behind each residual sum, every tensor quantized."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -175,7 +165,7 @@ def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGra
     return graph, [graph.dequantize(state)]
 
 
-def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+def dynamic_encoder(shape: Shape, random: np.random.Generator) -> Built:
     """The same encoder with products by constant weights quantized in each call, and all else float."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -199,7 +189,7 @@ def _pre_normalized(drawing: _Drawing, state: Quantized, part: Callable[[Quantiz
     return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.dequantize(state)))))
 
 
-def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+def vision_transformer(shape: Shape, random: np.random.Generator) -> Built:
     """ViT on one image: patches, a class token, positions; normalization before each part."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -218,7 +208,7 @@ def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[Trace
     return graph, [graph.dequantize(classes)]
 
 
-def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+def decoder_step(shape: Shape, random: np.random.Generator) -> Built:
     """GPT-2 for one new token: uint8 caches of keys and values are inputs, and with a row more outputs."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -247,9 +237,7 @@ BLOCK = 32
 """Inputs of a weight's scale."""
 
 
-def language_layer(
-    shape: Shape, random: np.random.Generator, level: int | None = 0
-) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
+def language_layer(shape: Shape, random: np.random.Generator, level: int | None = 0) -> Built:
     """A layer as Llama's, less the rotation of positions: caches of f32 are inputs, and with new rows outputs.
 
     Its weights have 4 bits, and `level` is that of MatMulNBits; without one they have 8 bits and a scale a channel.
@@ -264,7 +252,7 @@ def language_layer(
         if level is None:
             return graph.channel_linear(source, drawing.weights(inputs, outputs, factor))
         values = random.standard_normal((outputs, inputs), np.float32) * np.float32(factor * inputs**-0.5)
-        return graph.block_linear(source, block_weights(values, BLOCK), level)
+        return graph.block_linear(source, traced_graph.block_weights(values, BLOCK), level)
 
     def cached(name: str, source: Float) -> Float:
         rows = graph.shaped(source, (1, new, shape.groups, shape.head_width), _BY_HEAD)

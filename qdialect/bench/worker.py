@@ -14,18 +14,17 @@ from itertools import repeat
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.bench.bandwidth import LEVELS, read_rate
 from qdialect.bench.cases import Case, Engine, Session
 from qdialect.bench.engines import load_engine
 from qdialect.bench.levels import target_name
 from qdialect.bench.throughput import dot_product_rate
+from qdialect.support.interface import Array
 from qdialect.targets import resolve
 
 # How far an engine's outputs are from the right ones.
 
-Array = NDArray[Any]
 
 # A tie in a convolution's result becomes a difference of up to three where the activation after it has a finer scale.
 _TIES = 1e-4
@@ -179,16 +178,12 @@ class Worker:
                 agreed = agreement(case.forms[form].outputs(), session.outputs(), case.tolerance)
             # Whatever a package raises; the reader of the results is told.
             except Exception as error:
-                found[variant] = {"error": _one_line(error)}
+                text = " ".join(str(error).split())
+                found[variant] = {"error": f"{type(error).__name__}: {text[:200]}"}
             else:
                 self._sessions[variant] = session
                 found[variant] = {**asdict(agreed), "is_exact": agreed.is_exact}
         return found
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}"
 
 
 def serve(worker: Worker, requests: TextIO, answers: TextIO) -> None:

@@ -17,7 +17,7 @@ from qdialect.cache.store import Sections, Store
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.constants import Constants, placed
 from qdialect.runtime.library import SharedObject
-from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
+from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, describe, packed_call
 from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -44,12 +44,7 @@ class CachedExecutable(NativeExecutable):
         version = network.versions[0]
         self.key = key
         """The name of its entry."""
-        self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
-        self.target, self.calls, self.metadata = version.target, version.calls, network.metadata
-        self.kernels = len({call.kernel for call in version.calls})
-        self.constants_bytes = version.constants_bytes
-        self.working_memory = version.workspace_bytes
-        self.regions = (compiled_region(self),)
+        describe(self, network, version)
         self._module = bytes(sections[MODULE])
         self._constants = placed(np.frombuffer(sections[CONSTANTS], np.uint8))
         is_divided = DIVIDED in sections

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qdialect.aot.artifact import rename
 from qdialect.aot.linking import c_compiler, run_linker
 from qdialect.aot.object_file import WRAPPER, object_file, renamed
 from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
-from qdialect.ir._mlir import ir, ops_in, walk
+from qdialect.ir._mlir import ir, ops_in
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET
 from qdialect.support.diagnostics import CompileError
@@ -149,7 +150,9 @@ def _take(kernel: Kernel, ops: Mapping[str, ir.Operation], names: Mapping[str, s
         kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
         ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": _linkage("external")}, regions=1)
     with ir.InsertionPoint(apart.body):
-        for name in dict.fromkeys(_references(function)):
+        # The symbols that a function of the LLVM dialect references.
+        named = ((op, one) for op in ops_in(function) for one in REFERENCES if one in op.attributes)
+        for name in dict.fromkeys([ir.FlatSymbolRefAttr(op.attributes[one]).value for op, one in named]):
             if name not in kernel.constants and name not in there:
                 ops[name].clone()
     for name in (*kernel.constants, kernel.name):
@@ -170,24 +173,9 @@ def _linkage(kind: str) -> ir.Attribute:
 
 def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
     """Give functions and constants of a module of the LLVM dialect, and all that names them, new names."""
-    for name, op in list(symbols(module)):
-        with module.context:
-            op.attributes["sym_name"] = ir.StringAttr.get(names.get(name, name))
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for attribute in REFERENCES:
-            if attribute in op.attributes:
-                name = ir.FlatSymbolRefAttr(op.attributes[attribute]).value
-                op.attributes[attribute] = ir.FlatSymbolRefAttr.get(names.get(name, name), module.context)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
-
-
-def _references(function: ir.Operation) -> list[str]:
-    """The symbols that a function of the LLVM dialect references."""
-    named = ((op, one) for op in ops_in(function) for one in REFERENCES if one in op.attributes)
-    return [ir.FlatSymbolRefAttr(op.attributes[one]).value for op, one in named]
+    with module.context:
+        for _, op in list(symbols(module)):
+            rename(op, names)
 
 
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
@@ -229,17 +217,7 @@ def add(module: ir.Module) -> None:
                 op.operation.clone()
     for symbol in called:
         declared[symbol].erase()
-    _rename_calls(module, called)
-
-
-def _rename_calls(module: ir.Module, called: list[str]) -> None:
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if "callee" in op.attributes and ir.FlatSymbolRefAttr(op.attributes["callee"]).value in called:
-            symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            op.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{TABLE}.{symbol}", module.context)
-        return ir.WalkResult.ADVANCE
-
-    walk(module.operation, visit)
+    _rename(module, {symbol: f"{TABLE}.{symbol}" for symbol in called})
 
 
 def _table() -> str:

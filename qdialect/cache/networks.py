@@ -22,19 +22,14 @@ from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
 from qdialect.runtime.library import PERF_MAP
 from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.options import CompileOptions
 from qdialect.targets import Target
 
 _KIND, _LISTING = "network", "listing"
 
 
 def compile_kept(
-    module: ir.Module,
-    *,
-    target: str | Target,
-    threads: int,
-    store: Store | None,
-    workspaces: int | None = None,
-    is_verified: bool = False,
+    module: ir.Module, options: CompileOptions, store: Store | None, *, is_verified: bool = False
 ) -> Executable:
     """`module` as an executable, as `compile_module` gives it: from `store`, or compiled and put there.
 
@@ -42,6 +37,7 @@ def compile_kept(
     `compile_module` does, whether the network is there or not.
     """
     mark = fingerprint() if store is not None else None
+    target, threads, workspaces = options.target, options.threads, options.workspaces
     if store is None or mark is None or phase_of(module).number > Phase.VECTOR.number:
         return compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=is_verified)
     memory.checked(workspaces)

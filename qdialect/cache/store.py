@@ -108,7 +108,6 @@ class Store:
         return sum(_removed(file.path) for file in (*stale, *surplus))
 
     def clear(self) -> int:
-        """Remove everything; how many files went."""
         return sum(_removed(file.path) for file in self.files())
 
 

@@ -94,7 +94,7 @@ def parse(arguments: Sequence[str] | None) -> Arguments:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> CommandParser:
     parser = CommandParser(
         PROGRAM,
         "Measure compiled networks against other engines and against the bare dot-product instruction.",
@@ -119,16 +119,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=_seconds, default=0.6, help="timed seconds of each variant, over all rounds (default: 0.6)"
     )
-    parser.add_argument(
+    parser.switch(
         "--quick",
-        action="store_true",
         help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds, one thread, no slow engines: figures are rough",
     )
     parser.add_argument("--output-dir", metavar="DIR", help="write results.json, RESULTS.md and pictures there")
-    parser.add_argument(
-        "--report-only", action="store_true", help="write the report of the results.json that is in --output-dir again"
-    )
-    parser.add_argument("--list", action="store_true", help="show workloads and engines, and measure nothing")
+    parser.switch("--report-only", help="write the report of the results.json that is in --output-dir again")
+    parser.switch("--list", help="show workloads and engines, and measure nothing")
     return parser
 
 
@@ -156,8 +153,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-# ``qdialect-bench``: how fast compiled networks are, compared with other engines and the machine's limits.
-
 _RESULTS = "results.json"
 
 
@@ -170,7 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: Arguments) -> int:
     folder = None if options.output_dir is None else Path(options.output_dir)
     if options.report_only:
-        _report_again(folder)
+        if folder is None:
+            raise InputError("--report-only needs --output-dir, the folder with the results")
+        _write_report(folder, Results.from_json(read_text(folder / _RESULTS)))
         return 0
     if package := missing_package(OURS):
         raise QDialectError(f"benchmark needs package '{package}', which the extra 'bench' brings")
@@ -191,12 +188,6 @@ def _run(options: Arguments) -> int:
         terminal.write_file(str(folder / _RESULTS), results.to_json().encode())
         _write_report(folder, results)
     return 0
-
-
-def _report_again(folder: Path | None) -> None:
-    if folder is None:
-        raise InputError("--report-only needs --output-dir, the folder with the results")
-    _write_report(folder, Results.from_json(read_text(folder / _RESULTS)))
 
 
 def _write_report(folder: Path, results: Results) -> None:

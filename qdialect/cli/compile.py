@@ -16,16 +16,8 @@ from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.aot.object_file import disassembly
 from qdialect.cache.store import open_store
+from qdialect.cli import arguments as args
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import (
-    CommandParser,
-    add_features_argument,
-    add_jobs_argument,
-    add_threads_argument,
-    check_output,
-    refuse,
-)
-from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
 from qdialect.driver.tuning import tuned
 from qdialect.frontends.model_files import FORMATS, is_float32, read_model
@@ -61,10 +53,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(args.ImportArguments):
     """The command line."""
 
-    model: str
     output: str
     emit: str
     mcpu: str | None
@@ -72,7 +63,6 @@ class Arguments(argparse.Namespace):
     targets: list[str] | None
     threads: int
     jobs: int | None
-    batch: int | str
     name: str | None
     tune: bool
     debug_info: bool
@@ -86,15 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return terminal.run(PROGRAM, lambda: _compile(options))
 
 
-def parser() -> CommandParser:
+def parser() -> args.CommandParser:
     """The parser of the command line."""
-    made = CommandParser(PROGRAM, "Compile a quantized model into a file that runs without Python.", _EXAMPLES)
+    made = args.CommandParser(PROGRAM, "Compile a quantized model into a file that runs without Python.", _EXAMPLES)
     made.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
     made.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; '-' is stdout for text")
     made.add_argument(
         "--emit", choices=tuple(_EMITTED), default="so", help="so (default) and obj come with a .h and a .hpp file"
     )
-    add_import_arguments(made, takes_any_batch=True)
+    args.add_import_arguments(made, takes_any_batch=True)
     cpus = made.add_mutually_exclusive_group()
     cpus.add_argument(
         *("--mcpu", "--target"),
@@ -104,24 +94,21 @@ def parser() -> CommandParser:
     cpus.add_argument(
         "--targets", type=_names, metavar="NAME,NAME,...", help="several CPUs: the best version runs on each"
     )
-    add_features_argument(made.add_argument)
-    add_threads_argument(made.add_argument)
-    add_jobs_argument(made.add_argument)
+    args.add_features_argument(made.add_argument)
+    args.add_threads_argument(made.add_argument)
+    args.add_jobs_argument(made.add_argument)
     made.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
-    made.add_argument(
+    made.switch(
         "--tune",
-        action="store_true",
         help="measure kernels in several variants on this machine, take the fastest of each, and print what it won on "
         "stderr; for one CPU whose features this machine has",
     )
-    made.add_argument(
-        *("-g", "--debug-info"),
-        action="store_true",
+    made.switch(
+        "-g",
+        "--debug-info",
         help="line tables for gdb and perf: they show the text of phase x86, which is written next to FILE",
     )
-    made.add_argument(
-        "--clock", action="store_true", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'"
-    )
+    made.switch("--clock", help="read the cycle counter around kernels, for 'qdialect-run FILE --trace'")
     return made
 
 
@@ -151,18 +138,18 @@ def _artifact(options: Arguments, name: str, path: Path, listings: dict[Path, by
     """The network of the model, and in `listings` the files that its line tables name."""
     if options.batch == DYNAMIC:
         given = {"--tune": options.tune, "--debug-info": options.debug_info, "--clock": options.clock}
-        refuse(given, f"must be given with a batch of one size, but got --batch {DYNAMIC}")
-        network = read_batched(Path(options.model), import_options(options), SIZES)
+        args.refuse(given, f"must be given with a batch of one size, but got --batch {DYNAMIC}")
+        network = read_batched(Path(options.model), args.import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)
-    module = read_model(options.model, import_options(options))
+    module = read_model(options.model, args.import_options(options))
     if is_float32(module):
         tell_float32(Path(options.model))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
-        refuse({"--clock": options.clock}, "must be given without --tune")
+        args.refuse({"--clock": options.clock}, "must be given without --tune")
         module = _tuned(module, targets)
     lowered: list[Lowered] = []
     for target in targets:
@@ -191,7 +178,7 @@ def _check_output(options: Arguments, path: Path) -> None:
     is_binary = options.emit in ("so", "obj")
     if not path.name:
         raise InputError(f"--output must name a file, but got '{options.output}'")
-    check_output("--output", options.output, options.model)
+    args.check_output("--output", options.output, options.model)
     if options.debug_info and not is_binary:
         raise InputError(f"--debug-info must be given with --emit so or obj, but got --emit {options.emit}")
     if is_binary and (options.output == "-" or is_device(path)):
@@ -217,15 +204,7 @@ def _targets(options: Arguments, module: ir.Module) -> tuple[Target, ...]:
     return versions_of(options.targets or [options.mcpu or ""])
 
 
-def _library(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
-    return {**_with_headers(artifact, path), path: artifact.library(path.name)}
-
-
-def _object(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
-    return {**_with_headers(artifact, path), path: artifact.object}
-
-
-def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
+def _headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
     generator = f"{PROGRAM} {qdialect.__version__}"
     header, cpp = (path.with_suffix(suffix) for suffix in _HEADERS)
     return {
@@ -235,8 +214,8 @@ def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
 
 
 _EMITTED: Mapping[str, Callable[[Artifact, Path], Mapping[Path, bytes]]] = {
-    "so": _library,
-    "obj": _object,
+    "so": lambda artifact, path: {**_headers(artifact, path), path: artifact.library(path.name)},
+    "obj": lambda artifact, path: {**_headers(artifact, path), path: artifact.object},
     "asm": lambda artifact, path: {path: disassembly(artifact.object).encode()},
     "llvm": lambda artifact, path: {path: artifact.llvm_ir().encode()},
     "mlir": lambda artifact, path: {path: artifact.mlir().encode()},

@@ -33,7 +33,6 @@ class Expectation:
     at: tuple[int, int]
 
     def fits(self, diagnostic: Diagnostic) -> bool:
-        """Whether `diagnostic` is what is expected."""
         is_same_line = diagnostic.severity == self.severity and diagnostic.line == self.line
         return is_same_line and self.pattern.search(diagnostic.message) is not None
 

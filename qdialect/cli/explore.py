@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import gzip
 import json
@@ -10,13 +9,11 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
+from qdialect.cli import arguments as args
 from qdialect.cli import terminal
-from qdialect.cli.arguments import CommandParser, add_target_arguments, check_output, target_name
 from qdialect.cli.explorer.data import Explored, explored
 from qdialect.cli.explorer.main import node_data
-from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.frontends.model_files import FORMATS
 from qdialect.runtime.compiler import check_target
 from qdialect.support.diagnostics import CompileError, InputError
@@ -38,10 +35,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(args.ImportArguments):
     """The command line."""
 
-    model: str
     output: str
     target: str
     mattr: str | None
@@ -51,18 +47,18 @@ class Arguments(argparse.Namespace):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    return terminal.run(PROGRAM, lambda: _explore(options, import_options(options)))
+    return terminal.run(PROGRAM, lambda: _explore(options, args.import_options(options)))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
+def _parser() -> args.CommandParser:
+    parser = args.CommandParser(PROGRAM, "Show a quantized model from its nodes down to instructions.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="the page, as .html, or node data, as .json"
     )
-    add_import_arguments(parser)
-    add_target_arguments(parser.add_argument)
-    parser.add_argument("--no-measure", action="store_true", help="call nothing: there are no times")
+    args.add_import_arguments(parser)
+    args.add_target_arguments(parser.add_argument)
+    parser.switch("--no-measure", help="call nothing: there are no times")
     return parser
 
 
@@ -70,8 +66,8 @@ def _explore(options: Arguments, importing: ImportOptions) -> int:
     path = Path(options.output)
     if path.suffix not in (".html", ".json"):
         raise InputError(f"--output must name an .html or .json file, but got '{options.output}'")
-    check_output("--output", options.output, options.model)
-    target, is_measured = resolve(target_name(options)), not options.no_measure
+    args.check_output("--output", options.output, options.model)
+    target, is_measured = resolve(args.target_name(options)), not options.no_measure
     try:
         check_target(target)
     except CompileError as error:
@@ -93,9 +89,10 @@ def page(found: Explored) -> str:
     """The page as HTML, whose texts are compressed."""
     texts = gzip.compress(json.dumps(found.texts).encode(), mtime=0)
     parts = {
-        "TITLE": _escaped(found.title),
+        "TITLE": found.title.replace("&", "&amp;").replace("<", "&lt;"),
         "STYLE": _asset("page.css"),
-        "DATA": _json(found.page()),
+        # No string of it ends the element of the page that it stands in.
+        "DATA": json.dumps(found.page()).replace("<", "\\u003c"),
         "TEXTS": base64.b64encode(texts).decode(),
         "LAYOUT": _asset("dagre.min.js"),
         "SCRIPT": _asset("page.js"),
@@ -105,15 +102,6 @@ def page(found: Explored) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("qdialect.cli.explorer").joinpath(name).read_text(encoding="utf-8")
-
-
-def _json(value: Any) -> str:
-    """No string of it ends the element of the page that it stands in."""
-    return json.dumps(value).replace("<", "\\u003c")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from qdialect import targets
+from qdialect.cli import arguments as args
 from qdialect.cli import network_tables, terminal
-from qdialect.cli.arguments import CommandParser, add_json_argument, check_output, refuse
-from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.driver.report import NetworkReport, NodeReport, report
 from qdialect.frontends.model_files import FORMATS, condition_of, format_of, is_float32
 from qdialect.lowering.pipeline.phases import Lowered
@@ -86,8 +85,6 @@ def _summary(report: NetworkReport, lowered: Lowered) -> Iterator[str]:
     yield f"tensors stored between them: {tensors or 'none'}"
 
 
-# ``qdialect-import``: a model file as MLIR text.
-
 _EXAMPLES = """\
 examples:
   qdialect-import model.tflite                            print the module
@@ -110,11 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    path, how = Path(options.model), import_options(options)
-    check_output("--output", options.output, options.model)
+    path, how = Path(options.model), args.import_options(options)
+    args.check_output("--output", options.output, options.model)
     if options.report:
         given = {"--fuse": options.fuse, "--mlir-print-debuginfo": options.mlir_print_debuginfo}
-        refuse(given, "must be given without --report, which prints no module")
+        args.refuse(given, "must be given without --report, which prints no module")
         return _report(options, path, how)
     if options.json:
         raise InputError("--json must be given with --report")
@@ -169,8 +166,8 @@ class _ListOperators(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(
+def _parser() -> args.CommandParser:
+    parser = args.CommandParser(
         "qdialect-import",
         "Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
         _EXAMPLES.rstrip(),
@@ -180,18 +177,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
     )
-    add_import_arguments(parser)
-    add_fallback_argument(parser, "none")
-    parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
-    parser.add_argument(
+    args.add_import_arguments(parser)
+    args.add_fallback_argument(parser, "none")
+    parser.switch("--fuse", help="run fuse-qnn on the module")
+    parser.switch(
         "--report",
-        action="store_true",
         help="instead of the module, a table: what each node became, which kernel computes it, what blocks it",
     )
-    add_json_argument(parser.add_argument)
-    parser.add_argument(
-        "--mlir-print-debuginfo", action="store_true", help="print locations too: the names of the model's nodes"
-    )
+    args.add_json_argument(parser.add_argument)
+    parser.switch("--mlir-print-debuginfo", help="print locations too: the names of the model's nodes")
     return parser
 
 

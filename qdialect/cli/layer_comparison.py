@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.bench import frameworks, truth
 from qdialect.bench.units import Unit, compared_units
 from qdialect.cli import terminal
 from qdialect.runtime import Executable
 from qdialect.support.diagnostics import InputError, QDialectError, printable
-from qdialect.support.interface import kernel_names
+from qdialect.support.interface import Array, kernel_names
 
 _HEADER = ("unit", "elements", "differ", "steps", "ours from truth", "framework's", "kernel")
 _LONGEST = 60
 _TITLES = {"litert": "LiteRT", "onnx_runtime": "ONNX Runtime", "pytorch": "PyTorch"}
 
 
-def compare_layers(path: Path, executable: Executable, inputs: Sequence[NDArray[Any]], target: str) -> int:
+def compare_layers(path: Path, executable: Executable, inputs: Sequence[Array], target: str) -> int:
     """Print the table and where the first difference begins; the exit status, 1 where an element differs.
 
     Raises `InputError` where the framework is not installed or does not run the model.

@@ -8,8 +8,6 @@ from qdialect.cli import terminal
 from qdialect.runtime.base import Region, TunedKernel, TuningReport
 from qdialect.support.diagnostics import printable
 
-# The regions of a partitioned network as text.
-
 
 def region_text(regions: Sequence[Region], seconds: Sequence[float] = ()) -> str:
     """A row for each region, with its time where it was measured, and why nodes are not compiled."""

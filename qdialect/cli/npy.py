@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import InputError
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 _MAGIC = b"\x93NUMPY"
 _ARCHIVE = b"PK"
@@ -52,7 +50,6 @@ class _Header:
 
     @property
     def size(self) -> int:
-        """Bytes of the elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

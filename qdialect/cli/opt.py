@@ -59,16 +59,16 @@ def _run(arguments: Arguments) -> int:
     if arguments.answer:
         terminal.write_output("-", arguments.answer())
         return 0
-    if arguments.dump_pipeline:
+    if arguments.dump_pass_pipeline:
         terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
     with counted_rewrites() as counts, using_jobs(arguments.jobs):
         statistics = observers.Statistics(counts)
         with observers.observing(_printer(arguments), timer, statistics):
             contents, is_good = _process(arguments)
-    if arguments.timing:
+    if arguments.mlir_timing:
         terminal.say(timer.report())
-    if arguments.statistics:
+    if arguments.mlir_pass_statistics:
         terminal.say(statistics.report())
     # A comparison is shown however it ends.
     if is_good or (arguments.compare_phases and contents):
@@ -107,12 +107,14 @@ def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
 
 def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
     context = make_context()
-    context.allow_unregistered_dialects = arguments.allow_unregistered
+    context.allow_unregistered_dialects = arguments.allow_unregistered_dialect
     content: str | bytes | None = None
     failure: tuple[Diagnostic, ...] = ()
     with captured_diagnostics(context) as emitted, explain_matches() as remarks:
         try:
-            module = _parsed(source, name, context, arguments)
+            # From the file itself the locations have its name; a part of a file or stdin is text, whose name is "-".
+            is_file = name != _STDIN and arguments.split_marker is None and Path(name).is_file()
+            module = parse_module(Path(name) if is_file else source, context, name)
             if arguments.verify_roundtrip:
                 module_text.check_round_trip(module)
             _run_passes(module, source, name, arguments)
@@ -172,12 +174,6 @@ def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | 
     return (bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)), True
 
 
-def _parsed(source: str | bytes, name: str, context: ir.Context, arguments: Arguments) -> ir.Module:
-    # From the file itself the locations have its name; a part of a file or stdin is text, whose name is "-".
-    is_file = name != _STDIN and arguments.split_marker is None and Path(name).is_file()
-    return parse_module(Path(name) if is_file else source, context, name)
-
-
 def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command need no lowering.
     from qdialect.lowering.pipeline.phases import Phase, compile_to, target_of, threads_of
@@ -205,15 +201,15 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
 
 def _printer(arguments: Arguments) -> observers.IRPrinter:
     name = _STDIN if arguments.input == "-" else arguments.input
-    is_all = arguments.print_after_all or (arguments.print_after_change and not arguments.print_after)
+    only_changed = arguments.mlir_print_ir_after_change
     return observers.IRPrinter(
-        names_before=arguments.print_before,
-        names_after=arguments.print_after,
-        before_all=arguments.print_before_all,
-        after_all=is_all,
-        only_changed=arguments.print_after_change,
-        on_failure=arguments.print_after_failure,
-        module_scope=arguments.print_module_scope,
+        names_before=arguments.mlir_print_ir_before,
+        names_after=arguments.mlir_print_ir_after,
+        before_all=arguments.mlir_print_ir_before_all,
+        after_all=arguments.mlir_print_ir_after_all or (only_changed and not arguments.mlir_print_ir_after),
+        only_changed=only_changed,
+        on_failure=arguments.mlir_print_ir_after_failure,
+        module_scope=arguments.mlir_print_ir_module_scope,
         printing=arguments.printing,
         source=name,
         folder=Path(arguments.tree_dir) if arguments.tree_dir else None,

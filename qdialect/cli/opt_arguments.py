@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import NoReturn
 
 import qdialect
-from qdialect.cli.arguments import (
-    add_jobs_argument,
-    add_quiet_argument,
-    add_target_arguments,
-    add_threads_argument,
-    target_list,
-    target_name,
-)
+from qdialect.cli import arguments as args
 from qdialect.cli.plugins import add_plugin_argument
 from qdialect.frontends.model_files import FORMATS
 from qdialect.ir.context import available_dialects
@@ -65,7 +59,6 @@ class PrintingArguments(argparse.Namespace):
 
     @property
     def printing(self) -> Printing:
-        """The form of a print."""
         return Printing(
             large_elements_limit=self.large_elements_limit,
             large_resource_limit=self.large_resource_limit,
@@ -160,23 +153,23 @@ class Arguments(PrintingArguments):
     verify_diagnostics: bool
     verify_roundtrip: bool
     explain_matches: bool
-    print_before: frozenset[str]
-    print_after: frozenset[str]
-    print_before_all: bool
-    print_after_all: bool
-    print_after_change: bool
-    print_after_failure: bool
-    print_module_scope: bool
+    mlir_print_ir_before: frozenset[str]
+    mlir_print_ir_after: frozenset[str]
+    mlir_print_ir_before_all: bool
+    mlir_print_ir_after_all: bool
+    mlir_print_ir_after_change: bool
+    mlir_print_ir_after_failure: bool
+    mlir_print_ir_module_scope: bool
     tree_dir: str | None
-    timing: bool
-    statistics: bool
+    mlir_timing: bool
+    mlir_pass_statistics: bool
     crash_reproducer: str | None
     run_reproducer: bool
-    dump_pipeline: bool
+    dump_pass_pipeline: bool
     compare_phases: bool
     compared_inputs: list[str]
     verify_each: bool
-    allow_unregistered: bool
+    allow_unregistered_dialect: bool
     phase: str | None
     target: str
     mattr: str | None
@@ -184,19 +177,21 @@ class Arguments(PrintingArguments):
     tune: bool
     threads: int
     jobs: int | None
-    disables_threading: bool
+    mlir_disable_threading: bool
     answer: Callable[[], str] | None
     """The text to print instead of doing anything else, if the command line asks for one."""
 
 
 def parse(argv: Sequence[str]) -> Arguments:
     """Take `argv` apart; raises `UsageError` and `PipelineError`."""
-    found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
+    # `argv` with two dashes before every long flag, and a value for each of those that may stand without.
+    double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
+    found, rest = _parser().parse_known_args([f"{a}={_BARE[a]}" if a in _BARE else a for a in double], Arguments())
     if found.explain_strategy:
         found.answer = lambda: _explanation(found)
     if found.answer:
         return found
-    for name in found.print_before | found.print_after:
+    for name in found.mlir_print_ir_before | found.mlir_print_ir_after:
         if not is_known(name):
             raise UsageError(f"unknown pass '{name}' to print the module around{did_you_mean(name, pass_names())}")
     if found.compared_inputs and not found.compare_phases:
@@ -212,7 +207,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     if found.jobs is not None and not is_compiled:
         raise UsageError("--jobs must be given with passes, --compile-to, --compare-phases or --tune")
     _check_input(found.input)
-    if found.disables_threading:
+    if found.mlir_disable_threading:
         found.jobs = 1
     return found
 
@@ -253,7 +248,7 @@ def _explanation(arguments: Arguments) -> str:
     from qdialect.lowering.cost.strategy import strategy_of, tile_model
     from qdialect.targets import resolve
 
-    target = resolve(target_name(arguments))
+    target = resolve(args.target_name(arguments))
     model = tile_model(target)
     text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
     strategy = strategy_of(target)
@@ -292,12 +287,6 @@ def _add(manager: PassManager, flag: str) -> None:
 
 def _suggestion(flag: str) -> str:
     return did_you_mean(flag.partition("=")[0], [*_parser().flags(), *(f"--{name}" for name in pass_names())])
-
-
-def _normalised(argv: Sequence[str]) -> list[str]:
-    """`argv` with two dashes before every long flag, and a value for each of those that may stand without."""
-    double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
-    return [f"{a}={_BARE[a]}" if a in _BARE else a for a in double]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -356,7 +345,11 @@ def _parser() -> _Parser:
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
         (("--list-passes",), _pass_list, "list the passes: ours and those of plugins with their options, and MLIR's"),
-        (("--print-targets",), target_list, "list the CPUs that code can be made for, and the kind that each gets"),
+        (
+            ("--print-targets",),
+            args.target_list,
+            "list the CPUs that code can be made for, and the kind that each gets",
+        ),
         (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
         parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
@@ -367,6 +360,7 @@ def _parser() -> _Parser:
 
 
 def _add_input_flags(add: Callable[..., object]) -> None:
+    switch = partial(add, action="store_true")
     add("-o", dest="output", default="-", metavar="FILE", help="write here instead of to stdout")
     add(
         "--split-input-file",
@@ -381,39 +375,29 @@ def _add_input_flags(add: Callable[..., object]) -> None:
         metavar="TEXT",
         help=f"what is printed between the modules of --split-input-file (default: '{MARKER}')",
     )
-    add(
-        "--verify-diagnostics",
-        action="store_true",
-        help="check diagnostics against the expected-* comments of the input",
-    )
-    add(
+    switch("--verify-diagnostics", help="check diagnostics against the expected-* comments of the input")
+    switch(
         "--verify-roundtrip",
-        action="store_true",
         help="check first that the input is the same after a print and a parse of it, as text and as bytecode",
     )
-    add(
-        "--allow-unregistered-dialect",
-        dest="allow_unregistered",
-        action="store_true",
-        help="accept ops of dialects that nobody knows",
-    )
+    switch("--allow-unregistered-dialect", help="accept ops of dialects that nobody knows")
     add_printing_flags(add)
 
 
 def _add_pass_flags(add: Callable[..., object]) -> None:
+    switch = partial(add, action="store_true")
     add("--pass-pipeline", metavar="TEXT", help="the passes as text: builtin.module(...)")
     add_plugin_argument(add)
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
-    add_target_arguments(add)
-    add(
+    args.add_target_arguments(add)
+    switch(
         "--tune",
-        action="store_true",
         help="measure kernels in several variants on this machine, print what the fastest win on stderr, and note them "
         "on the module",
     )
-    add("--explain-strategy", action="store_true", help="print the register tiles for the CPU, and what bounds each")
-    add_threads_argument(add)
-    add_jobs_argument(add)
+    switch("--explain-strategy", help="print the register tiles for the CPU, and what bounds each")
+    args.add_threads_argument(add)
+    args.add_jobs_argument(add)
     add(
         "--verify-each",
         type=_truth,
@@ -424,33 +408,21 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
 
 
 def _add_watching_flags(add: Callable[..., object]) -> None:
-    add("--explain-matches", action="store_true", help="remark on every op that a pattern refused to rewrite, and why")
+    switch = partial(add, action="store_true")
+    switch("--explain-matches", help="remark on every op that a pattern refused to rewrite, and why")
     for when in ("before", "after"):
         add(
             f"--mlir-print-ir-{when}",
-            dest=f"print_{when}",
             action=_Names,
             default=frozenset(),
             metavar="PASS",
             help=f"print the module on stderr {when} this pass",
         )
-        add(
-            f"--mlir-print-ir-{when}-all",
-            dest=f"print_{when}_all",
-            action="store_true",
-            help=f"print the module on stderr {when} each pass",
-        )
+        switch(f"--mlir-print-ir-{when}-all", help=f"print the module on stderr {when} each pass")
     for flag, text in (("change", "only where it changed the module"), ("failure", "and only when it fails")):
-        add(
-            f"--mlir-print-ir-after-{flag}",
-            dest=f"print_after_{flag}",
-            action="store_true",
-            help=f"print the module after a pass {text}",
-        )
-    add(
+        switch(f"--mlir-print-ir-after-{flag}", help=f"print the module after a pass {text}")
+    switch(
         "--mlir-print-ir-module-scope",
-        dest="print_module_scope",
-        action="store_true",
         help="print the whole module around passes on functions, rather than each function",
     )
     add(
@@ -459,22 +431,20 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         metavar="DIR",
         help="write what is printed around passes into files of this folder",
     )
-    add_quiet_argument(add)
-    add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
-    add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
-    add("--mlir-pass-statistics", dest="statistics", action="store_true", help="report how often patterns were applied")
+    args.add_quiet_argument(add)
+    switch("--dump-pass-pipeline", help="print the pipeline on stderr")
+    switch("--mlir-timing", help="report the time of each pass")
+    switch("--mlir-pass-statistics", help="report how often patterns were applied")
     add(
         "--mlir-pass-pipeline-crash-reproducer",
         dest="crash_reproducer",
         metavar="FILE",
         help="if a pass fails, or the process ends in one, write the module and the passes here",
     )
-    add("--run-reproducer", action="store_true", help="run the passes that a crash reproducer names")
-    add("--mlir-disable-threading", dest="disables_threading", action="store_true", help="use one thread, as --jobs=1")
-    add(
+    switch("--run-reproducer", help="run the passes that a crash reproducer names")
+    switch("--mlir-disable-threading", help="use one thread, as --jobs=1")
+    switch(
         "--compare-phases",
-        dest="compare_phases",
-        action="store_true",
         help="run the module at each phase and compare the results bit for bit; exit status 1 if they differ",
     )
     add(

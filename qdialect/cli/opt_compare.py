@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.cli import terminal
 from qdialect.cli.npy import read_npy
@@ -15,6 +12,7 @@ from qdialect.lowering.pipeline.phases import Phase
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.phase_comparison import RUNS, PhaseResult, compare_phases
+from qdialect.support.interface import Array
 
 
 def comparison(module: ir.Module, names: Sequence[str], target: str, threads: int) -> tuple[str, bool]:
@@ -24,13 +22,13 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
     """
     inputs = [read_npy(name) for name in names] or _random_inputs(module)
     results = compare_phases(module, inputs, target=target, threads=threads, progress=_tell)
-    rows = [_row(result) for result in results]
+    rows = [(result.phase, RUNS[result.phase].means, f"{result.differing} of {result.elements}") for result in results]
     text = terminal.render_table(("phase", "run as", "elements that differ"), rows)
     first = next((result for result in results if result.differing), None)
     return "\n".join([text, "", _verdict(results, first)]) + "\n", first is None
 
 
-def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
+def _random_inputs(module: ir.Module) -> list[Array]:
     at_graph = lowered.phase_of(module) is Phase.QNN
     ports = lowered.ports(main_function(module), "arg") if at_graph else lowered.read(module).inputs
     return random_inputs(ports, 0)
@@ -38,10 +36,6 @@ def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
 
 def _tell(result: PhaseResult) -> None:
     terminal.progress(f"phase {result.phase}: {result.differing} of {result.elements} elements differ")
-
-
-def _row(result: PhaseResult) -> tuple[str, str, str]:
-    return result.phase, RUNS[result.phase].means, f"{result.differing} of {result.elements}"
 
 
 def _verdict(results: Sequence[PhaseResult], first: PhaseResult | None) -> str:

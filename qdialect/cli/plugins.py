@@ -58,7 +58,10 @@ def _has_group(folder: str) -> bool:
 
 
 def _loaded(path: str) -> str:
-    if _is_loaded(path):
+    # Whether a module is this file, as that of an editable package with an entry point is.
+    files = (vars(module).get("__file__") for module in list(sys.modules.values()))
+    named = (file for file in files if file and os.path.basename(file) == os.path.basename(path))
+    if any(is_same_file(Path(file), Path(path)) for file in named):
         return path
     name = f"qdialect_plugin_{Path(path).stem}"
     loader = SourceFileLoader(name, path)
@@ -71,13 +74,6 @@ def _loaded(path: str) -> str:
     except (Exception, SystemExit) as error:
         raise argparse.ArgumentTypeError(f"cannot load '{path}': {_described(error)}") from error
     return path
-
-
-def _is_loaded(path: str) -> bool:
-    """Whether a module is this file, as that of an editable package with an entry point is."""
-    files = (vars(module).get("__file__") for module in list(sys.modules.values()))
-    named = (file for file in files if file and os.path.basename(file) == os.path.basename(path))
-    return any(is_same_file(Path(file), Path(path)) for file in named)
 
 
 def _described(error: BaseException) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 import qdialect
 from qdialect.cli import run_arguments, terminal
@@ -29,12 +28,12 @@ from qdialect.runtime.comparison import random_inputs
 from qdialect.runtime.partitioned import PartitionedExecutable, region_times
 from qdialect.runtime.shaped import ShapedExecutable
 from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import Array
 from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.cli.run_reports import Reports
 
-Array = NDArray[Any]
 
 _REPORTED = (
     *("target", "threads", "inputs", "outputs", "kernels", "calls", "constants_bytes", "working_memory", "regions"),

@@ -7,17 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdialect.bench import frameworks
+from qdialect.cli import arguments as args
 from qdialect.cli import profile_chart
-from qdialect.cli.arguments import (
-    CommandParser,
-    add_jobs_argument,
-    add_json_argument,
-    add_target_arguments,
-    add_threads_argument,
-    check_output,
-    refuse,
-)
-from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.frontends.model_files import FORMATS
 from qdialect.support.diagnostics import InputError
 from qdialect.support.options import DYNAMIC
@@ -56,10 +47,9 @@ examples:
 """
 
 
-class Arguments(argparse.Namespace):
+class Arguments(args.ImportArguments):
     """The command line."""
 
-    model: str
     inputs: list[str]
     seed: int
     reference: bool
@@ -78,12 +68,6 @@ class Arguments(argparse.Namespace):
     externals: list[tuple[str, str]]
     no_cache: bool
     tune: bool
-    batch: int | str
-    dim: list[tuple[str, int]]
-    profile: str
-    signature: str
-    branch: list[tuple[str, bool]]
-    trust_pt2: bool
 
     @property
     def is_library(self) -> bool:
@@ -91,9 +75,9 @@ class Arguments(argparse.Namespace):
         return Path(self.model).suffix == LIBRARY
 
 
-def parser() -> CommandParser:
+def parser() -> args.CommandParser:
     """The parser of the command line."""
-    made = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
+    made = args.CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
     made.add_argument(
         "model",
         help=f"a {', '.join(FORMATS)} or .mlirbc file, of .mlir and .mlirbc any phase, or a {LIBRARY} that "
@@ -108,24 +92,17 @@ def parser() -> CommandParser:
         metavar="FILE",
         help="a .npy file for each input, in the model's order; without any, inputs are random",
     )
-    add_import_arguments(made, takes_any_batch=True)
+    args.add_import_arguments(made, takes_any_batch=True)
     made.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
-    made.add_argument(
-        "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
-    )
-    made.add_argument(
+    made.switch("--reference", help="also run the NumPy reference, and fail where an element differs")
+    made.switch(
         "--compare-layers",
-        action="store_true",
         help="also compute each quantized tensor from its framework's own tensors, compare it with the framework's and "
         "with the same graph in float64, and fail where an element differs from the framework",
     )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
-    made.add_argument(
-        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction for comparison"
-    )
-    made.add_argument(
-        "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
-    )
+    made.switch("--benchmark", help="measure a call, and the bare dot-product instruction for comparison")
+    made.switch("--profile-ops", help="with --benchmark: time, share of peak and bytes of every kernel")
     made.add_argument(
         "--profile-chart",
         metavar="FILE",
@@ -136,10 +113,10 @@ def parser() -> CommandParser:
         metavar="FILE",
         help="write when each kernel call runs on each thread in one call, as JSON for Perfetto and chrome://tracing",
     )
-    add_json_argument(made.add_argument)
-    add_target_arguments(made.add_argument)
-    add_threads_argument(made.add_argument)
-    add_jobs_argument(made.add_argument)
+    args.add_json_argument(made.add_argument)
+    args.add_target_arguments(made.add_argument)
+    args.add_threads_argument(made.add_argument)
+    args.add_jobs_argument(made.add_argument)
     made.add_argument(
         "--externals",
         action="append",
@@ -148,14 +125,12 @@ def parser() -> CommandParser:
         metavar="TARGET=FILE",
         help="the library with the functions that qnn-outline-fused has handed to a target; may be given again",
     )
-    add_fallback_argument(made, "the framework, where it is installed; a line on stderr lists the nodes that it runs")
-    made.add_argument(
-        "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
+    args.add_fallback_argument(
+        made, "the framework, where it is installed; a line on stderr lists the nodes that it runs"
     )
-    made.add_argument(
-        "--tune",
-        action="store_true",
-        help="measure kernels in several variants, take the fastest of each, and print what it won on stderr",
+    made.switch("--no-cache", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept")
+    made.switch(
+        "--tune", help="measure kernels in several variants, take the fastest of each, and print what it won on stderr"
     )
     return made
 
@@ -181,17 +156,17 @@ def check(options: Arguments) -> None:
     measured = {"--reference": options.reference, "--profile-ops": options.profile_ops, **traced}
     if options.batch == DYNAMIC:
         wanted = f"must be given with a batch of one size, but got --batch {DYNAMIC}"
-        refuse({**measured, "--tune": options.tune}, wanted)
+        args.refuse({**measured, "--tune": options.tune}, wanted)
     if options.json:
-        refuse({**measured, "--compare-layers": options.compare_layers}, "must be given without --json")
+        args.refuse({**measured, "--compare-layers": options.compare_layers}, "must be given without --json")
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
     if options.profile_ops and options.threads > 1:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
     if options.compare_layers:
         _check_layers(options)
-    check_output("--trace", options.trace, options.model)
-    check_output("--profile-chart", options.profile_chart, options.model)
+    args.check_output("--trace", options.trace, options.model)
+    args.check_output("--profile-chart", options.profile_chart, options.model)
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")
@@ -235,4 +210,4 @@ def _check_library(options: Arguments) -> None:
         "--fallback": options.fallback is not None,
         "--externals": options.externals,
     }
-    refuse(given, f"must be given with a model, but got the library '{options.model}'")
+    args.refuse(given, f"must be given with a model, but got the library '{options.model}'")

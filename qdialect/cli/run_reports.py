@@ -6,16 +6,12 @@ import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.cli import profile_chart, terminal
-from qdialect.cli.arguments import target_name
-from qdialect.cli.import_arguments import import_options
+from qdialect.cli.arguments import import_options, target_name
 from qdialect.cli.run_arguments import Arguments
 from qdialect.frontends.model_files import read_model
 from qdialect.ir._mlir import ir
@@ -25,7 +21,7 @@ from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
-from qdialect.support.interface import kernel_names
+from qdialect.support.interface import Array, kernel_names
 
 _LEFT = 0.1
 """Share of a core from which on it is told that other programs had it."""
@@ -114,11 +110,6 @@ def _figures(
     )
 
 
-# Measurements and comparisons of ``qdialect-run``, which need MLIR even if a network was compiled before.
-
-Array = NDArray[Any]
-
-
 class Reports:
     """Reports on a network in addition to its results; its module is read only if a report needs it."""
 
@@ -126,7 +117,9 @@ class Reports:
         """Raises `InputError` where the reference is asked for and does not run the module."""
         self._options, self._executable = options, executable
         if options.reference:
-            _check_reference(self._module)
+            phase = phase_of(self._module)
+            if phase is not Phase.QNN:
+                raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")
 
     @cached_property
     def _module(self) -> ir.Module:
@@ -144,7 +137,6 @@ class Reports:
         return throughput.measure(executable, inputs, target=target_name(self._options)), macs
 
     def print_speed(self, inputs: Sequence[Array]) -> None:
-        """Measure calls and print their time and rate."""
         start, used = time.perf_counter(), time.process_time()
         speed, macs = self._speed(inputs)
         left = 1 - (time.process_time() - used) / (time.perf_counter() - start)
@@ -195,9 +187,3 @@ class Reports:
             print(f"{printable(port.name)}: {count} of {found.size} elements differ from the reference")
             total += count
         return 1 if total else 0
-
-
-def _check_reference(module: ir.Module) -> None:
-    phase = phase_of(module)
-    if phase is not Phase.QNN:
-        raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")

@@ -40,8 +40,6 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     return "\n".join(map(text, lines))
 
 
-# Helpers of all commands: reading and writing whole files, and exit statuses.
-
 _INTERRUPTED = 130
 
 
@@ -51,7 +49,8 @@ def run(program: str, work: Callable[[], int]) -> int:
         log.configure("error" if _QUIET else "warning")
         plugins.load_installed()
         code = work()
-        _flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone, which is its right: `qdialect-opt x.mlir | head`.
         _abandon_stdout()
@@ -177,11 +176,6 @@ def _write_stdout(content: bytes) -> None:
         rest = rest[sys.stdout.buffer.write(rest) :]
     # Later output on stderr must come after it.
     sys.stdout.buffer.flush()
-
-
-def _flush() -> None:
-    if sys.stdout:
-        sys.stdout.flush()
 
 
 def _abandon_stdout() -> None:

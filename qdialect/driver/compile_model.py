@@ -16,7 +16,7 @@ from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.store import Store, open_store
 from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tuned, summary
 from qdialect.driver.padding.lengths import lengths_of
-from qdialect.frontends.model_files import OpenShapes, condition_of, open_shapes, path_or_module, read_model
+from qdialect.frontends.model_files import condition_of, open_shapes, path_or_module, read_model
 from qdialect.ir._mlir import ir
 from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
@@ -89,7 +89,12 @@ def _of_file(path: Path, options: CompileOptions) -> Executable:
             # The extents of the batch are among them.
             return compile_(replace(importing, batch=1, dims=dims))
 
-    shapes = _without_batch(declared, executable)
+    # `shapes` with -1 for extents that `executable` takes as they come.
+    taken = {port.name: port.shape for port in executable.inputs}
+    shapes = {
+        name: [-1 if own == -1 else extent for own, extent in zip(taken[name], shape, strict=True)]
+        for name, shape in declared.items()
+    }
     shaped = ShapedExecutable(executable, shapes, compiled_for, options.ranges, lengths)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return _prepared(shaped, lengths) if is_open else executable
@@ -134,17 +139,12 @@ def log_extents(path: Path, dims: Mapping[str, int]) -> None:
 def _of_module(module: ir.Module, options: CompileOptions) -> Executable:
     options.check_module()
     if options.is_dynamic:
-        return _batched(_fixed_batch(module), options=options)
+        with LATE_IMPORTS:
+            from qdialect.driver.batching.network import fixed_batch
+        return _batched(fixed_batch(module), options)
     if options.externals:
         return _whole(module, options)
-    return compile_tuned(
-        module,
-        target=options.target,
-        threads=options.threads,
-        store=open_store() if options.cache else None,
-        workspaces=options.workspaces,
-        tune=options.tune,
-    )
+    return compile_tuned(module, options, open_store() if options.cache else None)
 
 
 def _whole(module: ir.Module, options: CompileOptions) -> Executable:
@@ -158,25 +158,12 @@ def _whole(module: ir.Module, options: CompileOptions) -> Executable:
         )
 
 
-def _fixed_batch(module: ir.Module) -> BatchNetwork:
-    with LATE_IMPORTS:
-        from qdialect.driver.batching.network import fixed_batch
-
-    return fixed_batch(module)
-
-
-def _batched(network: BatchNetwork, *, options: CompileOptions) -> Executable:
+def _batched(network: BatchNetwork, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
         from qdialect.driver.batching.compiler import compile_batched
 
     with progress_of("compiling"):
-        return compile_batched(
-            network,
-            target=options.target,
-            threads=options.threads,
-            workspaces=options.workspaces,
-            externals=options.externals,
-        )
+        return compile_batched(network, options)
 
 
 def _compiler_of_batches(
@@ -190,15 +177,6 @@ def _compiler_of_batches(
     if one_size is None:
         return lambda options: any_size(read_batched(path, options))
     return BatchCompiler(path, any_size, one_size).executable
-
-
-def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
-    """`shapes` with -1 for extents that `executable` takes as they come."""
-    taken = {port.name: port.shape for port in executable.inputs}
-    return {
-        name: [-1 if own == -1 else extent for own, extent in zip(taken[name], shape, strict=True)]
-        for name, shape in shapes.items()
-    }
 
 
 def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> Executable:

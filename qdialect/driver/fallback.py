@@ -47,23 +47,11 @@ def compile_file(path: Path, options: CompileOptions, store: Store | None = None
     check_machine(options.target, options.threads)
     try:
         module = kind.read(path, options.importing)
-        found = _compiled(module, options, store)
+        found = compile_tuned(module, options, store, is_verified=True)
         found.is_float32 = is_float32(module)
         return found
     except NOT_COMPILED as error:
         return compile_refused(path, options, error, store)
-
-
-def _compiled(module: ir.Module, options: CompileOptions, store: Store | None) -> Executable:
-    return compile_tuned(
-        module,
-        target=options.target,
-        threads=options.threads,
-        store=store,
-        workspaces=options.workspaces,
-        tune=options.tune,
-        is_verified=True,
-    )
 
 
 def compile_refused(
@@ -88,7 +76,7 @@ def compile_parts(
         from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
     wanted = options or CompileOptions()
-    found, compiled = divide(division, lambda module: _compiled(module, wanted, store))
+    found, compiled = divide(division, lambda module: compile_tuned(module, wanted, store, is_verified=True))
     calls: list[RegionCall] = []
     for part, executable in zip(found.parts, compiled, strict=True):
         runner = None if executable is not None else division.runner(part, wanted.threads)
@@ -168,29 +156,20 @@ def _port(tensor: OpenInterface) -> Port:
 
 
 def compile_tuned(
-    module: ir.Module,
-    *,
-    target: str,
-    threads: int,
-    store: Store | None,
-    workspaces: int | None = None,
-    tune: bool = False,
-    is_verified: bool = False,
+    module: ir.Module, options: CompileOptions, store: Store | None, *, is_verified: bool = False
 ) -> Executable:
-    """`module` as `compile_kept` compiles it; with `tune` its kernels are measured before.
+    """`module` as `compile_kept` compiles it; with the option `tune` its kernels are measured before.
 
     Raises as `compile_kept` and `tuned` do.
     """
-    if not tune:
+    if not options.tune:
         with progress_of("compiling"):
-            return compile_kept(
-                module, target=target, threads=threads, store=store, workspaces=workspaces, is_verified=is_verified
-            )
+            return compile_kept(module, options, store, is_verified=is_verified)
     with LATE_IMPORTS:
         from qdialect.driver.tuning import tuned
 
     with progress_of("tuning"):
-        faster, report = tuned(module, target, store=store, progress=tell)
-        executable = compile_kept(faster, target=target, threads=threads, store=store, workspaces=workspaces)
+        faster, report = tuned(module, options.target, store=store, progress=tell)
+        executable = compile_kept(faster, options, store)
     executable.tuning = report
     return executable

@@ -75,7 +75,9 @@ def report(
         if not any(entry.blocked for entry in refused):
             raise
         if fallback == "framework":
-            return NetworkReport(refused, None, None, _regions(path, target, options, error))
+            division = division_of(path, options, error, "framework")
+            found, _ = divide(division, lambda module: lower(module, target, Phase.LINALG))
+            return NetworkReport(refused, None, None, tuple(region_of(division, found, part) for part in found.parts))
         return NetworkReport(refused, None, error)
     imported = ops_by_name(module)
     lowered = lower(module, target, Phase.LINALG)
@@ -84,12 +86,6 @@ def report(
         for name in call.names:
             calls.setdefault(name, []).append(number)
     return NetworkReport(tuple(nodes_report(nodes, imported, calls)), lowered, None)
-
-
-def _regions(path: Path, target: Target, options: ImportOptions, error: ImportModelError) -> tuple[Region, ...]:
-    division = division_of(path, options, error, "framework")
-    found, _ = divide(division, lambda module: lower(module, target, Phase.LINALG))
-    return tuple(region_of(division, found, part) for part in found.parts)
 
 
 def _reason(node: GraphNode, error: ImportModelError) -> str:

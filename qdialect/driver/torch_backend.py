@@ -182,7 +182,7 @@ def _of_any_batch(
     ]
     check_alike(networks[0], networks[1])
     graph, read = found[0]
-    executable = compile_batched(networks[0], target=options.target, threads=options.threads)
+    executable = compile_batched(networks[0], options)
     graph = replace(graph, layouts=(None,) * len(graph.layouts))
     return graph, _without_gradients(graph, _native(graph, read, executable))
 
@@ -241,25 +241,21 @@ def _of_mode(mode: str | None) -> Mapping[str, object]:
 
 def _compiled(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     """The graph as compiled code, in parts where it has to be."""
-    with using_jobs(options.jobs):
-        return _compiled_call(graph, examples, options)
-
-
-def _compiled_call(graph: Lowered, examples: Sequence[Any], options: CompileOptions) -> _Run:
     # The compiler is loaded when it is used.
     with LATE_IMPORTS:
         from qdialect.cache.store import open_store
         from qdialect.driver.fallback import compile_tuned
 
     store = open_store() if options.cache else None
-    compiled = partial(compile_tuned, target=options.target, threads=options.threads, store=store, tune=options.tune)
+    compiled = partial(compile_tuned, options=options, store=store)
     read = read_captured(graph.module, examples, written=graph.written)
-    try:
-        run = _native(graph, read, compiled(import_graph(read, _NAME)))
-    except (ImportModelError, CompileError):
-        if options.fallback == "none":
-            raise
-        run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
+    with using_jobs(options.jobs):
+        try:
+            run = _native(graph, read, compiled(import_graph(read, _NAME)))
+        except (ImportModelError, CompileError):
+            if options.fallback == "none":
+                raise
+            run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
     return _without_gradients(graph, run)
 
 

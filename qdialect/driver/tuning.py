@@ -162,21 +162,19 @@ class _Tuning:
         kernels, names = tunables(calls), dict[str, str]()
         for call, name in zip(calls, kernel_names(calls), strict=True):
             names.setdefault(call.tunable.kernel if call.tunable else "", name)
-        known = self._known(kernels)
+        # Earlier measurements of the variants that still exist.
+        found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
+        known = {
+            one.kernel: kept
+            for one in kernels
+            if (kept := found.get(one.kernel))
+            and [trial.variant for trial in kept.trials] == [one.own, *one.candidates]
+        }
         fresh = [one for one in kernels if one.kernel not in known]
         if fresh:
             start = {name: one.chosen for name, one in known.items() if one.gain}
             known |= {one.kernel: one for one in self._measured(fresh, start)}
         return [replace(known[one.kernel], name=names[one.kernel]) for one in kernels]
-
-    def _known(self, kernels: Sequence[Tunable]) -> dict[str, TunedKernel]:
-        """Earlier measurements of the variants that still exist."""
-        found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
-        return {
-            one.kernel: _tuned_kernel(one.kernel, kept, was_kept=True)
-            for one in kernels
-            if (kept := found.get(one.kernel)) and tuple(kept.seconds) == (one.own, *one.candidates)
-        }
 
     def _measured(self, kernels: Sequence[Tunable], start: Variants) -> list[TunedKernel]:
         forms = max(len(one.candidates) for one in kernels)
@@ -191,15 +189,14 @@ class _Tuning:
         again = self._confirmed(start, {name: variant for name, (variant, _) in best.items() if variant})
         found: list[TunedKernel] = []
         for one in kernels:
-            times = {one.own: first[one.kernel], **trials[one.kernel]}
-            seconds = {name: statistics.median(map(float, own)) for name, own in times.items()}
+            times = {one.own: first[one.kernel], **trials[one.kernel]}.items()
+            medians = tuple(Trial(name, statistics.median(map(float, own))) for name, own in times)
             variant, saved = best[one.kernel]
             # Of two measurements the one that claims less.
             saved = min(saved, again.get(one.kernel, 0.0))
-            decision = KeptTuning(seconds, variant if saved else one.own, saved)
-            found.append(_tuned_kernel(one.kernel, decision, was_kept=False))
+            found.append(TunedKernel(one.kernel, medians, variant if saved else one.own, saved, was_kept=False))
             if self.kept:
-                self.kept.put(one.kernel, decision)
+                self.kept.put(found[-1])
         return found
 
     def _confirmed(self, start: Variants, best: Variants) -> dict[str, float]:
@@ -233,11 +230,6 @@ def _by_kernel(calls: Sequence[KernelCall], times: NDArray[np.float64]) -> dict[
     if times.ndim != 2 or times.shape[1] != len(names):
         raise CompileError(f"clock must give a time for each of {len(names)} calls, but gave {times.shape}")
     return {name: times[:, [own == name for own in names]].sum(axis=1) for name in dict.fromkeys(names)}
-
-
-def _tuned_kernel(kernel: str, kept: KeptTuning, *, was_kept: bool) -> TunedKernel:
-    trials = tuple(Trial(name, seconds) for name, seconds in kept.seconds.items())
-    return TunedKernel(kernel, trials, kept.chosen, kept.gain, was_kept)
 
 
 # Which variant of a kernel is taken: one that is faster than the cost model's choice by more than noise, or none.
@@ -279,15 +271,6 @@ _KIND, _SECTION = "tuning", "measured"
 
 
 @dataclass(frozen=True)
-class KeptTuning:
-    """A decision: the seconds of each variant, the cost model's choice first; the chosen variant, and its gain."""
-
-    seconds: Mapping[str, float]
-    chosen: str
-    gain: float
-
-
-@dataclass(frozen=True)
 class Tunings:
     """The decisions of a store for one target."""
 
@@ -296,20 +279,20 @@ class Tunings:
     mark: bytes
     """The digest of everything else that they depend on, by `fingerprint`."""
 
-    def get(self, kernel: str) -> KeptTuning | None:
+    def get(self, kernel: str) -> TunedKernel | None:
         """The measurements of `kernel`; None if there are none, or if `put` did not write them."""
         sections = self.store.get(self._key(kernel))
         if not sections or _SECTION not in sections:
             return None
         try:
-            return _read(json.loads(bytes(sections[_SECTION])))
+            return _read(kernel, json.loads(bytes(sections[_SECTION])))
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
-    def put(self, kernel: str, found: KeptTuning) -> None:
-        """Keep what was measured of `kernel`."""
-        tree = {"seconds": dict(found.seconds), "chosen": found.chosen, "gain": found.gain}
-        self.store.put(self._key(kernel), {_SECTION: json.dumps(tree).encode()})
+    def put(self, found: TunedKernel) -> None:
+        seconds = {trial.variant: trial.seconds for trial in found.trials}
+        tree = {"seconds": seconds, "chosen": found.chosen, "gain": found.gain}
+        self.store.put(self._key(found.kernel), {_SECTION: json.dumps(tree).encode()})
 
     def _key(self, kernel: str) -> str:
         return key(_KIND, kernel, self.target, self.mark)
@@ -321,9 +304,10 @@ def tunings_of(store: Store | None, target: str) -> Tunings | None:
     return Tunings(store, target, mark) if store is not None and mark is not None else None
 
 
-def _read(tree: Mapping[str, Any]) -> KeptTuning:
-    seconds = {str(name): float(value) for name, value in tree["seconds"].items()}
+def _read(kernel: str, tree: Mapping[str, Any]) -> TunedKernel:
+    """The decision: the seconds of each variant, the cost model's choice first; the chosen variant, and its gain."""
+    trials = tuple(Trial(str(name), float(value)) for name, value in tree["seconds"].items())
     chosen = str(tree["chosen"])
-    if chosen not in seconds:
-        raise ValueError(f"chosen must be one of {', '.join(seconds)}, but got '{chosen}'")
-    return KeptTuning(seconds, chosen, float(tree["gain"]))
+    if not any(trial.variant == chosen for trial in trials):
+        raise ValueError(f"chosen must be one of {', '.join(tree['seconds'])}, but got '{chosen}'")
+    return TunedKernel(kernel, trials, chosen, float(tree["gain"]), was_kept=True)

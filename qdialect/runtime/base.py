@@ -17,11 +17,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, SupportsIndex, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import InputError, did_you_mean, printable
 from qdialect.support.files import path_of, write_files
-from qdialect.support.interface import BFLOAT16, KernelCall, Port
+from qdialect.support.interface import BFLOAT16, Array, KernelCall, Port
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 NUMPY, _TORCH, _DICT = "numpy", "torch", "dict"
 
 
-def converter(form: str) -> Callable[[NDArray[Any]], Any]:
+def converter(form: str) -> Callable[[Array], Any]:
     """The function that converts an array to another form than `NUMPY`, over the same memory.
 
     Raises `InputError` for an unknown form.
@@ -45,15 +44,13 @@ def converter(form: str) -> Callable[[NDArray[Any]], Any]:
     return tensor_of
 
 
-def tensor_of(array: NDArray[Any]) -> Any:
+def tensor_of(array: Array) -> Any:
     """A tensor of PyTorch over the memory of an array."""
     torch: Any = import_module("torch")
     if array.dtype != BFLOAT16:
         return torch.from_numpy(array)
     return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
-
-Array = NDArray[Any]
 
 _PICKLED = "network.so"
 _LONGEST = 100
@@ -368,6 +365,14 @@ class Executable(ABC):
         if self._linked is None:
             self._linked = self.library(_PICKLED)
         return self._linked
+
+    def _describe_parts(self, parts: Sequence[Executable]) -> None:
+        """Set what is told of code and its memory to that of all `parts` together."""
+        self.kernels = sum(one.kernels for one in parts)
+        self.calls = tuple(call for one in parts for call in one.calls)
+        self.constants_bytes = sum(one.constants_bytes for one in parts)
+        self.working_memory = sum(one.working_memory for one in parts)
+        self.tuning = joined(one.tuning for one in parts)
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         """The network for other extents, by their names or as ``INPUT:AXIS``, where its inputs leave them open.

@@ -5,8 +5,7 @@ So no batch size needs compilation or padding, and the workspace is the same for
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -33,14 +32,6 @@ class BatchCaller(Protocol):
         ...
 
 
-class BatchCode(ABC):
-    """The machine code of a network of any batch size, below the level of arrays."""
-
-    @abstractmethod
-    def caller(self) -> BatchCaller:
-        """A new workspace; raises `CompileError` if there is not enough memory."""
-
-
 def tiles(batch: int, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The blocks of entries that are computed together, (first, number), with numbers from `rows`, descending to 1."""
     first = 0
@@ -56,13 +47,13 @@ class BatchedExecutable(Executable):
     batch: Batch
     """Sizes of the batches that its code is for, and which arrays have the batch."""
 
-    def _prepare(self, code: BatchCode, workspaces: int) -> None:
-        """Prepare for up to `workspaces` calls of `code` at the same time."""
+    def _prepare(self, make: Callable[[], BatchCaller], workspaces: int) -> None:
+        """Prepare for up to `workspaces` calls at the same time; `make` raises `CompileError` without memory."""
         self.regions = (compiled_region(self),)
-        self._code = code
+        self._make = make
         self._open = CallArrays(self.inputs, self.outputs)
         self._known: dict[int, CallArrays] = {}
-        self._pool = WorkspacePool(code.caller, workspaces)
+        self._pool = WorkspacePool(make, workspaces)
         # Fail now if there is not enough memory even for one.
         self._pool.give_back(self._pool.take())
 
@@ -86,7 +77,7 @@ class BatchedExecutable(Executable):
         kept: list[Array] = []
         starts = arrays.starts(read, outputs, kept)
         arrays.check_bindable(read)
-        return Binding(read, arrays.views(outputs, len(read)), partial(self._code.caller().call, starts, batch))
+        return Binding(read, arrays.views(outputs, len(read)), partial(self._make().call, starts, batch))
 
     def batch_of(self, inputs: Sequence[object]) -> int:
         """The batch size of `inputs`; raises `InputError` if the first input that has the batch does not fit."""

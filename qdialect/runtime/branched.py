@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from qdialect.runtime.base import Array, Bound, CallTime, Executable, check_count, joined
+from qdialect.runtime.base import Array, Bound, CallTime, Executable, check_count
 from qdialect.runtime.call_arrays import as_array
 from qdialect.support.diagnostics import InputError, LoadError
 from qdialect.support.interface import Port
@@ -38,12 +38,8 @@ class BranchedExecutable(Executable):
         self.inputs = first.inputs
         self.outputs = tuple(map(_merged, first.outputs, second.outputs))
         self.target, self.threads, self.metadata = first.target, first.threads, first.metadata
-        self.kernels = sum(one.kernels for one in parts)
-        self.calls = tuple(call for one in parts for call in one.calls)
-        self.constants_bytes = sum(one.constants_bytes for one in parts)
-        self.working_memory = sum(one.working_memory for one in parts)
+        self._describe_parts(parts)
         self.regions = tuple(region for one in parts for region in one.regions)
-        self.tuning = joined(one.tuning for one in parts)
         self.is_float32 = all(one.is_float32 for one in branches)
         self._condition, self._branches = condition, (first, second)
         self._index = next((i for i, port in enumerate(self.inputs) if port.name == condition), 0)

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -13,8 +14,6 @@ import numpy as np
 from qdialect.runtime.base import Array, check_array, check_count, check_writable, described
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import BFLOAT16, Port
-
-# The arrays of a call: which are rejected, which are copied, and the addresses of the others.
 
 _NDARRAY = np.ndarray
 _FEW = 8
@@ -164,6 +163,42 @@ class _Slot:
         if usable is not array:
             kept.append(usable)
         return usable
+
+
+# The arrays of a call that is no single function of machine code.
+
+
+@dataclass(frozen=True)
+class BoundArrays:
+    """A network and the arrays of its calls."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    write: Callable[[Sequence[Array], Sequence[Array]], None]
+    """Computes on the first and writes into the second."""
+
+    def __call__(self) -> None:
+        self.write(self.inputs, self.outputs)
+
+
+def fitting(kind: str, ports: Sequence[Port], given: Sequence[object]) -> tuple[Array, ...]:
+    """`given` as arrays of `ports`, which are of a `kind`; raises `InputError` where one does not fit."""
+    check_count(kind, len(given), len(ports))
+    titles = [f"{kind} '{port.name}'" for port in ports]
+    arrays = tuple(as_array(title, port, one) for title, port, one in zip(titles, ports, given, strict=True))
+    for title, port, array in zip(titles, ports, arrays, strict=True):
+        if kind == "output" and min(port.shape, default=0) < 0:
+            raise InputError(f"{title} has a shape that is known after a call alone: call the network instead")
+        check_array(title, array, port.shape, port.dtype)
+    return arrays
+
+
+def check_outputs(ports: Sequence[Port], outputs: Sequence[Array], inputs: Sequence[Array]) -> None:
+    """Raise `InputError` for an output that cannot be written as it is, or shares memory with another array."""
+    for index, (port, array) in enumerate(zip(ports, outputs, strict=True)):
+        check_writable(f"output '{port.name}'", array)
+        if any(np.may_share_memory(array, other) for other in (*inputs, *outputs[:index])):
+            raise InputError(f"output '{port.name}' must not share memory with another array of the call")
 
 
 # Converts arrays of other packages to NumPy arrays over the same memory.

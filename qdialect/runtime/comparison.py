@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.support.interface import BFLOAT16, Port
-
-# Compiled results against the reference's.
+from qdialect.support.interface import BFLOAT16, Array, Port
 
 
 def differing(wanted: NDArray[Any], found: NDArray[Any]) -> int:
@@ -49,11 +47,6 @@ def first_difference(name: str, wanted: NDArray[Any], found: NDArray[Any]) -> Di
         return None
     index = tuple(int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape))
     return Difference(name, index, str(wanted[index]), str(found[index]))
-
-
-# Random inputs of a network.
-
-Array = NDArray[Any]
 
 
 def random_inputs(ports: Sequence[Port], seed: int) -> list[Array]:

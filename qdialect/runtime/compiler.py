@@ -20,17 +20,8 @@ from qdialect.ir.context import load_dialects, make_context, verify
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import MAIN
 from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
-from qdialect.lowering.pipeline.phases import (
-    Lowered,
-    Phase,
-    add_table,
-    lower,
-    lower_further,
-    lower_kernels,
-    taken_groups,
-    target_of,
-    threads_of,
-)
+from qdialect.lowering.pipeline import phases
+from qdialect.lowering.pipeline.phases import Lowered, Phase, lower, target_of, threads_of
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.lowering.x86_to_llvm.to_llvm import is_left_as_it_is, keep_to_target
@@ -45,8 +36,6 @@ from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.limits import checked
 from qdialect.support.log import tell
 from qdialect.targets import Target
-
-# From a `qnn` module to a `CompiledExecutable`.
 
 _MET_IN_LOWERING = ("bufferization", "tensor", "ub")
 """Dialects that nothing here imports: the bindings import them when they see an op."""
@@ -101,7 +90,7 @@ def compile_module(
     # A file is made from this phase: at phase `llvm` a module has ten times the ops.
     kept = kept_for_saving(found.module)
     kernels = compiled_kernels(found.module, chosen) if early is Phase.VECTOR else None
-    lowered = lower_further(found, chosen)
+    lowered = phases.lower_further(found, chosen)
     return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True, kernels=kernels)
 
 
@@ -127,8 +116,6 @@ def _load_dialects() -> None:
         load_dialects(context, ("linalg", "llvm"))
         load_few_classes(context)
 
-
-# A network that was compiled in this process.
 
 _ENTRY = "main"
 
@@ -243,9 +230,9 @@ class KernelCode:
 
     def add(self, group: ir.Module, target: Target) -> None:
         """Compile a group at phase `vector`, which is lowered in place."""
-        lower_kernels(group, target)
+        phases.lower_kernels(group, target)
         keep_to_target(group, target)
-        names = add_table(group)
+        names = phases.add_table(group)
         code = MachineCode(group)
         empty(group)
         table = np.zeros(len(names), np.uint64)
@@ -261,7 +248,7 @@ def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
     """
     found = KernelCode()
     if is_left_as_it_is(module):
-        for group in taken_groups(module):
+        for group in phases.taken_groups(module):
             tell("machine code of kernels")
             found.add(group, target)
     return found

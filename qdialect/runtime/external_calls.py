@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from qdialect.externals.function import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES, ExternalCall, ExternalFunction
+from qdialect.externals import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES, ExternalCall, ExternalFunction
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.library import opened
 from qdialect.runtime.native import BoundCall

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.aot.network import Batch
-from qdialect.runtime import memory
+from qdialect.runtime import memory, native
 from qdialect.runtime.base import Executable
-from qdialect.runtime.batched import BatchCode, BatchedExecutable
+from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.branched import ARCHIVE, from_archive
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, content_at, library_at, library_of
-from qdialect.runtime.native import (
-    Binding,
-    BoundCall,
-    NativeExecutable,
-    NetworkCode,
-    allocated,
-    compiled_region,
-    run_call,
-)
+from qdialect.runtime.native import Binding, BoundCall, NativeExecutable, NetworkCode, allocated, run_call
 from qdialect.runtime.openmp import THREAD_LIMIT
 
 
-class LoadedExecutable(NativeExecutable):
+class _OfLibrary(Executable):
+    """A network of a shared library, whose content it has."""
+
+    _library: Library
+
+    def library(self, name: str) -> bytes:
+        return self._library.file.content()
+
+    def _portable(self) -> bytes:
+        return self._library.file.content()
+
+
+class LoadedExecutable(_OfLibrary, NativeExecutable):
     """A network of one shape of a shared library."""
 
     def __init__(self, library: Library, limit: int) -> None:
         """Raises `CompileError` where there is no memory for a workspace."""
-        _describe(self, library)
+        native.describe(self, library.network, library.version)
         self._library = library
         self._prepare(_Code(library), limit)
 
@@ -49,28 +54,16 @@ class LoadedExecutable(NativeExecutable):
         readings = workspace[start : start + count * np.dtype(np.int64).itemsize].view(np.int64)
         return self._bind_in(workspace, inputs, outputs), readings
 
-    def library(self, name: str) -> bytes:
-        return self._library.file.content()
 
-    def _portable(self) -> bytes:
-        return self._library.file.content()
-
-
-class LoadedBatchedExecutable(BatchedExecutable):
+class LoadedBatchedExecutable(_OfLibrary, BatchedExecutable):
     """A network of any batch of a shared library."""
 
     def __init__(self, library: Library, batch: Batch, limit: int) -> None:
         """Raises `CompileError` where there is no memory for a workspace."""
-        _describe(self, library)
+        native.describe(self, library.network, library.version)
         self.batch = batch
         self._library = library
-        self._prepare(_BatchCode(library), limit)
-
-    def library(self, name: str) -> bytes:
-        return self._library.file.content()
-
-    def _portable(self) -> bytes:
-        return self._library.file.content()
+        self._prepare(partial(_BatchCaller, library, ExternalCalls(library.network.external_calls)), limit)
 
 
 def load(path: Path, workspaces: int | None = None) -> Executable:
@@ -95,17 +88,6 @@ def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedE
     return LoadedBatchedExecutable(found, batch, limit) if batch else LoadedExecutable(found, limit)
 
 
-def _describe(executable: Executable, library: Library) -> None:
-    """Set the attributes of `executable` from its library."""
-    network, version = library.network, library.version
-    executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
-    executable.target, executable.calls, executable.metadata = version.target, version.calls, network.metadata
-    executable.kernels = len({call.kernel for call in version.calls})
-    executable.constants_bytes = version.constants_bytes
-    executable.working_memory = version.workspace_bytes
-    executable.regions = (compiled_region(executable),)
-
-
 class _Code(NetworkCode):
     """A function of a library. An error that it could return was met when the library was loaded."""
 
@@ -127,19 +109,8 @@ class _Code(NetworkCode):
         return self._externals.checked(bound, workspace.ctypes.data)
 
 
-class _BatchCode(BatchCode):
-    """The same of a network of any batch."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._externals = ExternalCalls(library.network.external_calls)
-
-    def caller(self) -> _BatchCaller:
-        return _BatchCaller(self._library, self._externals)
-
-
 class _BatchCaller:
-    """A workspace, and a call in it."""
+    """A workspace, and a call of a function of any batch in it."""
 
     def __init__(self, library: Library, externals: ExternalCalls) -> None:
         self.is_spare = False

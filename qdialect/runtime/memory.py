@@ -133,9 +133,6 @@ class WorkspacePool(Generic[W]):
         if not self._waiting:
             self._idle.append(workspace)
             return
-        self._hand_over(workspace)
-
-    def _hand_over(self, workspace: W) -> None:
         try:
             # First come, first served.
             self._waiting.popleft().put(workspace)
@@ -200,17 +197,6 @@ class WorkspacePool(Generic[W]):
         return made
 
 
-_ALL: WeakSet[WorkspacePool[Any]] = WeakSet()
-
-
-def _begin_all_anew() -> None:
-    for pool in list(_ALL):
-        pool.begin_anew()
-
-
-os.register_at_fork(after_in_child=_begin_all_anew)
-
-
 # The lock of a workspace that only one call at a time may use.
 
 
@@ -225,19 +211,19 @@ class CallLock:
     def __init__(self) -> None:
         self.lock = RLock()
         """To be held for each call; read it anew for every one."""
-        _LOCKS.add(self)
+        _ALL.add(self)
 
     def begin_anew(self) -> None:
         """Forget who holds the lock."""
         self.lock = RLock()
 
 
-_LOCKS: WeakSet[CallLock] = WeakSet()
+_ALL: WeakSet[WorkspacePool[Any] | CallLock] = WeakSet()
 
 
-def _forget_holders() -> None:
-    for lock in list(_LOCKS):
-        lock.begin_anew()
+def _begin_all_anew() -> None:
+    for one in list(_ALL):
+        one.begin_anew()
 
 
-os.register_at_fork(after_in_child=_forget_holders)
+os.register_at_fork(after_in_child=_begin_all_anew)

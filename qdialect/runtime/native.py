@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qdialect.aot.network import Network, Version
 from qdialect.runtime import memory
 from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.call_arrays import CallArrays, address_of
@@ -54,7 +55,6 @@ class NativeExecutable(Executable):
 
     @property
     def workspaces(self) -> int:
-        """The number of calls that may run at the same time."""
         return self._pool.limit
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
@@ -152,6 +152,16 @@ class _Caller:
         self.is_spare = False
 
 
+def describe(executable: Executable, network: Network, version: Version) -> None:
+    """Set the attributes of `executable` from the description of its network, of which it runs `version`."""
+    executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
+    executable.target, executable.calls, executable.metadata = version.target, version.calls, network.metadata
+    executable.kernels = len({call.kernel for call in version.calls})
+    executable.constants_bytes = version.constants_bytes
+    executable.working_memory = version.workspace_bytes
+    executable.regions = (compiled_region(executable),)
+
+
 def compiled_region(executable: Executable) -> Region:
     """The region of a whole compiled network; its nodes are named by the tensors that they compute."""
     names = dict.fromkeys(name for call in executable.calls for name in call.names)
@@ -162,18 +172,14 @@ def compiled_region(executable: Executable) -> Region:
 
 def allocated(what: str, size: int, allocate: memory.Allocate = memory.allocate) -> memory.Block:
     """A block of at least `size` bytes, in whole cache lines; raises `CompileError` if there is not enough memory."""
-    whole = _whole(size)
+    # `size` rounded up to whole lines, at least one.
+    whole = max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
     exceeded = exceeded_limit(whole)
     if exceeded is None:
         with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
             return allocate(whole)
     allowed = exceeded or memory_limit()
     raise CompileError(f"{what} of a compiled network must have at most {allowed} bytes here, but needs {whole}")
-
-
-def _whole(size: int) -> int:
-    """`size` rounded up to whole lines, at least one."""
-    return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
 
 
 # Calls of machine code with known arguments, which need no conversion: that would cost as much as the call.

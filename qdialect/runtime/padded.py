@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdialect.runtime.base import Array, Bound, Executable, check_array, check_count, check_writable, empty
-from qdialect.runtime.call_arrays import as_array
-from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.runtime.base import Array, Bound, Executable, empty
+from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
+from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import Port
 
 Axes = frozenset[int]
@@ -126,20 +126,17 @@ class PaddedExecutable(Executable):
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         outputs = tuple(map(empty, self.outputs))
-        self.write(self._arrays("input", self.inputs, arrays), outputs)
+        self.write(fitting("input", self.inputs, arrays), outputs)
         return outputs
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
-        read, written = self._arrays("input", self.inputs, inputs), self._arrays("output", self.outputs, outputs)
-        for index, (port, array) in enumerate(zip(self.outputs, written, strict=True)):
-            check_writable(f"output '{port.name}'", array)
-            if any(np.may_share_memory(array, other) for other in (*read, *written[:index])):
-                raise InputError(f"output '{port.name}' must not share memory with another array of the call")
+        read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
+        check_outputs(self.outputs, written, read)
         self.write(read, written)
 
     def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Bound:
-        read, written = self._arrays("input", self.inputs, inputs), self._arrays("output", self.outputs, outputs)
-        return _Binding(read, written, self)
+        read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
+        return BoundArrays(read, written, self.write)
 
     def library(self, name: str) -> bytes:
         raise CompileError(
@@ -164,24 +161,5 @@ class PaddedExecutable(Executable):
                 np.copyto(array, padding.entries(whole, axes, self._count))
         self._network.spare.append(buffers)
 
-    def _arrays(self, kind: str, ports: Sequence[Port], given: Sequence[object]) -> tuple[Array, ...]:
-        check_count(kind, len(given), len(ports))
-        arrays = [as_array(f"{kind} '{port.name}'", port, one) for port, one in zip(ports, given, strict=True)]
-        for port, array in zip(ports, arrays, strict=True):
-            check_array(f"{kind} '{port.name}'", array, port.shape, port.dtype)
-        return tuple(arrays)
-
     def __reduce__(self) -> tuple[type[PaddedExecutable], tuple[PaddedNetwork, int]]:
         return PaddedExecutable, (self._network, self._count)
-
-
-@dataclass(frozen=True)
-class _Binding:
-    """A network and the arrays of its calls."""
-
-    inputs: tuple[Array, ...]
-    outputs: tuple[Array, ...]
-    network: PaddedExecutable
-
-    def __call__(self) -> None:
-        self.network.write(self.inputs, self.outputs)

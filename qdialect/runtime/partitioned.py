@@ -8,20 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.runtime.base import (
-    Array,
-    Bound,
-    Executable,
-    Region,
-    check_array,
-    check_count,
-    check_writable,
-    empty,
-    joined,
-)
-from qdialect.runtime.call_arrays import as_array
+from qdialect.runtime.base import Bound, Executable, Region, empty
+from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
 from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
-from qdialect.support.interface import Port
+from qdialect.support.interface import Array, Port
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -33,19 +23,6 @@ class RegionCall:
     region: Region
     compiled: Executable | None
     framework: Call | None
-
-
-@dataclass(frozen=True)
-class PartitionedBinding:
-    """A partitioned network and the arrays of its calls."""
-
-    inputs: tuple[Array, ...]
-    outputs: tuple[Array, ...]
-    write: Callable[[Sequence[Array], Sequence[Array]], None]
-    """Computes on the first and writes into the second."""
-
-    def __call__(self) -> None:
-        self.write(self.inputs, self.outputs)
 
 
 class PartitionedExecutable(Executable):
@@ -67,11 +44,7 @@ class PartitionedExecutable(Executable):
         self.inputs, self.outputs, self.threads = tuple(inputs), tuple(outputs), threads
         self.regions = tuple(call.region for call in calls)
         self.target = ", ".join(dict.fromkeys(one.target for one in compiled))
-        self.kernels = sum(one.kernels for one in compiled)
-        self.calls = tuple(call for one in compiled for call in one.calls)
-        self.constants_bytes = sum(one.constants_bytes for one in compiled)
-        self.working_memory = sum(one.working_memory for one in compiled)
-        self.tuning = joined(one.tuning for one in compiled)
+        self._describe_parts(compiled)
         self._workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
@@ -82,7 +55,7 @@ class PartitionedExecutable(Executable):
         return self._workspaces
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
-        inputs = self._inputs_of(arrays)
+        inputs = fitting("input", self.inputs, arrays)
         values = self._compute(inputs, {}, [])
         taken = [*inputs, *self._constants.values()]
         outputs: list[Array] = []
@@ -101,7 +74,7 @@ class PartitionedExecutable(Executable):
         for port, array in zip(self.inputs, arrays[0], strict=True):
             if not (array.flags.c_contiguous and array.flags.aligned):
                 raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
-        return PartitionedBinding(*arrays, self._write)
+        return BoundArrays(*arrays, self._write)
 
     def library(self, name: str) -> bytes:
         left = [region for region in self.regions if not region.is_compiled]
@@ -115,7 +88,7 @@ class PartitionedExecutable(Executable):
     def times(self, inputs: Sequence[object]) -> list[float]:
         """The seconds that each region takes in one call; raises `InputError` where an array does not fit."""
         clock: list[float] = []
-        self._compute(self._inputs_of(inputs), {}, clock)
+        self._compute(fitting("input", self.inputs, inputs), {}, clock)
         return clock
 
     def _write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -144,35 +117,13 @@ class PartitionedExecutable(Executable):
                 values[port.name] = values[port.name].view(port.dtype)
         return values
 
-    def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
-        """`given` as arrays; raises `InputError` if one does not fit."""
-        check_count("input", len(given), len(self.inputs))
-        inputs = _arrays("input", self.inputs, given)
-        for port, array in zip(self.inputs, inputs, strict=True):
-            check_array(f"input '{port.name}'", array, port.shape, port.dtype)
-        return inputs
-
     def _arrays_of(
         self, inputs: Sequence[object], outputs: Sequence[object]
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Inputs and outputs as arrays; raises `InputError` where one does not fit."""
-        read = self._inputs_of(inputs)
-        check_count("output", len(outputs), len(self.outputs))
-        written = _arrays("output", self.outputs, outputs)
-        for index, (port, array) in enumerate(zip(self.outputs, written, strict=True)):
-            title = f"output '{port.name}'"
-            if min(port.shape, default=0) < 0:
-                raise InputError(f"{title} has a shape that is known after a call alone: call the network instead")
-            check_array(title, array, port.shape, port.dtype)
-            check_writable(title, array)
-            for other in (*read, *written[:index]):
-                if np.may_share_memory(array, other):
-                    raise InputError(f"{title} must not share memory with another array of the call")
+        read, written = fitting("input", self.inputs, inputs), fitting("output", self.outputs, outputs)
+        check_outputs(self.outputs, written, read)
         return read, written
-
-
-def _arrays(kind: str, ports: Sequence[Port], given: Sequence[object]) -> tuple[Array, ...]:
-    return tuple(as_array(f"{kind} '{port.name}'", port, one) for port, one in zip(ports, given, strict=True))
 
 
 def _run(call: RegionCall, arrays: Sequence[Array], given: Mapping[str, Array]) -> Sequence[Array]:

@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any
-
-from numpy.typing import NDArray
 
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.ir import context
@@ -25,12 +22,8 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
 from qdialect.runtime.compiler import CompiledExecutable, check_target
-from qdialect.support.interface import KERNEL
+from qdialect.support.interface import KERNEL, Array
 from qdialect.targets import Target
-
-# Runs every phase of a compilation on the same arrays, and compares the results bit for bit with those of the first.
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -123,16 +116,13 @@ def _reference(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
     return interpreter.run(copy, inputs)
 
 
-def _plain_loops(module: ir.Module) -> ir.Module:
-    copy = context.copy(module)
-    linalg_to_plain_loops(copy)
-    return copy
+def _converted(convert: Callable[[ir.Module], None]) -> Callable[[ir.Module], ir.Module]:
+    def code(module: ir.Module) -> ir.Module:
+        copy = context.copy(module)
+        convert(copy)
+        return copy
 
-
-def _plain_vectors(module: ir.Module) -> ir.Module:
-    copy = context.copy(module)
-    vector_to_plain_code(copy)
-    return copy
+    return code
 
 
 def _target_code(module: ir.Module) -> ir.Module:
@@ -154,8 +144,8 @@ def called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
 RUNS: Mapping[Phase, PhaseRun] = {
     Phase.QNN: PhaseRun("NumPy reference", _reference),
     Phase.FUSED: PhaseRun("NumPy reference", _reference),
-    Phase.LINALG: _compiled("loops over scalars", _plain_loops),
-    Phase.VECTOR: _compiled("vector code for any CPU", _plain_vectors),
+    Phase.LINALG: _compiled("loops over scalars", _converted(linalg_to_plain_loops)),
+    Phase.VECTOR: _compiled("vector code for any CPU", _converted(vector_to_plain_code)),
     Phase.X86: _compiled("the target's instructions", _target_code),
     Phase.LLVM: _compiled("machine code of the text", _target_code),
 }

@@ -8,20 +8,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.runtime.base import Bound, Executable, check_count
 from qdialect.runtime.call_arrays import as_array
 from qdialect.runtime.memory import CallLock
 from qdialect.runtime.padded import PaddedExecutable, PaddedNetwork, best
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import Port
+from qdialect.support.interface import Array, Port
 
 if TYPE_CHECKING:
     from qdialect.frontends.model_files import OpenShapes
 
 
-Array = NDArray[Any]
 T = TypeVar("T")
 Compile = Callable[[Mapping[str, int]], Executable]
 """Compiles for extents by their names or as ``INPUT:AXIS``."""

@@ -12,6 +12,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 # The interface of a compiled network: its inputs and outputs, and the kernel calls that it makes.
 

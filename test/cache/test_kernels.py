@@ -231,5 +231,5 @@ def test_perf_finds_the_names_of_functions_in_memory(monkeypatch: pytest.MonkeyP
 
 def test_a_module_that_was_lowered_further_is_not_kept(kept: Store) -> None:
     module = lower(qdialect.parse(layer()), host(), Phase.X86).module
-    assert type(networks.compile_kept(module, target="host", threads=1, store=kept)).__name__ == "CompiledExecutable"
+    assert type(networks.compile_kept(module, qdialect.CompileOptions(), kept)).__name__ == "CompiledExecutable"
     assert kept.files() == []

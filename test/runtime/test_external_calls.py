@@ -17,7 +17,7 @@ from drawn_networks import Array, branched, interpreted, with_externs
 
 import qdialect
 from qdialect.dialect import FusedOp
-from qdialect.externals.function import ExternalFunction, Source
+from qdialect.externals import ExternalFunction, Source
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 

@@ -18,7 +18,7 @@ from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals import ExternalFunction
 from qdialect.ir.context import parse as parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter

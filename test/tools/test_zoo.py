@@ -13,8 +13,8 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
 import qdialect
 from qdialect.bench import frameworks, truth
-from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.frameworks import Runner
+from qdialect.bench.process import Ended, Limits, run
 from qdialect.bench.truth.tracing import Exact
 from tools.zoo import units
 from tools.zoo.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance

@@ -12,7 +12,8 @@ from tools.demo import heading, layers, network, say
 
 def main() -> int:
     """Show layers, a network and its file; the exit status is 0 where every element is as in the reference."""
-    _use_one_core()
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     host = targets.host()
     heading("qdialect: quantized networks through MLIR to machine code, bit for bit")
     say(
@@ -29,11 +30,6 @@ def main() -> int:
     heading("Result")
     say(f"{different} elements differ from the reference.")
     return 1 if different else 0
-
-
-def _use_one_core() -> None:
-    if sys.platform == "linux":
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 if __name__ == "__main__":

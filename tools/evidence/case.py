@@ -86,14 +86,10 @@ def measure(source: Source, key: Key) -> Outcome:
         case = source.case(key)
     except InvalidCaseError as error:
         return Outcome(Rank.INVALID, _line(str(error)))
-    return outcome_of(case, (Variant(), other_variant(str(key))))
-
-
-def other_variant(name: str) -> Variant:
-    """Each way that this machine can run is taken by its share of the names."""
+    # Each way that this machine can run is taken by its share of the names.
     kinds = [kind for kind, one in targets.TARGETS.items() if one.features <= targets.host_features()]
     others = [*(Variant(kind) for kind in kinds), Variant(threads=2), Variant(is_saved=True), Variant("host,portable")]
-    return others[crc32(name.encode()) % len(others)]
+    return outcome_of(case, (Variant(), others[crc32(str(key).encode()) % len(others)]))
 
 
 def outcome_of(case: Case, variants: Sequence[Variant]) -> Outcome:
@@ -109,7 +105,9 @@ def _attempt(work: Callable[[], Outcome]) -> Outcome:
     try:
         return work()
     except QDialectError as error:
-        return Outcome(Rank.REFUSED, _reason(error))
+        # The message, and the first note, which names the node; without what differs from run to run.
+        notes = [note.message for found in error.diagnostics[:1] for note in found.notes[:1]]
+        return Outcome(Rank.REFUSED, "; ".join([str(error).partition("\n")[0], *notes]))
     except Exception as error:
         return Outcome(Rank.CRASH, f"{type(error).__name__}: {error}")
 
@@ -136,12 +134,6 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
     if by_framework and outcome.rank <= Rank.NEAR:
         return Outcome(Rank.FRAMEWORK)
     return outcome
-
-
-def _reason(error: QDialectError) -> str:
-    """The message, and the first note, which names the node; without what differs from run to run."""
-    notes = [note.message for found in error.diagnostics[:1] for note in found.notes[:1]]
-    return "; ".join([str(error).partition("\n")[0], *notes])
 
 
 def _line(text: str) -> str:

@@ -14,7 +14,6 @@ import recordings
 
 import qdialect
 from qdialect import QDialectError
-from tools.evidence.case import Array
 from tools.evidence.drawn_networks import drawn
 from tools.evidence.outcomes import EQUAL, Outcome, Rank
 from tools.evidence.torch_cases import sample_program
@@ -77,11 +76,7 @@ def _use(path: Path) -> None:
     executable = qdialect.load(path) if is_compiled else qdialect.compile(path, fallback="none", cache=False)
     ports = executable.inputs
     if sum(int(np.prod(port.shape)) for port in ports) < 1 << 20:
-        executable(*(_zeros(port.shape, port.dtype) for port in ports))
-
-
-def _zeros(shape: Sequence[int], dtype: np.dtype[np.generic]) -> Array:
-    return np.zeros(shape, dtype)
+        executable(*(np.zeros(port.shape, port.dtype) for port in ports))
 
 
 def _whole(seed: int) -> tuple[str, bytes]:

@@ -63,7 +63,7 @@ def run(model: bytes, inputs: Sequence[Array], *, is_optimized: bool = True) -> 
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         feeds = {one.name: value for one, value in zip(session.get_inputs(), inputs, strict=True)}
-        first, again = (_results(session, feeds) for _ in range(2))
+        first, again = (session.run(None, feeds) for _ in range(2))
     except Exception as error:
         raise InvalidCaseError(str(error)) from error
     if not all(_is_of_numbers(value) for value in first):
@@ -71,10 +71,6 @@ def run(model: bytes, inputs: Sequence[Array], *, is_optimized: bool = True) -> 
     if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, again, strict=True)):
         raise InvalidCaseError("results differ from run to run")
     return first
-
-
-def _results(session: Any, feeds: Mapping[str, Array]) -> list[Array]:
-    return session.run(None, feeds)
 
 
 def case_of_model(model: bytes, inputs: tuple[Array, ...], steps: int) -> Case:

@@ -122,9 +122,5 @@ def _compare_floats(found: Array, wanted: Array, limit: float) -> Outcome:
     distance = float(np.abs(one - other).max() / np.abs(other).max(initial=float(np.finfo(np.float32).tiny)))
     if distance > limit:
         return Outcome(Rank.WRONG, f"{distance:.2g} of the range away")
-    return Outcome(Rank.NEAR, _bound(distance))
-
-
-def _bound(distance: float) -> str:
-    """The next power of ten: the last bits depend on the CPU that the framework ran on."""
-    return f"1e{int(np.ceil(np.log10(max(distance, 1e-8))))}"
+    # The next power of ten: the last bits depend on the CPU that the framework ran on.
+    return Outcome(Rank.NEAR, f"1e{int(np.ceil(np.log10(max(distance, 1e-8))))}")

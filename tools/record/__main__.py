@@ -20,7 +20,7 @@ import recordings
 from recordings import Recording
 
 from tools.record.families import FAMILIES
-from tools.record.family import Array, Case, Family
+from tools.record.family import Case, Family
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,13 +81,9 @@ def differences(family: Family, cases: Mapping[str, Recording]) -> Iterator[str]
     for name, case in cases.items():
         outputs = family.framework(case.model, case.inputs)
         for index, (found, recorded) in enumerate(zip(outputs, case.outputs, strict=True)):
-            if not _equal(found, recorded):
+            is_alike = found.dtype == recorded.dtype and found.shape == recorded.shape
+            if not (is_alike and np.array_equal(found.reshape(-1).view(np.uint8), recorded.reshape(-1).view(np.uint8))):
                 yield f"{family.name}: {name}.out{index} differs"
-
-
-def _equal(found: Array, recorded: Array) -> bool:
-    is_alike = found.dtype == recorded.dtype and found.shape == recorded.shape
-    return is_alike and np.array_equal(found.reshape(-1).view(np.uint8), recorded.reshape(-1).view(np.uint8))
 
 
 if __name__ == "__main__":

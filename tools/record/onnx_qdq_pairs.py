@@ -29,17 +29,13 @@ def pairs() -> Iterator[Case]:
         yield _with_f32(f"{kind.lower()}_float_0", kind)
 
 
-def _shapes(draw: Draw, kind: str) -> tuple[Shape, Shape]:
-    """Two shapes that broadcast; either may have fewer dimensions. The slopes of PRelu broadcast to its data alone."""
-    full = tuple(draw.one_of(*_EXTENTS) for _ in range(draw.integer(1, 3)))
-    other = tuple(draw.one_of(1, extent, extent) for extent in full)[draw.integer(0, len(full) - 1) :]
-    return (full, other) if kind == "PRelu" or draw.one_of(True, False) else (other, full)
-
-
 def _operands(draw: Draw, kind: str, *, is_constant: bool) -> tuple[Operand, Operand, Result]:
     dtype = draw.one_of(*BYTES)
     left, right = (draw.one_of(draw.power_of_two(-7, -4), draw.scale(0.008, 0.08)) for _ in range(2))
-    shapes = _shapes(draw, kind)
+    # Two shapes that broadcast; either may have fewer dimensions. The slopes of PRelu broadcast to its data alone.
+    full = tuple(draw.one_of(*_EXTENTS) for _ in range(draw.integer(1, 3)))
+    other = tuple(draw.one_of(1, extent, extent) for extent in full)[draw.integer(0, len(full) - 1) :]
+    shapes = (full, other) if kind == "PRelu" or draw.one_of(True, False) else (other, full)
     first = Operand(draw.values(shapes[0], dtype), left, draw.zero_point(dtype))
     second = Operand(draw.values(shapes[1], dtype), right, draw.zero_point(dtype), is_constant=is_constant)
     ranges = {"Mul": left * right * 60, "PRelu": left, "Div": left / right / 20, "Pow": 0.02}

@@ -12,7 +12,7 @@ from tflite_graphs import options
 from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from tools.record import litert
 from tools.record.drawing import Draw, Type
-from tools.record.family import Array, Case, Family
+from tools.record.family import Case, Family
 from tools.record.tflite_models import Tensor, bits, constant, given, integers, one_operator, per_tensor
 
 _OPERATOR, _OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
@@ -22,13 +22,9 @@ _DATA_SCALE, _UNIT = 0.003, 2.0**-15
 Shape = tuple[int, ...]
 
 
-def _values(draw: Draw, shape: Shape) -> Array:
-    """Small and large numbers alike."""
-    return draw.values(shape, np.int16) >> draw.rng.integers(0, 12, shape).astype(np.int16)
-
-
 def _data(draw: Draw, shape: Shape, scale: float = _DATA_SCALE) -> Tensor:
-    return given(_values(draw, shape), per_tensor(scale, 0))
+    # Small and large numbers alike.
+    return given(draw.values(shape, np.int16) >> draw.rng.integers(0, 12, shape).astype(np.int16), per_tensor(scale, 0))
 
 
 def _output(shape: Sequence[int], scale: float) -> Tensor:

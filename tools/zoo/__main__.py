@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from qdialect.bench import run
-from qdialect.bench.child import Limits
+from qdialect.bench.process import Limits
 from tools.zoo.campaign import Campaign
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from qdialect.bench.engines.inductor import InductorSession, package_of
+from qdialect.bench.engines.inductor import package_of, session
 from qdialect.bench.engines.model_files import LiteRtSession, OnnxRuntimeSession, OpenVinoSession
 from qdialect.bench.frameworks import Array, imported
 
@@ -69,7 +69,7 @@ def _inductor(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> C
     del outputs
     torch = imported("torch")
     torch.set_num_threads(1)
-    return InductorSession(torch, package_of(Path(path)), inputs).call
+    return session(torch, package_of(Path(path)), inputs).call
 
 
 _LOADERS: Mapping[str, Callable[..., Call]] = {

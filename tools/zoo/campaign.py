@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect.bench.child import Ended, Limits, run
 from qdialect.bench.engines.inductor import failure_of, package_of
+from qdialect.bench.process import Ended, Limits, run
 from tools.zoo import results
 from tools.zoo.calls import INDUCTOR, TIMED
 from tools.zoo.flows.files import Files

@@ -78,11 +78,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 
 def read(path: Path) -> Result:
     """What `Result.write` wrote."""
-    return from_fields(json.loads(path.read_text()))
-
-
-def from_fields(fields: dict[str, Any]) -> Result:
-    """A result of the JSON object of one."""
+    fields = json.loads(path.read_text())
     nested: dict[str, Any] = {name: kind(fields[name]) for name, kind in _KINDS.items() if fields.get(name)}
     lists: dict[str, Any] = {name: tuple(fields.get(name, ())) for name in ("reasons", "notes", "causes")}
     return Result(**{**fields, **lists, **nested})

@@ -208,14 +208,9 @@ def memory_cycles(size: int, machine: Machine) -> float:
     return size / (machine.l2_bandwidth / (2 if size <= machine.l2_bytes else 4))
 
 
-def kernels_of_pairs(module: ir.Module) -> set[int]:
-    """Numbers of the kernels of a module of the phase `x86` that sum products of bytes in pairs."""
-    return _kernels_with(_PAIRS, module)
-
-
-def kernels_of_tiles(module: ir.Module) -> set[int]:
-    """Numbers of the kernels of a module of the phase `x86` that multiply matrix tiles."""
-    return _kernels_with(_TILE_PRODUCT, module)
+def kernels_of_kinds(module: ir.Module) -> tuple[set[int], set[int]]:
+    """Numbers of the kernels of a module of the phase `x86` that sum products in pairs, and that multiply tiles."""
+    return _kernels_with(_PAIRS, module), _kernels_with(_TILE_PRODUCT, module)
 
 
 def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:

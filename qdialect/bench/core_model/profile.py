@@ -6,40 +6,24 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import targets
-from qdialect.bench.core_model.kernel_cycles import (
-    MUCH,
-    KernelCycles,
-    kernel_cycles,
-    kernels_of_pairs,
-    kernels_of_tiles,
-)
+from qdialect.bench import throughput
+from qdialect.bench.core_model.kernel_cycles import MUCH, KernelCycles, kernel_cycles, kernels_of_kinds
 from qdialect.bench.core_model.memory_traffic import CallReuse, Reuse, call_reuses
-from qdialect.bench.throughput import (
-    Dots,
-    bare_vector_bits,
-    dot_product_rate,
-    loop_title,
-    products_per_cycle,
-    with_dot_products,
-)
 from qdialect.driver.tuning import measured_calls, middle
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.external_calls import External
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import Array, KernelCall
 from qdialect.targets import Target
 from qdialect.targets.cpus import host_machine
 from qdialect.targets.machine import Machine
-
-Array = NDArray[Any]
 
 _SHORTEST = 50e-9
 _WARM_UP_CALLS = 3
@@ -136,7 +120,6 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The total time of the calls."""
         return sum(one.seconds for one in self.calls)
 
     @property
@@ -147,12 +130,10 @@ class Profile:
 
     @property
     def macs(self) -> int:
-        """Products that all calls sum up."""
         return sum(one.call.macs for one in self.calls)
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that all calls read and write."""
         return sum(one.call.bytes_moved for one in self.calls)
 
 
@@ -174,24 +155,24 @@ def profile_ops(
     call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
     for _ in range(_WARM_UP_CALLS):
         call()
-    chosen = with_dot_products(targets.resolve(target))
-    loops = {dots: title for dots in Dots if (title := loop_title(chosen, dots))}
+    chosen = throughput.with_dot_products(targets.resolve(target))
+    loops = {dots: title for dots in throughput.Dots if (title := throughput.loop_title(chosen, dots))}
     rates: dict[str, list[float]] = {}
     cycles: list[NDArray[np.int64]] = []
     lengths: list[float] = []
     for _ in range(_ROUNDS):
         for title, dots in {title: dots for dots, title in loops.items()}.items():
-            rates.setdefault(title, []).append(dot_product_rate(chosen, dots))
+            rates.setdefault(title, []).append(throughput.dot_product_rate(chosen, dots))
         found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
     # A loop is never faster than the core, but slower where others compute too.
     peaks = {title: max(found) for title, found in rates.items()}
-    title = loops.get(Dots.FASTEST)
+    title = loops.get(throughput.Dots.FASTEST)
     peak = peaks[title] if title else None
     times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
     pairs = [(call, float(one)) for call, one in zip(executable.calls, times, strict=True)]
-    model = _model(module, targets.resolve(target), peaks.get(loops.get(Dots.VECTORS, "")))
+    model = _model(module, targets.resolve(target), peaks.get(loops.get(throughput.Dots.VECTORS, "")))
     if model is None:
         return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
     used = [loops[model.dots_of(call)] for call, _ in pairs]
@@ -225,11 +206,11 @@ class _Model:
             return [()] * len(calls)
         return [one.parts for one in self.reuses]
 
-    def dots_of(self, call: KernelCall) -> Dots:
+    def dots_of(self, call: KernelCall) -> throughput.Dots:
         """The instruction that a kernel multiplies by."""
         if call.kernel in self.of_pairs:
-            return Dots.PAIRS
-        return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
+            return throughput.Dots.PAIRS
+        return throughput.Dots.FASTEST if call.kernel in self.of_tiles else throughput.Dots.VECTORS
 
     def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float | None, float | None, str]:
         """At least, and as predicted, and what limits it; None for code that is not known."""
@@ -245,10 +226,10 @@ def core_of(target: Target) -> Machine | None:
     """This machine's core as code for `target` uses it; None where what it does in a cycle is not known."""
     features = targets.host_features()
     is_known = not (target.is_generic or target.is_portable) and target.features <= features
-    if not is_known or loop_title(target, Dots.VECTORS) is None:
+    if not is_known or throughput.loop_title(target, throughput.Dots.VECTORS) is None:
         return None
     machine = host_machine(features)
-    return machine.narrowed(bare_vector_bits(target), machine.vector_registers)
+    return machine.narrowed(throughput.bare_vector_bits(target), machine.vector_registers)
 
 
 def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
@@ -258,6 +239,5 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
         return None
     lowered = lower(module, target, Phase.X86)
     code, externals = lowered.module, {function.symbol for function in lowered.external_functions()}
-    rate = vector_rate / products_per_cycle(target, machine)
-    of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
-    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code), externals)
+    rate = vector_rate / throughput.products_per_cycle(target, machine)
+    return _Model(machine, rate, kernel_cycles(code, machine), *kernels_of_kinds(code), call_reuses(code), externals)

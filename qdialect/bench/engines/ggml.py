@@ -180,24 +180,18 @@ def constants(form: Form) -> tuple[list[tuple[tuple[int, int], Array]], list[Arr
     for node in graph.node:
         held = [constants[name] for name in node.input if name in constants]
         if node.op_type == "MatMulNBits":
-            products.append(_nibbles(held[0], held[1]))
+            # Q4_0 of MatMulNBits' weights: of a byte the low half is of the block's first 16, the high of its last.
+            packed = held[0]
+            stored = np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:2], BLOCK)
+            products.append(_blocks(held[1], stored[..., : BLOCK // 2] | stored[..., BLOCK // 2 :] << 4))
         elif node.op_type == "DequantizeLinear":
-            products.append(_bytes(held[0].T, held[1]))
+            # Q8_0 of weights [outputs, inputs]: each block has its channel's scale.
+            values = held[0].T
+            blocks = values.reshape(len(values), -1, BLOCK)
+            products.append(_blocks(np.repeat(held[1][:, None], blocks.shape[1], axis=1), blocks))
         elif node.op_type == "Mul" and held and held[0].ndim == 1:
             norms.append(held[0])
     return products, norms
-
-
-def _nibbles(packed: Array, scales: Array) -> tuple[tuple[int, int], Array]:
-    """Q4_0 of MatMulNBits' weights: of a byte the low half is of the block's first 16, the high of its last."""
-    stored = np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:2], BLOCK)
-    return _blocks(scales, stored[..., : BLOCK // 2] | stored[..., BLOCK // 2 :] << 4)
-
-
-def _bytes(values: Array, scales: Array) -> tuple[tuple[int, int], Array]:
-    """Q8_0 of weights [outputs, inputs]: each block has its channel's scale."""
-    blocks = values.reshape(len(values), -1, BLOCK)
-    return _blocks(np.repeat(scales[:, None], blocks.shape[1], axis=1), blocks)
 
 
 def _blocks(scales: Array, values: Array) -> tuple[tuple[int, int], Array]:

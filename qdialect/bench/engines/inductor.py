@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qdialect.bench import child
-from qdialect.bench.cases import Array, Case, EngineError, foreign, known_forms
+from qdialect.bench import process
+from qdialect.bench.cases import Array, Case, EngineError, ResultSession, foreign, known_forms
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
-LIMITS = child.Limits(900.0, 20.0)
+LIMITS = process.Limits(900.0, 20.0)
 """Of a compilation."""
 
 _FORMS = ("onnx", "function_onnx")
@@ -33,20 +33,12 @@ def package_of(model: Path) -> Path:
     return model.with_name(f"{model.stem}.inductor.pt2")
 
 
-class InductorSession:
-    """A package on tensors that are in place; its results are new tensors."""
-
-    def __init__(self, torch: Any, package: Path, inputs: Sequence[Array]) -> None:
-        self._inputs = [torch.from_numpy(array) for array in inputs]
-        # The function behind the public one, without its trees of arguments and results.
-        self._run = torch._inductor.aoti_load_package(str(package)).loader.run
-        self._results: list[Any] = []
-
-    def call(self) -> None:
-        self._results = self._run(self._inputs)
-
-    def outputs(self) -> Sequence[Array]:
-        return [one.numpy() for one in self._results]
+def session(torch: Any, package: Path, inputs: Sequence[Array]) -> ResultSession:
+    """A package on tensors that are in place."""
+    # The function behind the public one, without its trees of arguments and results.
+    run = torch._inductor.aoti_load_package(str(package)).loader.run
+    arguments = [torch.from_numpy(array) for array in inputs]
+    return ResultSession(partial(run, arguments), lambda found: [one.numpy() for one in found])
 
 
 class Inductor:
@@ -65,21 +57,21 @@ class Inductor:
         found = known_forms(case, _FORMS)
         return found | ({_FOLDED: "onnx"} if case.name in LANGUAGE_LAYERS else {})
 
-    def load(self, case: Case, variant: str, threads: int) -> InductorSession:
+    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
         self._torch.set_num_threads(threads)
         form = case.forms[self.variants(case)[variant]]
         with tempfile.TemporaryDirectory(prefix="qdialect-inductor-") as folder:
             package = Path(folder) / "package.pt2"
             # On the cores and with the number of threads of this process.
-            compiles = partial(child.run, limits=LIMITS, settings={})
+            compiles = partial(process.run, limits=LIMITS, settings={})
             failure = failure_of(compiles, Path(form.model), package, *[variant] * (variant == _FOLDED))
             if failure:
                 raise EngineError(f"compiling {failure}")
             # Its code is mapped: the files may go.
-            return InductorSession(self._torch, package, form.inputs())
+            return session(self._torch, package, form.inputs())
 
 
-def failure_of(run: Callable[[str, list[str]], child.Ended], model: Path, package: Path, *options: str) -> str:
+def failure_of(run: Callable[[str, list[str]], process.Ended], model: Path, package: Path, *options: str) -> str:
     """Why no package was written by a process that `run` starts; empty where there is one.
 
     Max-autotune ends the process for some programs, which are then compiled without.

@@ -9,25 +9,17 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.bench.cases import Array, Case, EngineError, foreign
 from qdialect.bench.network import LEAKY_SLOPE
 
 # A layer in the form of linalg that IREE compiles best: signed, NHWC, zero point in the bias, float requantization.
 
-_Array = NDArray[Any]
-
 _OFFSET = 128
 
 
-def layer_text(numbers: dict[str, _Array], source: Sequence[int], result: Sequence[int]) -> str:
-    """The module of a layer; `source` and `result` are shapes, NHWC or [rows, columns], of tensors of i8."""
-    return _Layer(numbers, source, result).text()
-
-
 class _Layer:
-    def __init__(self, numbers: dict[str, _Array], source: Sequence[int], result: Sequence[int]) -> None:
+    def __init__(self, numbers: dict[str, Array], source: Sequence[int], result: Sequence[int]) -> None:
         self._numbers = numbers
         self._source, self._result = list(source), list(result)
         self._is_depthwise = int(numbers["groups"]) > 1
@@ -57,7 +49,7 @@ class _Layer:
     def _scale(self, name: str) -> float:
         return float(self._numbers[f"{name}_scale"])
 
-    def _weights(self) -> _Array:
+    def _weights(self) -> Array:
         values = self._numbers["weights"]
         if values.ndim == 2:
             return values.T
@@ -186,7 +178,7 @@ def _tensor(shape: Sequence[int], element: str) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{element}>"
 
 
-def _dense(array: _Array, element: str) -> str:
+def _dense(array: Array, element: str) -> str:
     return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}"> : {_tensor(array.shape, element)}'
 
 
@@ -263,14 +255,12 @@ class Iree:
         if name == "tflite":
             with np.load(case.parameters, allow_pickle=False) as archive:
                 numbers = {key: archive[key] for key in archive.files}
-            text = layer_text(numbers, data.shape, wanted.shape)
+            # The module of a layer; `source` and `result` are shapes, NHWC or [rows, columns], of tensors of i8.
+            text = _Layer(numbers, data.shape, wanted.shape).text()
         else:
-            text = _imported(form.model)
+            # An ONNX file as a module; the function has the name of the graph, as in every model that is written
+            # here.
+            command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", form.model]
+            text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         code = self._compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=list(options))
         return IreeSession(self._runtime, code, data, wanted)
-
-
-def _imported(model: str) -> str:
-    """An ONNX file as a module; the function has the name of the graph, as in every model that is written here."""
-    command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", model]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, EngineError, foreign, known_forms
+from qdialect.bench.cases import Array, Case, EngineError, ResultSession, foreign, known_forms
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 # ONNX Runtime's CPU provider: all graph optimizations, inputs and outputs bound once.
@@ -133,7 +134,9 @@ class OpenVino:
 
     def _model(self, case: Case, variant: str) -> Any:
         if variant == "add":
-            return self._smallest()
+            operators = foreign("openvino.opset13")
+            value = operators.parameter([1], np.uint8, name="x")
+            return self._package.Model([operators.add(value, operators.constant(np.uint8(0)))], [value], "smallest")
         if variant != _LAYOUT:
             return self._core.read_model(case.forms[self.variants(case)[variant]].model)
         model = self._core.read_model(case.forms["qdq"].model)
@@ -145,11 +148,6 @@ class OpenVino:
             end.tensor().set_layout(self._package.Layout("NHWC"))
             end.model().set_layout(self._package.Layout("NCHW"))
         return steps.build()
-
-    def _smallest(self) -> Any:
-        operators = foreign("openvino.opset13")
-        value = operators.parameter([1], np.uint8, name="x")
-        return self._package.Model([operators.add(value, operators.constant(np.uint8(0)))], [value], "smallest")
 
 
 # LiteRT with its default delegate, XNNPACK.
@@ -194,21 +192,6 @@ class LiteRt:
 _KINDS = ("layer",)
 
 
-class TvmSession:
-    """A function of the virtual machine and its argument."""
-
-    def __init__(self, function: Any, argument: Any) -> None:
-        self._function = function
-        self._argument = argument
-        self._result: Any = None
-
-    def call(self) -> None:
-        self._result = self._function(self._argument)
-
-    def outputs(self) -> Sequence[Array]:
-        return [self._result.numpy()]
-
-
 class Tvm:
     """The package `apache-tvm`."""
 
@@ -222,11 +205,12 @@ class Tvm:
     def variants(self, case: Case) -> Mapping[str, str]:
         return {"relax": "qdq"} if case.kind in _KINDS else {}
 
-    def load(self, case: Case, variant: str, threads: int) -> TvmSession:
+    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
         if threads != 1:
             raise EngineError("measured on one thread alone")
         form = case.forms["qdq"]
         module = foreign("tvm.relax.frontend.onnx").from_onnx(foreign("onnx").load(form.model))
         target = self._tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": threads})
         machine = self._relax.VirtualMachine(self._relax.build(module, target), self._tvm.cpu())
-        return TvmSession(machine["main"], self._tvm.runtime.tensor(form.inputs()[0]))
+        argument = self._tvm.runtime.tensor(form.inputs()[0])
+        return ResultSession(partial(machine["main"], argument), lambda found: [found.numpy()])

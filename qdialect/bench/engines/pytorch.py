@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, foreign
+from qdialect.bench.cases import Array, Case, ResultSession, foreign
 from qdialect.bench.levels import has_fbgemm, target_name
 from qdialect.bench.network import LEAKY_SLOPE
 
-# PyTorch: its quantized operators one after the other, with FBGEMM or oneDNN behind them.
-#
 # The engine `fbgemm` is what its default `x86` takes for most convolutions; a fused oneDNN operator rounds once, so
 # that it is exact only where there is no activation with a rounding of its own.
 
@@ -42,20 +40,14 @@ def layer_variants(is_convolution: bool, target: str) -> list[str]:
     return [variant for variant in found if has_fbgemm(target) or not variant.startswith("fbgemm")]
 
 
-class TorchSession:
-    """A function of tensors that are in place; its result is a new tensor."""
+def _session(function: Callable[[], Any], wanted: Array) -> ResultSession:
+    """A function of tensors that are in place."""
 
-    def __init__(self, function: Callable[[], Any], wanted: Array) -> None:
-        self._function = function
-        self._shape = wanted.shape
-        self._result: Any = None
+    def arrays(found: Any) -> list[Array]:
+        result = found.int_repr() if found.is_quantized else found
+        return [result.contiguous().numpy().reshape(wanted.shape)]
 
-    def call(self) -> None:
-        self._result = self._function()
-
-    def outputs(self) -> Sequence[Array]:
-        result = self._result.int_repr() if self._result.is_quantized else self._result
-        return [result.contiguous().numpy().reshape(self._shape)]
+    return ResultSession(function, arrays)
 
 
 class PyTorch:
@@ -77,13 +69,13 @@ class PyTorch:
         # Tensors are NCHW in name, whatever their layout in memory.
         return dict.fromkeys(layer_variants("qdq_nhwc" in case.forms, target_name()), "qdq")
 
-    def load(self, case: Case, variant: str, threads: int) -> TorchSession:
+    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
         self._torch.set_num_threads(threads)
         if case.kind == "call":
             form = case.forms["call_onnx"]
             source, (wanted,) = self._quantized(form.inputs()[0], 1.0, 0), form.outputs()
             operator = self._torch.ops.quantized.leaky_relu
-            return TorchSession(lambda: operator(source, LEAKY_SLOPE, False, 1.0, 0), wanted)
+            return _session(lambda: operator(source, LEAKY_SLOPE, False, 1.0, 0), wanted)
         form = case.forms["qdq"]
         with np.load(case.parameters, allow_pickle=False) as archive:
             layer = _Layer(self._torch, {key: archive[key] for key in archive.files})
@@ -95,7 +87,7 @@ class PyTorch:
             function = layer.fused(data)
         else:
             function = layer.convolution(data, library, channels_last)
-        return TorchSession(function, form.outputs()[0])
+        return _session(function, form.outputs()[0])
 
     def _quantized(self, data: Array, scale: float, zero_point: int) -> Any:
         return self._torch._make_per_tensor_quantized_tensor(self._torch.from_numpy(data), scale, zero_point)
@@ -119,7 +111,6 @@ class _Layer:
         self._clamp, self._activation = str(numbers["clamp"]), str(numbers["activation"])
 
     def product(self, data: Array, library: str) -> Callable[[], Any]:
-        """A dense layer."""
         self._torch.backends.quantized.engine = library
         packed = self._operators.linear_prepack(self._weights(), self._bias)
         source, linear, middle = self._quantized(data, False), self._operators.linear, self._middle

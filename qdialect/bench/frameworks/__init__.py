@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from numpy.typing import NDArray
+from qdialect.support.interface import Array
 
 # Suffix: the framework whose model it is; those but ONNX Runtime are modules here.
 OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
@@ -16,7 +16,6 @@ _ERRORS_ONLY = 3
 
 # A model in a framework, in a measurement.
 
-Array = NDArray[Any]
 
 Sample = tuple[Array, ...]
 """Inputs in the order of the model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -71,15 +71,11 @@ def _segments(content: bytes) -> Runner:
     def run(inputs: Sequence[Array]) -> list[Array]:
         values = dict(zip(sources, inputs, strict=True))
         for segment in segments:
-            values.update(_results(segment, values))
+            found = segment.run([values[index] for index in segment.inputs])
+            values.update(dict(zip(segment.outputs, found, strict=True)))
         return [values[index] for index in results]
 
     return run
-
-
-def _results(segment: _Segment, values: Mapping[int, Array]) -> dict[int, Array]:
-    found = segment.run([values[index] for index in segment.inputs])
-    return dict(zip(segment.outputs, found, strict=True))
 
 
 def _has_reference(content: bytes, kind: str, graph: Graph) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import NDArray
 from torch import Tensor
 
 from qdialect.bench.frameworks import Array, Runner, imported
 
 
-def tensors(arrays: Sequence[NDArray[Any]]) -> tuple[Tensor, ...]:
+def tensors(arrays: Sequence[Array]) -> tuple[Tensor, ...]:
     """Tensors that share the memory of `arrays`."""
     return tuple(imported("torch").from_numpy(array) for array in arrays)
 

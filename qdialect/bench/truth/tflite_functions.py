@@ -15,6 +15,7 @@ from qdialect.bench.truth.tflite_node import Evaluator, Node, activated, fused, 
 from qdialect.bench.truth.windows import convolution, padding_of
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+_CONCATENATION = tflite.ConcatenationOptions
 
 
 def _of_one(function: Callable[[Array], Array]) -> Evaluator:
@@ -27,10 +28,6 @@ def _of_two(function: Callable[[Array, Array], Array]) -> Evaluator:
 
 def _arithmetic(function: Callable[[Array, Array], Array], table: Any) -> Evaluator:
     return lambda node: (fused(node, table, function(node[0], node[1])),)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 def _softmax(node: Node) -> tuple[Array, ...]:
@@ -62,26 +59,6 @@ def _reduction(function: Callable[..., Array]) -> Evaluator:
 
 def _reshape(node: Node) -> tuple[Array, ...]:
     return (node[0].reshape(node.shape),)
-
-
-def _concatenation(node: Node) -> tuple[Array, ...]:
-    axis = node.options(tflite.ConcatenationOptions, lambda options: options.Axis())
-    joined = np.concatenate([node[index] for index in range(len(node.arrays))], axis)
-    return (fused(node, tflite.ConcatenationOptions, joined),)
-
-
-def _pack(node: Node) -> tuple[Array, ...]:
-    axis = node.options(tflite.PackOptions, lambda options: options.Axis())
-    return (np.stack([node[index] for index in range(len(node.arrays))], axis),)
-
-
-def _unpack(node: Node) -> tuple[Array, ...]:
-    axis = node.options(tflite.UnpackOptions, lambda options: options.Axis())
-    return tuple(np.moveaxis(node[0], axis, 0))
-
-
-def _split(node: Node) -> tuple[Array, ...]:
-    return tuple(np.split(node[1], len(node.operator.outputs), node.integers(0)[0]))
 
 
 def _split_v(node: Node) -> tuple[Array, ...]:
@@ -183,12 +160,12 @@ def _cast(node: Node) -> tuple[Array, ...]:
 FUNCTIONS: dict[str, Evaluator] = {
     "ABS": _of_one(np.abs),
     "ADD": _arithmetic(np.add, tflite.AddOptions),
-    "ADD_N": lambda node: (np.add.reduce([node[index] for index in range(len(node.arrays))]),),
+    "ADD_N": lambda node: (np.add.reduce(node.all),),
     "ARG_MAX": lambda node: (np.argmax(node[0], node.integers(1)[0]),),
     "ARG_MIN": lambda node: (np.argmin(node[0], node.integers(1)[0]),),
     "BROADCAST_TO": lambda node: (np.broadcast_to(node[0], node.shape),),
     "CAST": _cast,
-    "CONCATENATION": _concatenation,
+    "CONCATENATION": lambda node: (fused(node, _CONCATENATION, np.concatenate(node.all, node.axis(_CONCATENATION))),),
     "COS": _of_one(np.cos),
     "CUMSUM": _cumsum,
     "DEQUANTIZE": _of_one(np.asarray),
@@ -214,7 +191,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "LOGICAL_AND": _of_two(np.logical_and),
     "LOGICAL_NOT": _of_one(np.logical_not),
     "LOGICAL_OR": _of_two(np.logical_or),
-    "LOGISTIC": _of_one(_sigmoid),
+    "LOGISTIC": _of_one(lambda x: 1 / (1 + np.exp(-x))),
     "LOG_SOFTMAX": lambda node: (node[0] - np.logaddexp.reduce(node[0], -1, keepdims=True),),
     "MAXIMUM": _of_two(np.maximum),
     "MEAN": _reduction(np.mean),
@@ -223,7 +200,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "MUL": _arithmetic(np.multiply, tflite.MulOptions),
     "NEG": _of_one(np.negative),
     "NOT_EQUAL": _of_two(np.not_equal),
-    "PACK": _pack,
+    "PACK": lambda node: (np.stack(node.all, node.axis(tflite.PackOptions)),),
     "PAD": _pad,
     "PADV2": _pad,
     "POW": _of_two(np.power),
@@ -249,7 +226,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "SIN": _of_one(np.sin),
     "SLICE": _slice,
     "SOFTMAX": _softmax,
-    "SPLIT": _split,
+    "SPLIT": lambda node: tuple(np.split(node[1], len(node.operator.outputs), node.integers(0)[0])),
     "SPLIT_V": _split_v,
     "SQRT": _of_one(np.sqrt),
     "SQUARE": _of_one(np.square),
@@ -261,7 +238,7 @@ FUNCTIONS: dict[str, Evaluator] = {
     "TANH": _of_one(np.tanh),
     "TILE": lambda node: (np.tile(node[0], node.integers(1)),),
     "TRANSPOSE": lambda node: (node[0].transpose(node.integers(1)),),
-    "UNPACK": _unpack,
+    "UNPACK": lambda node: tuple(np.moveaxis(node[0], node.axis(tflite.UnpackOptions), 0)),
 }
 
 
@@ -305,18 +282,10 @@ def _pads(padding: int, size: Sequence[int], window: Sequence[int], strides: Seq
     return padding_of(mode, list(size), list(window), list(strides))
 
 
-def _conv_2d(node: Node) -> tuple[Array, ...]:
-    return _convolved(
-        node, tflite.Conv2DOptions, node[1].transpose(0, 3, 1, 2), is_single=len(set(node.tensor(1).scales)) == 1
-    )
-
-
-def _depthwise_conv_2d(node: Node) -> tuple[Array, ...]:
-    return _convolved(node, tflite.DepthwiseConv2DOptions, node[1].transpose(3, 0, 1, 2), is_single=False)
-
-
-def _convolved(node: Node, table: Any, weights: Array, *, is_single: bool) -> tuple[Array, ...]:
-    """Weights of one scale multiply activations that are quantized around 0."""
+def _convolved(node: Node, table: Any, order: tuple[int, ...]) -> tuple[Array, ...]:
+    """`order` makes the weights (filters, channels / groups, H, W); those of one scale meet data quantized around 0."""
+    weights = node[1].transpose(order)
+    is_single = table is tflite.Conv2DOptions and len(set(node.tensor(1).scales)) == 1
     padding: int = node.options(table, lambda o: o.Padding())
     strides: list[int] = node.options(table, lambda o: [o.StrideH(), o.StrideW()])
     dilations: list[int] = node.options(table, lambda o: [o.DilationHFactor(), o.DilationWFactor()])
@@ -362,8 +331,8 @@ def _pool(node: Node) -> tuple[Array, ...]:
 PRODUCTS: dict[str, Evaluator] = {
     "AVERAGE_POOL_2D": _pool,
     "BATCH_MATMUL": _batch_matmul,
-    "CONV_2D": _conv_2d,
-    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "CONV_2D": lambda node: _convolved(node, tflite.Conv2DOptions, (0, 3, 1, 2)),
+    "DEPTHWISE_CONV_2D": lambda node: _convolved(node, tflite.DepthwiseConv2DOptions, (3, 0, 1, 2)),
     "FULLY_CONNECTED": _fully_connected,
     "MAX_POOL_2D": _pool,
     "TRANSPOSE_CONV": _transpose_conv,

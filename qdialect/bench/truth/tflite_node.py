@@ -33,6 +33,11 @@ class Node:
             raise NoTruthError(f"{self.operator.title}: input {index} is left out")
         return array
 
+    @property
+    def all(self) -> list[Array]:
+        """All operands, which are there."""
+        return [self[index] for index in range(len(self.arrays))]
+
     def optional(self, index: int) -> Array | None:
         """An operand, None where it is left out."""
         return self.arrays[index] if index < len(self.arrays) else None
@@ -44,12 +49,14 @@ class Node:
         return tensor
 
     def integers(self, index: int) -> tuple[int, ...]:
-        """An operand of integers."""
         return tuple(int(entry) for entry in self[index].ravel())
 
     def options(self, table: type[Options], read: Callable[[Options], T]) -> T:
-        """The result of `read` for the node's options."""
         return read_options(self.operator, table, read)
+
+    def axis(self, table: Any) -> int:
+        """The axis in options of the class `table`."""
+        return self.options(table, lambda options: options.Axis())
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ def load(path: str) -> Runner:
     return run
 
 
+_map_aggregate: Any = imported("torch.fx.node").map_aggregate
 # Of results, which are float64, and of tensors that a program checks.
 _DTYPES = ("out_dtype", "output_dtype", "dtype", "device", "layout")
 
@@ -59,7 +60,7 @@ class _InDouble(fx.Interpreter):
         own = _QUANTIZATIONS.get(str(target).rpartition(".")[0])
         if own is not None:
             return own(*args, **{name: value for name, value in kwargs.items() if name not in _DTYPES})
-        return super().call_function(target, _widened(args), _widened(kwargs))
+        return super().call_function(target, *_map_aggregate((args, kwargs), _widened_leaf))
 
 
 def is_quantization(node: fx.Node) -> bool:
@@ -67,46 +68,33 @@ def is_quantization(node: fx.Node) -> bool:
     return node.op == "call_function" and str(node.target).startswith("quantized_decomposed.quantize_per_tensor")
 
 
-def _widened(value: Any) -> Any:
-    return imported("torch.fx.node").map_aggregate(value, _widened_leaf)
-
-
 def _widened_leaf(leaf: Any) -> Any:
     return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
 
 
-def _number(value: Any) -> float:
-    return float(value)
-
-
 def _quantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Tensor:
     """clamp(round half to even(data / scale) + zero point, low, high), PT2E's own order."""
-    rounded = torch.round(data.double() / _number(scale)) + _number(zero_point)
+    rounded = torch.round(data.double() / float(scale)) + float(zero_point)
     return rounded.clamp(low, high).to(dtype)
 
 
 def _positions(data: Tensor, scale: Any, zero_point: Any) -> Tensor:
     """data / scale + zero point: where data lies among the quantized values."""
-    return data.double() / _number(scale) + _number(zero_point)
+    return data.double() / float(scale) + float(zero_point)
 
 
-def _dequantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Tensor:
-    del low, high, dtype
-    return (data.double() - _number(zero_point)) * _number(scale)
+def _dequantize(data: Tensor, scale: Any, zero_point: Any, *_: Any) -> Tensor:
+    return (data.double() - float(zero_point)) * float(scale)
 
 
-def _dequantize_channels(
-    data: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, low: int, high: int, dtype: torch.dtype
-) -> Tensor:
-    del low, high, dtype
+def _dequantize_channels(data: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, *_: Any) -> Tensor:
     shape = [-1 if index == axis else 1 for index in range(data.dim())]
     zero = 0 if zero_points is None else zero_points.double().reshape(shape)
     return (data.double() - zero) * scales.double().reshape(shape)
 
 
-def _choose(data: Tensor, low: int, high: int, smallest: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _choose(data: Tensor, low: int, high: int, smallest: float, *_: Any) -> tuple[Tensor, Tensor]:
     """Scale and zero point of the range of `data`, which is widened to hold 0."""
-    del dtype
     minimum, maximum = min(0.0, float(data.min())), max(0.0, float(data.max()))
     scale = max((maximum - minimum) / (high - low), smallest)
     zero_point = min(max(low - round(minimum / scale), low), high)
@@ -153,10 +141,6 @@ def _choose_rows(
     return scales, (low - torch.round(lowest / scales)).clamp(low, high).to(torch.int8)
 
 
-def _unchecked(*_: Any) -> None:
-    """Stands for assertions of a program about float32 tensors."""
-
-
 _QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {
     "quantized_decomposed.dequantize_per_tensor": _dequantize,
     "quantized_decomposed.dequantize_per_channel": _dequantize_channels,
@@ -164,5 +148,6 @@ _QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {
     "torchao.dequantize_affine": _dequantize_blocks,
     "torchao.quantize_affine": _quantize_blocks,
     "torchao.choose_qparams_affine": _choose_rows,
-    "aten._assert_tensor_metadata": _unchecked,
+    # Assertions of a program about float32 tensors.
+    "aten._assert_tensor_metadata": lambda *_: None,
 }

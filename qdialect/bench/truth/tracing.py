@@ -6,11 +6,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
 
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 
 @dataclass(frozen=True)

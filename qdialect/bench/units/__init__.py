@@ -193,9 +193,7 @@ class Network(Protocol):
     """A model with tensors that are computed from its inputs and quantized."""
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of its inputs."""
-        ...
+    def inputs(self) -> tuple[str, ...]: ...
 
     @property
     def quantized(self) -> tuple[str, ...]:

@@ -45,21 +45,17 @@ class OnnxNetwork:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of its inputs."""
         return tuple(value.name for value in self.model.graph.input)
 
     @property
     def quantized(self) -> tuple[str, ...]:
-        """The names of its quantized tensors."""
         return quantized_tensors(self.model)
 
     def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
-        """Write the network that gives its quantized tensors."""
         del sample
         path.write_bytes(exposed(self.model).SerializeToString())
 
     def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
-        """Write the units."""
         units = cut(self.model, tensors)
         path.write_bytes(units.model.SerializeToString())
         names = tuple(value.name.removesuffix(_GIVEN) for value in units.model.graph.input)
@@ -79,15 +75,11 @@ def quantized_tensors(model: ModelProto) -> tuple[str, ...]:
         if computed.isdisjoint(node.input):
             continue
         computed.update(node.output)
-        if _ends_unit(node):
+        # A QGemm without a scale of its output gives floats.
+        is_quantized = node.op_type != "QGemm" or len(node.input) == 9
+        if node.op_type == "QuantizeLinear" or (node.op_type.startswith(("QLinear", "QGemm")) and is_quantized):
             found.append(node.output[0])
     return tuple(found)
-
-
-def _ends_unit(node: NodeProto) -> bool:
-    # A QGemm without a scale of its output gives floats.
-    is_quantized = node.op_type != "QGemm" or len(node.input) == 9
-    return node.op_type == "QuantizeLinear" or (node.op_type.startswith(("QLinear", "QGemm")) and is_quantized)
 
 
 def exposed(model: ModelProto) -> ModelProto:

@@ -29,23 +29,19 @@ class TfliteNetwork:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of its inputs."""
         return tuple(map(traced_name, self.graph.inputs))
 
     @property
     def quantized(self) -> tuple[str, ...]:
-        """The names of its quantized tensors."""
         return tuple(map(traced_name, _quantized(self.graph)))
 
     def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
-        """Write the network that gives its quantized tensors."""
         del sample
         model, subgraph = _editable(self.content)
         subgraph.outputs = [*subgraph.outputs, *(tensor.index for tensor in _quantized(self.graph))]
         path.write_bytes(_packed(model))
 
     def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
-        """Write the units."""
         del tensors
         model, subgraph = _editable(self.content)
         needed = _needed(self.graph)

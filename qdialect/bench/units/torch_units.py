@@ -27,13 +27,13 @@ class TorchNetwork:
     quantized: tuple[str, ...]
 
     def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
-        """Write the program that gives its quantized tensors."""
         module = _module(self.path)
-        _end(module, [*_outputs(module.graph), *_quantizations(module.graph)])
+        (output,) = (node for node in module.graph.nodes if node.op == "output")
+        found: Any = output.args[0]
+        _end(module, [*([found] if isinstance(found, fx.Node) else list(found)), *_quantizations(module.graph)])
         _save(module, sample, path)
 
     def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
-        """Write the units; PyTorch computes all of them with floats inside."""
         module = _module(self.path)
         given = _cut(module)
         _save(module, [tensors[name] for name in given], path)
@@ -88,12 +88,6 @@ def _end(module: fx.GraphModule, outputs: Sequence[fx.Node]) -> None:
 
 def _placeholders(graph: fx.Graph) -> list[fx.Node]:
     return [node for node in graph.nodes if node.op == "placeholder"]
-
-
-def _outputs(graph: fx.Graph) -> list[fx.Node]:
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    found: Any = output.args[0]
-    return [found] if isinstance(found, fx.Node) else list(found)
 
 
 def _quantizations(graph: fx.Graph) -> list[fx.Node]:

@@ -180,7 +180,6 @@ class _Network:
         return lower(copy, self._target, phase)
 
     def predict(self) -> None:
-        """Predict the cycles of each kernel, and of its variants."""
         if self._machine is None:
             return
         self._cycles = kernel_cycles(self._phases[Phase.X86].module, self._machine)

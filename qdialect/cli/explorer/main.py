@@ -211,8 +211,9 @@ def _convert(_self: object, model_path: str, _settings: object) -> Json:
     return {"graphCollections": [collection(label=label, graphs=own) for label, own in collections.items() if own]}
 
 
-def _register() -> None:
-    """Make the class of the extension: that it is made tells Model Explorer of it."""
+# Only Model Explorer needs it, and it takes a second to import.
+if _EXPLORER in sys.modules:
+    # Make the class of the extension: that it is made tells Model Explorer of it.
     explorer: Any = import_module(_EXPLORER)
     metadata: Any = explorer.AdapterMetadata(
         id="qdialect",
@@ -221,8 +222,3 @@ def _register() -> None:
         fileExts=[suffix.removeprefix(".") for suffix in FORMATS],
     )
     type("QDialectAdapter", (explorer.Adapter,), {"metadata": metadata, "convert": _convert, "__module__": __name__})
-
-
-# Only Model Explorer needs it, and it takes a second to import.
-if _EXPLORER in sys.modules:
-    _register()

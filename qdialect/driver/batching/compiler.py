@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from logging import getLogger
 from pathlib import Path
 from types import MappingProxyType
@@ -18,15 +19,14 @@ from qdialect.lowering.ir.lowered import target_name_of
 from qdialect.lowering.pipeline.phases import Lowered
 from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
-from qdialect.runtime.batched import BatchCode, BatchedExecutable, tiles
+from qdialect.runtime.batched import BatchedExecutable, tiles
 from qdialect.runtime.compiler import CompiledCode, prepared
 from qdialect.runtime.constants import placed
 from qdialect.runtime.external_calls import External
 from qdialect.runtime.native import allocated
 from qdialect.runtime.shaped import BatchShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, CompileError, QDialectError
-from qdialect.support.options import ImportOptions
-from qdialect.targets import Target
+from qdialect.support.options import CompileOptions, ImportOptions
 
 # A model may have no batch of one: it takes a second entry.
 _FIRST_SIZES = (1, 2, 3, 8, 64)
@@ -154,7 +154,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
         ]
         self._takes_python = any(code.takes_python for code in compiled)
         steps = steps_of((*self.inputs, *self.outputs), sum(batch.factors, ()))
-        self._prepare(_Code(compiled, batch.rows, steps, self.working_memory), limit)
+        self._prepare(partial(_Caller, compiled, batch.rows, steps, self.working_memory), limit)
 
     def library(self, name: str) -> bytes:
         if self._takes_python:
@@ -162,26 +162,14 @@ class CompiledBatchedExecutable(BatchedExecutable):
         return compiler.library([(kept, constants.content()) for kept, constants in self._kept], name, self.batch)
 
 
-class _Code(BatchCode):
-    """The code for each size of batches."""
-
-    def __init__(
-        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
-    ) -> None:
-        self._compiled, self._rows, self._steps = compiled, rows, steps
-        self._workspace_bytes = workspace_bytes
-
-    def caller(self) -> _Caller:
-        return _Caller(self._compiled, self._rows, self._steps, allocated("working memory", self._workspace_bytes))
-
-
 class _Caller:
     """A workspace, and calls for each size of batches that work in it."""
 
     def __init__(
-        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace: memory.Block
+        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
     ) -> None:
         self.is_spare = False
+        workspace = allocated("working memory", workspace_bytes)
         self._rows, self._steps = rows, steps
         bound = [code.bind([0] * len(steps), workspace) for code in compiled]
         self._calls = {count: (one.writer(len(steps)), one.call) for count, one in zip(rows, bound, strict=True)}
@@ -193,16 +181,9 @@ class _Caller:
             call()
 
 
-def compile_batched(
-    network: BatchNetwork,
-    *,
-    target: str | Target = "host",
-    threads: int = 1,
-    workspaces: int | None = None,
-    externals: Mapping[str, External] = MappingProxyType({}),
-) -> CompiledBatchedExecutable:
-    """Compile a network of any batch for this machine; the arguments and errors are those of `compile_module`."""
-    memory.checked(workspaces)
-    chosen, wanted = prepared(network.module, target, threads)
+def compile_batched(network: BatchNetwork, options: CompileOptions) -> CompiledBatchedExecutable:
+    """Compile a network of any batch for this machine; the errors are those of `compile_module`."""
+    memory.checked(options.workspaces)
+    chosen, wanted = prepared(network.module, options.target, options.threads)
     batch, lowered = lowered_sizes(network, [chosen], wanted)
-    return CompiledBatchedExecutable(lowered, batch, workspaces, externals)
+    return CompiledBatchedExecutable(lowered, batch, options.workspaces, options.externals)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.aot.network import Batch
 from qdialect.dialect import BroadcastOp, build
@@ -29,7 +27,7 @@ from qdialect.passes.inline_outlined import InlineOutlinedPass
 from qdialect.passes.outlined import extern_functions
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import CompileError, ImportModelError, UnusedBatchError
-from qdialect.support.interface import Port
+from qdialect.support.interface import Array
 from qdialect.targets import Target
 
 _PHASES = (Phase.QNN, Phase.FUSED)
@@ -127,7 +125,8 @@ class _Change:
             for value, axis in self._axes.items():
                 value.set_type(self._type(value, axis))
             for site in sites:
-                _set_attributes(site.op, site.attributes)
+                for name, attribute in site.attributes.items():
+                    site.op.attributes[name] = attribute
             results = [value.type for value in end.operands]
             type_ = ir.FunctionType.get([argument.type for argument in arguments], results)
             self._function.attributes["function_type"] = ir.TypeAttr.get(type_)
@@ -173,14 +172,8 @@ class _Change:
         return ir.RankedTensorType.get(resized(tuple(type_.shape), axis, self._batch, self._wanted), type_.element_type)
 
 
-def _set_attributes(op: ir.Operation, attributes: Mapping[str, ir.Attribute]) -> None:
-    for name, attribute in attributes.items():
-        op.attributes[name] = attribute
-
-
 # Values without batch, repeated for each entry of one: constants, and what is computed from them alone.
 
-Array = NDArray[Any]
 
 _RULES = (rules.broadcasting, rules.of_one_shape)
 
@@ -306,7 +299,7 @@ def read_batched(path: Path, options: ImportOptions, sizes: Sequence[int] = ()) 
         modules = [kind.read(path, replace(options, batch=size)) for size in _SIZES]
     except UnusedBatchError:
         return fixed_batch(kind.read(path, options))
-    found = [_ports(module) for module in modules]
+    found = [ports(main_function(module), "arg") for module in modules]
     has_batch = tuple(one.shape != other.shape for one, other in zip(*found, strict=True))
     for one, other, has in zip(*found, has_batch, strict=True):
         if has and (one.shape[1:] != other.shape[1:] or one.shape[0] * _SIZES[1] != other.shape[0] * _SIZES[0]):
@@ -332,7 +325,3 @@ def is_of_size(network: BatchNetwork, path: Path, options: ImportOptions) -> boo
     except (ImportModelError, CompileError):
         return False
     return True
-
-
-def _ports(module: ir.Module) -> tuple[Port, ...]:
-    return ports(main_function(module), "arg")

@@ -33,22 +33,10 @@ RULES = Registry[Rule]("batch rule")
 
 
 @dataclass
-class Site:
-    """An op of which an operand has the batch."""
+class OpSite:
+    """An op of a network."""
 
     op: ir.Operation
-    axes: list[int | None]
-    """Of each operand, the dimension that has the batch."""
-    batch: int
-    """Entries of the batch that the network was written for."""
-    wanted: int
-    """Entries of the batch that it is to have."""
-    blocks: int = 1
-    """How often the entries follow each other in the dimension of operands that have the batch; then of the result."""
-    grown: dict[int, int] = field(default_factory=dict[int, int])
-    """Operands without batch that must be repeated for it: the dimension, by number."""
-    attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
-    """The value of an attribute for another batch."""
 
     @property
     def view(self) -> Any:
@@ -64,6 +52,24 @@ class Site:
     def result(self) -> tuple[int, ...]:
         """Shape of the result."""
         return shape_of(self.op.results[0].type)
+
+
+@dataclass
+class Site(OpSite):
+    """An op of which an operand has the batch."""
+
+    axes: list[int | None]
+    """Of each operand, the dimension that has the batch."""
+    batch: int
+    """Entries of the batch that the network was written for."""
+    wanted: int
+    """Entries of the batch that it is to have."""
+    blocks: int = 1
+    """How often the entries follow each other in the dimension of operands that have the batch; then of the result."""
+    grown: dict[int, int] = field(default_factory=dict[int, int])
+    """Operands without batch that must be repeated for it: the dimension, by number."""
+    attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
+    """The value of an attribute for another batch."""
 
     def extents(self, found: Sequence[int], axis: int) -> ir.Attribute:
         """An attribute of extents for the batch that is wanted, which is in dimension `axis`."""

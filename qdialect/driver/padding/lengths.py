@@ -51,33 +51,23 @@ _FAILURES = 2
 
 def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> Lengths:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
-    firsts = {name: shape[0] for name, shape in declared.items() if shape}
-    batches = frozenset(key for name, own in firsts.items() if isinstance(own, str) for key in (f"{name}:0", own))
-    importing = options.importing
-    first = given_extents(declared, importing.dims, importing.batch)
-    ranges = named_extents(declared, options.ranges)
-    if not firsts:
-        return KnownLengths()
-    return PaddedLengths(path, options, ranges, first or {}, batches, store, active_jobs())
+    return PaddedLengths(path, options, declared, store) if any(declared.values()) else KnownLengths()
 
 
 class PaddedLengths:
     """Compiles networks for several extents each; threads may share it."""
 
-    def __init__(
-        self,
-        path: Path,
-        options: CompileOptions,
-        ranges: Ranges,
-        first: Extents,
-        batches: Varying,
-        store: Store | None,
-        jobs: int,
-    ) -> None:
-        """`first` are the extents that the model is compiled for anyway, if that is known; `batches` do not vary."""
-        self._path, self._options, self._store, self._jobs = path, options, store, jobs
-        self._first, self._ranges = first, ranges
-        self._batches = batches
+    def __init__(self, path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> None:
+        self._path, self._options, self._store, self._jobs = path, options, store, active_jobs()
+        self._ranges: Ranges = named_extents(declared, options.ranges)
+        importing = options.importing
+        # The extents that the model is compiled for anyway, if that is known.
+        self._first: Extents = given_extents(declared, importing.dims, importing.batch) or {}
+        firsts = {name: shape[0] for name, shape in declared.items() if shape}
+        # They do not vary.
+        self._batches: Varying = frozenset(
+            key for name, own in firsts.items() if isinstance(own, str) for key in (f"{name}:0", own)
+        )
         self._seen: list[Extents] = []
         self._tried: set[tuple[Varying, str]] = set()
         self._failures: Counter[Varying] = Counter()
@@ -87,7 +77,6 @@ class PaddedLengths:
 
     @property
     def networks(self) -> Sequence[PaddedNetwork]:
-        """Those that are compiled."""
         return tuple(self._networks)
 
     def prepare(self) -> Executable | None:
@@ -261,16 +250,7 @@ class PaddedLengths:
             from qdialect.driver.fallback import compile_tuned
             from qdialect.frontends.model_files import is_float32
 
-        options = self._options
-        code = compile_tuned(
-            module,
-            target=options.target,
-            threads=options.threads,
-            store=self._store,
-            workspaces=options.workspaces,
-            tune=options.tune,
-            is_verified=True,
-        )
+        code = compile_tuned(module, self._options, self._store, is_verified=True)
         code.is_float32 = is_float32(module)
         return code
 

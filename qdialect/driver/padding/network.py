@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.dialect import BroadcastOp, ReshapeOp, build
 from qdialect.dialect.constants import CONSTANT_OPS, constant, constant_value
@@ -18,8 +16,7 @@ from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import error_at, op_error
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 PADDING = "qdialect.padding"
 """The name of the input that a padded network has more: how many entries of each open extent are padding."""

@@ -13,8 +13,9 @@ from qdialect.dialect.elementwise_ops import BinaryOp, ClipOp
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16RequantizeOp, InterpolatedLutOp
 from qdialect.dialect.op_base import Qnn
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RangeOp, RequantizeOp
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.dialect.unary_ops import EightBitFunction
+from qdialect.driver.batching.rules import OpSite
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import op_error
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
@@ -36,10 +37,9 @@ class Side(Enum):
 
 
 @dataclass
-class Site:
+class Site(OpSite):
     """An op of a network, and the same op of a smaller one."""
 
-    op: ir.Operation
     other: ir.Operation
     side: Side
     axes: Sequence[Axes]
@@ -55,21 +55,6 @@ class Site:
     """Operands in whose dimensions padding must be a number, where it is not."""
     gives_zero: bool = False
     """Whether the padding of the result is 0."""
-
-    @property
-    def view(self) -> Any:
-        """The op with its typed attributes."""
-        return self.op.opview
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Of the operands."""
-        return [shape_of(value.type) for value in self.op.operands]
-
-    @property
-    def result(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return shape_of(self.op.results[0].type)
 
     def check_attributes(self, *varying: str) -> None:
         """Refuse attributes that differ between the networks, but for those that are `varying`."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import externals
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
-from qdialect.externals import record as external_record
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals import ExternalFunction
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import error_at
 from qdialect.support.diagnostics import CompileError
@@ -71,7 +71,7 @@ class Lowered:
         """The functions of other libraries that are called; raises `CompileError` where a record is damaged."""
         try:
             records = [self.constants[start : start + size].tobytes() for start, size in self.externals]
-            return tuple(map(external_record.read, records))
+            return tuple(map(externals.read, records))
         except (ValueError, IndexError, struct.error) as error:
             raise error_at_module(self.module, f"record of an external function is damaged: {error}") from error
 

@@ -1,10 +1,24 @@
-"""Layers that the detector and the segmentation networks share."""
+"""Layers that networks share."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+
+class Called(nn.Module):
+    """A model by a function of it and the inputs."""
+
+    def __init__(self, model: nn.Module, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.model, self.call = model, call
+
+    def forward(self, *given: Tensor) -> Any:
+        return self.call(self.model, *given)
 
 
 class ConvNormSilu(nn.Module):

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from tools.zoo.networks.language import eager, spread
+from tools.zoo.networks.language import SPECIAL, transformer
 from tools.zoo.networks.network import Array, Built, Draw, Network
 from tools.zoo.packages import vision_package
-from tools.zoo.tensors import seed
 
 _LAYERS, _HEADS, _KEY_HEADS = 2, 8, 2
 _POSITIONS = 256
 _WINDOW = 16
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Decoders by the start of the names of their classes, and the fields of configurations that only these have."""
+
+    kind: str
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    of_head: tuple[str, ...] = ()
+    """Those that are the width of a head."""
 
 
 class _Decoder(nn.Module):
@@ -34,69 +44,34 @@ class _Decoder(nn.Module):
         return (found.logits, *(one for layer in cache.layers for one in (layer.keys, layer.values)))
 
 
-def _llama(package: Any, **sizes: int) -> Any:
-    return package.LlamaForCausalLM(eager(package.LlamaConfig(**sizes)))
-
-
-def _qwen(package: Any, **sizes: int) -> Any:
-    """Norms of queries and keys, and biases."""
-    return package.Qwen3ForCausalLM(eager(package.Qwen3Config(**sizes, attention_bias=True)))
-
-
-def _gemma(package: Any, **sizes: int) -> Any:
-    """Scaled embeddings, GeGLU, softcaps, and a window in every other layer."""
-    configuration = package.Gemma2Config(**sizes, sliding_window=_WINDOW, query_pre_attn_scalar=sizes["head_dim"])
-    return package.Gemma2ForCausalLM(eager(configuration))
-
-
-def _phi(package: Any, **sizes: int) -> Any:
-    """One product for queries, keys and values, and another for both parts of the gate."""
-    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    positions = {"original_max_position_embeddings": sizes["max_position_embeddings"]}
-    return package.Phi3ForCausalLM(eager(package.Phi3Config(**sizes, **tokens, **positions)))
-
-
-def _mixtral(package: Any, **sizes: int) -> Any:
-    """Two of four experts for each token; grouped products of PyTorch have no kernel in an exported program."""
-    configuration = package.MixtralConfig(**sizes, num_local_experts=4, experts_implementation="batched_mm")
-    return package.MixtralForCausalLM(eager(configuration))
-
-
-def _gpt_oss(package: Any, **sizes: int) -> Any:
-    """Two of four experts for each token, a sink of each head's softmax, and a window in every other layer."""
-    configuration = package.GptOssConfig(**sizes, num_local_experts=4, num_experts_per_tok=2, sliding_window=_WINDOW)
-    return package.GptOssForCausalLM(eager(configuration))
-
-
 def _sizes(is_small: bool) -> tuple[int, int, int]:
     """Width, vocabulary and length."""
     return (64, 200, 16) if is_small else (512, 3000, 64)
 
 
-def _model(family: Callable[..., Any], width: int, vocabulary: int) -> Any:
-    seed()
-    model = family(
-        vision_package("transformers"),
-        hidden_size=width,
-        intermediate_size=3 * width,
-        num_hidden_layers=_LAYERS,
-        num_attention_heads=_HEADS,
-        num_key_value_heads=_KEY_HEADS,
-        head_dim=width // _HEADS,
-        vocab_size=vocabulary,
-        max_position_embeddings=_POSITIONS,
-    )
-    return spread(model).eval()
+def _model(family: _Family, width: int, vocabulary: int) -> nn.Module:
+    fields = {
+        "hidden_size": width,
+        "intermediate_size": 3 * width,
+        "num_hidden_layers": _LAYERS,
+        "vocab_size": vocabulary,
+        "num_attention_heads": _HEADS,
+        "num_key_value_heads": _KEY_HEADS,
+        "max_position_embeddings": _POSITIONS,
+        **dict.fromkeys(("head_dim", *family.of_head), width // _HEADS),
+        **family.fields,
+    }
+    return transformer(f"{family.kind}ForCausalLM", f"{family.kind}Config", fields).eval()
 
 
-def _built(family: Callable[..., Any], is_step: bool, is_small: bool) -> Built:
+def _built(family: _Family, is_step: bool, is_small: bool) -> Built:
     width, vocabulary, length = _sizes(is_small)
     past = (_KEY_HEADS, length, width // _HEADS)
     draw = _draw(vocabulary, 1, past) if is_step else _draw(vocabulary, length)
     return Built(_Decoder(_model(family, width, vocabulary)).eval(), draw)
 
 
-def _built_whole(family: Callable[..., Any], window: int, is_step: bool, is_small: bool) -> Built:
+def _built_whole(family: _Family, window: int, is_step: bool, is_small: bool) -> Built:
     """The network as its package has it, and the inputs that onnxruntime-genai's builder gives it.
 
     ONNX Runtime's attention takes heads whose width is a multiple of 16, and caches of a window that hold all of it.
@@ -128,19 +103,25 @@ def _draw(vocabulary: int, length: int, past: tuple[int, ...] = ()) -> Draw:
     return draw
 
 
-_FAMILIES: dict[str, Callable[..., Any]] = {
-    "llama": _llama,
-    "qwen": _qwen,
-    "gemma": _gemma,
-    "phi": _phi,
-    "mixtral": _mixtral,
+_FAMILIES = {
+    "llama": _Family("Llama"),
+    # Norms of queries and keys, and biases.
+    "qwen": _Family("Qwen3", {"attention_bias": True}),
+    # Scaled embeddings, GeGLU, softcaps, and a window in every other layer.
+    "gemma": _Family("Gemma2", {"sliding_window": _WINDOW}, ("query_pre_attn_scalar",)),
+    # One product for queries, keys and values, and another for both parts of the gate.
+    "phi": _Family("Phi3", {**SPECIAL, "original_max_position_embeddings": _POSITIONS}),
+    # Two of four experts for each token; grouped products of PyTorch have no kernel in an exported program.
+    "mixtral": _Family("Mixtral", {"num_local_experts": 4, "experts_implementation": "batched_mm"}),
 }
+# Two of four experts for each token, a sink of each head's softmax, and a window in every other layer.
+_GPT_OSS = _Family("GptOss", {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": _WINDOW})
 
 # onnxruntime-genai's builder has no Mixtral.
-_BUILT_BY_GENAI: dict[str, tuple[Callable[..., Any], int]] = {
+_BUILT_BY_GENAI = {
     **{name: (_FAMILIES[name], 0) for name in ("llama", "qwen", "phi")},
-    "gemma": (_gemma, _WINDOW),
-    "gpt_oss": (_gpt_oss, _WINDOW),
+    "gemma": (_FAMILIES["gemma"], _WINDOW),
+    "gpt_oss": (_GPT_OSS, _WINDOW),
 }
 
 _ENDS = {"": False, "_step": True}

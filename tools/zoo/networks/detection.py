@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tools.zoo.networks.blocks import AttendedHalf, ConvNormSilu, PyramidPooling, SplitBottlenecks
+from tools.zoo.networks.blocks import AttendedHalf, Called, ConvNormSilu, PyramidPooling, SplitBottlenecks
 from tools.zoo.networks.inputs import images
-from tools.zoo.networks.language import eager, spread
+from tools.zoo.networks.language import transformer
 from tools.zoo.networks.network import Built, Network
 from tools.zoo.networks.settle import settle
 from tools.zoo.packages import vision_package
@@ -105,44 +106,37 @@ def _build(is_attended: bool, is_small: bool) -> Built:
     return settle(_Detector(is_attended=is_attended), images(128 if is_small else 256))
 
 
-class _Boxes(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.model(pixel_values=image)
-        return found.logits, found.pred_boxes
-
-
 def _rt_detr(is_small: bool) -> Built:
     """A transformer that chooses queries, and reads the image at points that it computes."""
-    seed()
-    package, size = vision_package("transformers"), 96 if is_small else 256
-    backbone = package.RTDetrResNetConfig(
+    size = 96 if is_small else 256
+    backbone = vision_package("transformers").RTDetrResNetConfig(
         embedding_size=16,
         hidden_sizes=[16, 32, 48, 64],
         depths=[1, 1, 1, 1],
         layer_type="basic",
         out_features=["stage2", "stage3", "stage4"],
     )
-    configuration = package.RTDetrConfig(
-        backbone_config=backbone,
-        encoder_hidden_dim=32,
-        encoder_in_channels=[32, 48, 64],
-        encoder_ffn_dim=64,
-        encoder_attention_heads=4,
-        decoder_in_channels=[32, 32, 32],
-        d_model=32,
-        num_queries=20,
-        decoder_ffn_dim=64,
-        decoder_layers=2,
-        decoder_attention_heads=4,
-        num_denoising=0,
-        anchor_image_size=[size, size],
-    )
-    model = spread(package.RTDetrForObjectDetection(eager(configuration)))
-    return Built(_Boxes(model).eval(), images(size))
+    fields = {
+        "backbone_config": backbone,
+        "d_model": 32,
+        "num_queries": 20,
+        "num_denoising": 0,
+        "encoder_hidden_dim": 32,
+        "encoder_in_channels": [32, 48, 64],
+        "encoder_ffn_dim": 64,
+        "decoder_in_channels": [32, 32, 32],
+        "decoder_ffn_dim": 64,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "anchor_image_size": [size, size],
+    }
+
+    def call(model: Any, image: Tensor) -> tuple[Tensor, Tensor]:
+        found = model(pixel_values=image)
+        return found.logits, found.pred_boxes
+
+    return Built(Called(transformer("RTDetrForObjectDetection", "RTDetrConfig", fields), call).eval(), images(size))
 
 
 NETWORKS = (

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from tools.zoo.networks.blocks import Called
 from tools.zoo.networks.inputs import images
 from tools.zoo.networks.network import Built, Network
 from tools.zoo.networks.settle import settle
@@ -29,17 +30,6 @@ def _of_timm(name: str, size: int, small: int, is_small: bool, **resized: Any) -
     return settle(model, images(small if is_small else size))
 
 
-class _Segmentation(nn.Module):
-    """torchvision's segmentation networks return a dictionary; exporters want tensors."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, image: Tensor) -> Tensor:
-        return self.model(image)["out"]
-
-
 class _SsdHead(nn.Module):
     """Backbone and head of a detector, without the anchors and the selection behind them."""
 
@@ -52,10 +42,15 @@ class _SsdHead(nn.Module):
         return found["bbox_regression"], found["cls_logits"]
 
 
+def _segmented(model: Any, image: Tensor) -> Tensor:
+    """torchvision's segmentation networks return a dictionary; exporters want tensors."""
+    return model(image)["out"]
+
+
 def _deeplab(is_small: bool) -> Built:
     seed()
     create = vision_package("torchvision.models.segmentation").deeplabv3_mobilenet_v3_large
-    model = _Segmentation(create(weights=None, weights_backbone=None))
+    model = Called(create(weights=None, weights_backbone=None), _segmented)
     return settle(model, images(_SMALL if is_small else _SIZE), batch=2)
 
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from qdialect import externals
 from qdialect.dialect import AnyFused, QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.stages.stage_base import Stage, attributes_of
 from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.externals import record
-from qdialect.externals.function import (
+from qdialect.externals import (
     FIRST_ADDRESS,
     NUMBER,
     STATUS,
@@ -218,7 +218,7 @@ def _call(lowering: GraphLowering, call: ir.OpView) -> None:
         raise CompileError(f"must be of target '{known}', as other calls of '{function.symbol}', not {function.target}")
     if not program.externals:
         emit_clear(program)
-    data = program.constant(np.frombuffer(record.written(function), np.int8))
+    data = program.constant(np.frombuffer(externals.written(function), np.int8))
     inputs = [_dense_input(lowering, value) for value in call.operands]
     value = call.results[0]
     slot = _result(lowering, value)

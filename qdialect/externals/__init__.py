@@ -1,1 +1,0 @@
-"""Extern functions, which other libraries implement: their records, which describe the ops that they compute."""
