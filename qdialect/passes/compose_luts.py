@@ -13,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
 
@@ -31,7 +31,6 @@ class ComposeDag(LutPattern):
     Branches between them may share ops.
     """
 
-    name: ClassVar[str] = "compose-dag"
     roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
@@ -134,7 +133,6 @@ Function = LutOp | UnaryOp | RequantizeOp | ClipOp
 class ComposeChain(LutPattern):
     """``f(g(x))`` of two 8-bit functions is one table."""
 
-    name: ClassVar[str] = "compose-chain"
     roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
@@ -156,7 +154,6 @@ class ComposeChain(LutPattern):
 class LutToClip(Replacement[Bounds]):
     """A table that clamps and keeps the parameters is a clip."""
 
-    name: ClassVar[str] = "lut-to-clip"
     roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> Bounds | None:
@@ -188,12 +185,11 @@ def _mismatch(first: QuantParams | None, second: QuantParams | None) -> str | No
 
 
 @register
-class ComposeLutsPass(PatternPass):
+class ComposeLutsPass(GraphPass):
     """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
 
     A table that clamps becomes a clip; one that changes nothing is removed.
     """
 
     name: ClassVar[str] = "qnn-compose-luts"
-    dependent_dialects = ()
     rewrites = (RemoveIdentity, ComposeChain, ComposeDag, LutToClip)

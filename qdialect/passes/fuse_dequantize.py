@@ -12,7 +12,7 @@ from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
 from qdialect.passes.matching import not_constant, producer, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Contraction = Conv2DOp | DenseOp
@@ -21,7 +21,6 @@ Contraction = Conv2DOp | DenseOp
 class FuseDequantize(Replacement[Contraction]):
     """``dequantize(contraction)`` becomes a product whose scale is 1, its zero point and its scales constant."""
 
-    name: ClassVar[str] = "fuse-dequantize"
     roots = ("qnn.dequantize",)
 
     def check(self, op: DequantizeOp) -> Contraction | MatchFailure | None:
@@ -47,9 +46,8 @@ class FuseDequantize(Replacement[Contraction]):
 
 
 @register
-class FuseDequantizePass(PatternPass):
+class FuseDequantizePass(GraphPass):
     """Fuse the dequantization of accumulators and an f32 bias into the product: one kernel that writes f32 values."""
 
     name: ClassVar[str] = "qnn-fuse-dequantize"
-    dependent_dialects = ()
     rewrites = (FuseDequantize, FuseDynamicBias)

@@ -20,7 +20,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Contraction = qnn.Conv2DOp | qnn.DenseOp
@@ -51,7 +51,6 @@ class FuseDynamicScale(Replacement[_Match]):
     own.  A scale is one number or one for each row, perhaps times constants of the channels.
     """
 
-    name: ClassVar[str] = "fuse-dynamic-scale"
     roots = ("arith.mulf",)
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
@@ -93,7 +92,6 @@ class FuseDynamicScale(Replacement[_Match]):
 class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
     """A constant of the channels that is added to a product's f32 values becomes its bias."""
 
-    name: ClassVar[str] = "fuse-dynamic-bias"
     roots = ("arith.addf",)
 
     def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
@@ -112,7 +110,6 @@ class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
 class FuseDynamicActivation(Replacement[_Activated]):
     """An activation of a product's f32 values, written as its float ops, becomes its own."""
 
-    name: ClassVar[str] = "fuse-dynamic-activation"
     roots = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
 
     def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
@@ -256,9 +253,8 @@ def _scales(value: ir.Value) -> tuple[float, ...] | None:
 
 
 @register
-class FuseDynamicEpiloguePass(PatternPass):
+class FuseDynamicEpiloguePass(GraphPass):
     """Fuse the scale of dynamically quantized data, its zero point, an f32 bias and an activation into the product."""
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
-    dependent_dialects = ()
     rewrites = (FuseDynamicScale, FuseDynamicBias, FuseDynamicActivation)

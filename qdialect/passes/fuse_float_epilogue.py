@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -56,7 +56,6 @@ class FuseFloatEpilogue(Replacement[_Match]):
     The activations are those of `qdialect.arithmetic.activations`, written as their float ops.
     """
 
-    name: ClassVar[str] = "fuse-float-epilogue"
     roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Match | MatchFailure | None:
@@ -210,9 +209,8 @@ def _operands(value: ir.Value) -> list[ir.Value]:
 
 
 @register
-class FuseFloatEpiloguePass(PatternPass):
+class FuseFloatEpiloguePass(GraphPass):
     """Fuse dequantize, bias, residual sum, activation and quantize into the contraction: one rounding, one kernel."""
 
     name: ClassVar[str] = "qnn-fuse-float-epilogue"
-    dependent_dialects = ()
     rewrites = (FuseFloatEpilogue,)

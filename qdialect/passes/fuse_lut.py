@@ -12,14 +12,13 @@ from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import producer, quantization_difference, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 
 class FuseLut(Replacement[AnyFused]):
     """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
 
-    name: ClassVar[str] = "fuse-lut"
     roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> AnyFused | MatchFailure | None:
@@ -55,9 +54,8 @@ def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
 
 
 @register
-class FuseLutPass(PatternPass):
+class FuseLutPass(GraphPass):
     """Fuse a table into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-lut"
-    dependent_dialects = ()
     rewrites = (FuseLut,)

@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -22,7 +22,6 @@ from qdialect.passes.tabulate import is_eight_bit
 class FuseRequantize(Replacement[AnyContraction]):
     """``requantize(contraction)`` with equal scales and an 8-bit result."""
 
-    name: ClassVar[str] = "fuse-requantize"
     roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
@@ -87,9 +86,8 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
 
 
 @register
-class FuseRequantizePass(PatternPass):
+class FuseRequantizePass(GraphPass):
     """Fuse a requantization into the contraction that feeds it, which makes it one 8-bit op."""
 
     name: ClassVar[str] = "qnn-fuse-requantize"
-    dependent_dialects = ()
     rewrites = (FuseRequantize,)

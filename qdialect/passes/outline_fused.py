@@ -29,7 +29,7 @@ from qdialect.passes.outlined import (
     symbol_for,
     target_of,
 )
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, Severity
 
@@ -188,7 +188,6 @@ _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 class OutlineFused(Replacement[FusedOp]):
     """A fused op becomes a call of a private function that holds it and its constants."""
 
-    name: ClassVar[str] = "outline-fused"
     roots = tuple(
         op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp)
     )
@@ -242,7 +241,7 @@ def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Val
 
 @register
 @dataclass(frozen=True)
-class OutlineFusedPass(PatternPass):
+class OutlineFusedPass(GraphPass):
     """Move every fused op, with its constants, into a private function of its own.
 
     The function is tagged for a code generator outside the project: `qnn.external` names the op, `qnn.parameters` holds
@@ -259,7 +258,6 @@ class OutlineFusedPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-outline-fused"
-    dependent_dialects = ()
     symmetric_weights_only: bool = False
     target: str = ""
     merge: bool = False

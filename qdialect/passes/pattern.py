@@ -7,6 +7,7 @@ returns a match, a `MatchFailure` with its reason, or None where the op is not a
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -98,8 +99,14 @@ class Pattern(ABC, Generic[M]):
     """
 
     name: ClassVar[str]
+    """In remarks and statistics; that of a class ``MergeClips`` is ``merge-clips`` unless it has another one."""
     roots: ClassVar[tuple[str | type[QnnOp], ...]]
     """Names of ops, and classes, which stand for all their ops: those of plugins too."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = re.sub("(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
@@ -147,6 +154,12 @@ class PatternPass(Pass):
     def run(self, module: ir.Module) -> None:
         with module.context:
             apply_patterns(module, self.patterns())
+
+
+class GraphPass(PatternPass):
+    """Patterns that build no ops but those of `qnn` and of the dialects that every graph has."""
+
+    dependent_dialects = ()
 
 
 _rewrites: ContextVar[Counter[str] | None] = ContextVar("rewrites", default=None)

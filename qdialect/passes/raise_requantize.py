@@ -21,7 +21,7 @@ from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -50,7 +50,6 @@ class RaiseRequantize(Replacement[_Match]):
     The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
     """
 
-    name: ClassVar[str] = "raise-requantize"
     roots = (*elementwise.UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
@@ -203,7 +202,7 @@ def _rescaled(match: _Match) -> ir.Value:
 
 
 @register
-class RaiseRequantizePass(PatternPass):
+class RaiseRequantizePass(GraphPass):
     """Recognise a requantization that was expanded to upstream ops.
 
     The ops may be of floats or of integers, with any rounding and in any order, as long as the result rises with the
@@ -213,5 +212,4 @@ class RaiseRequantizePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-raise-requantize"
-    dependent_dialects = ()
     rewrites = (RaiseRequantize,)

@@ -9,7 +9,7 @@ from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256
@@ -22,7 +22,6 @@ class SplitExtreme(Replacement[int]):
     An extreme is the same in any order.  The rows must come from an element-wise op, whose kernel finds theirs.
     """
 
-    name: ClassVar[str] = "split-extreme"
     roots = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
 
     def check(self, op: F32MaxOp | F32MinOp) -> int | MatchFailure | None:
@@ -47,9 +46,8 @@ def _is_element_wise(value: ir.Value) -> bool:
 
 
 @register
-class SplitExtremesPass(PatternPass):
+class SplitExtremesPass(GraphPass):
     """Take the extremes of tensors that element-wise ops compute from the extremes of their rows."""
 
     name: ClassVar[str] = "qnn-split-extremes"
-    dependent_dialects = ()
     rewrites = (SplitExtreme,)

@@ -13,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
 from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import MatchFailure, PatternPass
+from qdialect.passes.pattern import GraphPass, MatchFailure
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 
@@ -23,7 +23,6 @@ _UNKNOWN: QuantParams = QuantParams(1.0, 0)
 class TabulateElementwise(LutPattern):
     """A graph of element-wise ops from one 8-bit tensor, constants aside, to an 8-bit result."""
 
-    name: ClassVar[str] = "tabulate-elementwise"
     roots = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
 
     def check(self, op: ir.OpView) -> LutMatch | MatchFailure | None:
@@ -80,12 +79,11 @@ def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -
 
 
 @register
-class TabulateElementwisePass(PatternPass):
+class TabulateElementwisePass(GraphPass):
     """Turn element-wise ops of upstream dialects between 8-bit tensors into tables.
 
     The ops may be on integers of any width or on floats; they are evaluated for each of the 256 values.
     """
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"
-    dependent_dialects = ()
     rewrites = (TabulateElementwise,)

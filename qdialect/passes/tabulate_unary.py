@@ -13,7 +13,7 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError
@@ -26,7 +26,6 @@ KEEP = "keep"
 class TabulateUnary(LutPattern):
     """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
-    name: ClassVar[str] = "tabulate-unary"
     roots = (UnaryOp,)
     leaky_mode: LeakyMode | None = None
 
@@ -39,7 +38,6 @@ class TabulateUnary(LutPattern):
 class TabulateRequantize(LutPattern):
     """A requantize from 8 bits to 8 bits is a table."""
 
-    name: ClassVar[str] = "tabulate-requantize"
     roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
@@ -54,7 +52,6 @@ class TabulateRequantize(LutPattern):
 class TabulateConstantOperand(LutPattern):
     """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
-    name: ClassVar[str] = "tabulate-constant-operand"
     roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
@@ -72,7 +69,6 @@ class TabulateConstantOperand(LutPattern):
 class SetLeakyMode(Replacement[LeakyMode]):
     """A leaky_relu follows the arithmetic `mode` instead of its own."""
 
-    name: ClassVar[str] = "set-leaky-mode"
     roots = ("qnn.leaky_relu",)
     mode: LeakyMode
 
@@ -99,7 +95,7 @@ def check_leaky_relu(pass_name: str, value: str) -> None:
 
 @register
 @dataclass(frozen=True)
-class TabulateUnaryPass(PatternPass):
+class TabulateUnaryPass(GraphPass):
     """Turn every function of one 8-bit tensor into a table.
 
     These are unary ops, requantizations between 8-bit tensors, and functions of two tensors of which one is a uniform
@@ -108,7 +104,6 @@ class TabulateUnaryPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-tabulate-unary"
-    dependent_dialects = ()
     leaky_relu: str = KEEP
 
     def __post_init__(self) -> None:
