@@ -314,3 +314,21 @@ def joined(locations: Sequence[ir.Location]) -> ir.Location:
     The first stays first: it is the one that messages show.
     """
     return ir.Location.fused(list(locations), context=locations[0].context)
+
+
+# The functions of a module, and notes at ops.
+
+
+def functions(module: ir.Module) -> list[ir.Operation]:
+    """The functions of `module`, declarations too."""
+    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+
+
+def name_of(function: ir.Operation) -> str:
+    """The symbol of a function."""
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def note_at(op: ir.Operation, text: str) -> Diagnostic:
+    """``'name' op text``, at `op`."""
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *location_of(op.location))
