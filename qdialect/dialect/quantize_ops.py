@@ -89,6 +89,11 @@ class RequantizeOp(QnnOp, name="requantize"):
         check_zero_points("C3", "output_zero_point", (self.output_zero_point,), self.output.type)
 
     @property
+    def input_params(self) -> QuantParams:
+        """The quantization of an input of one zero point and no weights."""
+        return QuantParams(self.input_scale, self.input_zero_points[0])
+
+    @property
     def output_params(self) -> QuantParams:
         """The quantization of the result."""
         return QuantParams(self.output_scale, self.output_zero_point)

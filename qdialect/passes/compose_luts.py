@@ -15,12 +15,19 @@ from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
+from qdialect.passes.tabulate import (
+    BINARY_NAMES,
+    Function,
+    LutMatch,
+    LutPattern,
+    is_eight_bit_function,
+    tabulated,
+    uniform_value,
+)
 
 # Subgraphs between 8-bit tensors that depend on one of them alone, whatever branches they have.
 
-Node = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
-
+Node = BinaryOp | Function
 # An activation that an exporter wrote out has fewer ops.
 _MAX_OPS = 16
 
@@ -63,9 +70,7 @@ def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
 
 def _node(value: ir.Value) -> Node | None:
     op = producer(value)
-    if isinstance(op, BinaryOp):
-        return op
-    return op if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op) else None
+    return op if isinstance(op, BinaryOp) or is_eight_bit_function(op) else None
 
 
 def _variable_inputs(node: Node) -> list[ir.Value]:
@@ -101,10 +106,8 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
     if isinstance(node, BinaryOp):
         yield node.lhs, node.lhs_params
         yield node.rhs, node.rhs_params
-    elif isinstance(node, RequantizeOp):
-        yield node.input, QuantParams(node.input_scale, next(iter(node.input_zero_points)))
     else:
-        yield node.input, None if isinstance(node, ClipOp) else node.input_params
+        yield node.input, _parameters(node)[0]
 
 
 def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams] | str:
@@ -125,9 +128,7 @@ def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams
     return meant
 
 
-# `qnn-compose-luts`: a chain of 8-bit functions becomes one table, or the clamp or nothing that it is.
-
-Function = LutOp | UnaryOp | RequantizeOp | ClipOp
+# Chains.
 
 
 class ComposeChain(LutPattern):
@@ -136,12 +137,16 @@ class ComposeChain(LutPattern):
     roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
-        inner = _function(producer(op.input))
-        if inner is None or _function(op) is None or (isinstance(op, ClipOp) and isinstance(inner, ClipOp)):
+        inner = producer(op.input)
+        if not is_eight_bit_function(inner) or not is_eight_bit_function(op):
+            return None
+        if isinstance(op, ClipOp) and isinstance(inner, ClipOp):
             return None
         before, middle_out = _parameters(inner)
         middle_in, after = _parameters(op)
-        reason = second_use(op.input) or _mismatch(middle_out, middle_in)
+        reason = second_use(op.input)
+        if not reason and middle_out is not None and middle_in is not None:
+            reason = quantization_difference("input", middle_out, middle_in)
         if reason:
             return MatchFailure(reason)
         before, after = before or middle_in, after or middle_out
@@ -163,25 +168,9 @@ class LutToClip(Replacement[Bounds]):
         return build(ClipOp, op.input, element=element_of(op.output.type), min=match[0], max=match[1]).output
 
 
-def _function(op: ir.OpView | None) -> Function | None:
-    if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op):
-        return op
-    return None
-
-
 def _parameters(op: Function) -> tuple[QuantParams | None, QuantParams | None]:
     """The quantization of the values before and after `op`; a clip states none."""
-    if isinstance(op, ClipOp):
-        return None, None
-    if isinstance(op, RequantizeOp):
-        return QuantParams(op.input_scale, next(iter(op.input_zero_points))), op.output_params
-    return op.input_params, op.output_params
-
-
-def _mismatch(first: QuantParams | None, second: QuantParams | None) -> str | None:
-    if first is None or second is None:
-        return None
-    return quantization_difference("input", first, second)
+    return (None, None) if isinstance(op, ClipOp) else (op.input_params, op.output_params)
 
 
 @register

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
-from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
@@ -25,7 +24,9 @@ class DecomposeFused(Replacement[AnyFused]):
         if is_extern(function_of(op.operation)):
             return None
         for placed in op.stages():
-            reason = _obstacle(op, placed.stage)
+            known = DECOMPOSITIONS.get(type(placed.stage))
+            missing = f"has a stage '{placed.stage.name}' that stands for no ops"
+            reason = missing if known is None else known.obstacle(op, placed.stage)
             if reason:
                 return MatchFailure(reason)
         return op
@@ -39,11 +40,6 @@ class DecomposeFused(Replacement[AnyFused]):
         for placed in op.stages():
             value = DECOMPOSITIONS[type(placed.stage)].build(op, placed, value)
         return value
-
-
-def _obstacle(op: AnyFused, stage: Stage) -> str | None:
-    known = DECOMPOSITIONS.get(type(stage))
-    return f"has a stage '{stage.name}' that stands for no ops" if known is None else known.obstacle(op, stage)
 
 
 @register

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
+from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
+from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias, dynamic_product
 from qdialect.passes.matching import not_constant, producer, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
@@ -36,13 +36,7 @@ class FuseDequantize(Replacement[Contraction]):
         return MatchFailure(reason) if reason else contraction
 
     def emit(self, op: DequantizeOp, match: Contraction) -> ir.Value:
-        point = np.array(match.input_zero_point, dtype_of(match.data.type))
-        how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
-        if isinstance(match, Conv2DOp):
-            how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
-        op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
-        operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
-        return build(op_class, *operands, element="f32", **how).output
+        return dynamic_product(match, op.scales, constant(np.array(1, np.float32)))
 
 
 @register

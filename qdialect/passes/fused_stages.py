@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, Rounding, real_multiplier
 from qdialect.dialect import AnyContraction, AnyFused, BroadcastOp, DequantizeOp, QuantizeOp, build
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.epilogue import PlacedStage, shortened
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
@@ -174,6 +174,11 @@ def contraction_behind(value: ir.Value) -> AnyContraction | None:
         elif op.operation.name.startswith(("arith.", "math.")):
             pending += op.operation.operands
     return None
+
+
+def bias_of(contraction: AnyContraction) -> ir.Value:
+    """The bias of a contraction, zeros where it has none."""
+    return contraction.bias or constant(np.zeros(shape_of(contraction.output.type)[-1], dtype=np.int32))
 
 
 def channel_values(value: ir.Value) -> NDArray[np.float32] | None:

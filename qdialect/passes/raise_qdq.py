@@ -26,17 +26,9 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
-_FLOAT_OPS = frozenset(
-    [
-        f"arith.{name}"
-        for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "remf", "cmpf", "select")
-    ]
-    + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
-    + [
-        f"math.{name}"
-        for name in ("log1p", "log2", "erfc", "fma", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")
-    ]
-)
+_ARITH = "addf subf mulf divf negf maximumf minimumf remf cmpf select"
+_MATH = "absf ceil copysign erf erfc exp exp2 expm1 floor fma log log10 log1p log2 powf roundeven rsqrt sqrt tanh trunc"
+_FLOAT_OPS = frozenset((*(f"arith.{name}" for name in _ARITH.split()), *(f"math.{name}" for name in _MATH.split())))
 
 
 class RaiseToTable(tabulate.LutPattern):

@@ -8,7 +8,7 @@ from typing import ClassVar
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import rebuilt
+from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
@@ -33,16 +33,14 @@ class SplitExtreme(Replacement[int]):
             return MatchFailure("must have several rows, but has one")
         if shape[last] < _LEAST_COLUMNS:
             return MatchFailure(f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
-        return last if _is_element_wise(op.input) else MatchFailure("must read what an element-wise op computes")
+        found = producer(op.input)
+        if found is None or not found.operation.name.startswith(("arith.", "math.")) or not found.operation.operands:
+            return MatchFailure("must read what an element-wise op computes")
+        return last
 
     def emit(self, op: F32MaxOp | F32MinOp, match: int) -> ir.Value:
         rows = rebuilt(op, axes=(match,), keep_dims=True)
         return rebuilt(op, rows.output).output
-
-
-def _is_element_wise(value: ir.Value) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name.startswith(("arith.", "math.")) and bool(owner.operands)
 
 
 @register

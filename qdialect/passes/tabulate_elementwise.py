@@ -32,7 +32,8 @@ class TabulateElementwise(LutPattern):
         graph = graph_of(result)
         if not isinstance(graph, ElementwiseGraph):
             return graph
-        if not is_eight_bit(graph.source) or all(_is_left_alone(member) for member in graph.ops):
+        is_left_alone = all(isinstance(one, QnnOp) or one.operation.name == "tensor.bitcast" for one in graph.ops)
+        if not is_eight_bit(graph.source) or is_left_alone:
             return None
         if graph.channels > 1:
             return MatchFailure("needs constants whose elements are all equal")
@@ -41,10 +42,6 @@ class TabulateElementwise(LutPattern):
             return MatchFailure("has no defined value for every number it depends on")
         before = _meaning_of(graph.source)
         return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
-
-
-def _is_left_alone(op: ir.OpView) -> bool:
-    return op.operation.name == "tensor.bitcast" or isinstance(op, QnnOp)
 
 
 def _table_of(graph: ElementwiseGraph) -> Table | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.arithmetic import QuantParams
 from qdialect.arithmetic.choices import LeakyMode
 from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
@@ -45,8 +44,7 @@ class TabulateRequantize(LutPattern):
             return None
         if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
             return MatchFailure("must have the weight scale 1 and one zero point for the tensor")
-        before = QuantParams(op.input_scale, next(iter(op.input_zero_points)))
-        return tabulated(op, op.input, before, op.output_params)
+        return tabulated(op, op.input, op.input_params, op.output_params)
 
 
 class TabulateConstantOperand(LutPattern):
