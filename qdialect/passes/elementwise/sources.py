@@ -98,7 +98,11 @@ class Sources:
     def _from_operands(self, value: ir.Value) -> Dependence:
         operands = _operands(value)
         if not operands:
-            return Dependence(() if _is_constant(value) else (value,), 0)
+            op = producer(value)
+            while isinstance(op, BroadcastOp):
+                op = producer(op.input)
+            is_constant = op is not None and op.operation.name in CONSTANT_OPS
+            return Dependence(() if is_constant else (value,), 0)
         before = [self._known[operand] for operand in operands]
         sources = dict.fromkeys(source for dependence in before for source in dependence.sources)
         return Dependence(tuple(sources)[:_ENOUGH], 1 + max(dependence.depth for dependence in before))
@@ -107,13 +111,6 @@ class Sources:
 def _operands(value: ir.Value) -> list[ir.Value]:
     op = producer(value)
     return list(op.operation.operands) if op is not None and is_member(op) else []
-
-
-def _is_constant(value: ir.Value) -> bool:
-    op = producer(value)
-    while isinstance(op, BroadcastOp):
-        op = producer(op.input)
-    return op is not None and op.operation.name in CONSTANT_OPS
 
 
 # The 8-bit type for the integers of a graph that go on to an 8-bit result.
