@@ -111,11 +111,7 @@ class Conversion(OpBuilder):
 
     def knows(self, old: ir.Value) -> bool:
         """Whether `old` has become something, is a constant, or a shape that is computed of such."""
-        return old in self._values or _is_constant(old) or shape_op(old) is not None
-
-    def is_constant(self, old: ir.Value) -> bool:
-        """Whether `old` is a constant."""
-        return _is_constant(old)
+        return old in self._values or is_constant(old) or shape_op(old) is not None
 
     def value(self, old: ir.Value) -> ir.Value:
         """The new value of `old`; a constant is built where it is first asked for."""
@@ -151,7 +147,8 @@ class Conversion(OpBuilder):
         return self.scales.get(old, 1.0)
 
 
-def _is_constant(old: ir.Value) -> bool:
+def is_constant(old: ir.Value) -> bool:
+    """Whether `old` is a constant."""
     return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
 
 

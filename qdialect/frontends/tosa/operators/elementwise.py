@@ -246,10 +246,9 @@ def _extreme(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if result_element(op) != "f32":
         return s.op(f"arith.{name}si", *operands)
     extreme = s.op(f"arith.{name}imumf", *operands)
-    return _without_nan(s, extreme, *operands) if mode(op, "nan_mode") == "IGNORE" else extreme
-
-
-def _without_nan(s: Arithmetic, extreme: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    if mode(op, "nan_mode") != "IGNORE":
+        return extreme
+    lhs, rhs = operands
     other = s.select(s.compare("ne", lhs, lhs), rhs, extreme)
     return s.select(s.compare("ne", rhs, rhs), lhs, other)
 

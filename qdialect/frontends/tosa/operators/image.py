@@ -34,11 +34,6 @@ def _maximum(conversion: Conversion, value: ir.Value, pool: Pool, *, ignores_nan
     return s.select(s.compare("ne", has_number, 0), largest, np.nan)
 
 
-def _average_floats(conversion: Conversion, value: ir.Value, pool: Pool, counts: Array) -> ir.Value:
-    """The sum of each window over the number of its elements, in float32."""
-    return conversion.f32("divf", pool.sums(conversion, value), conversion.constant(counts.astype(np.float32)))
-
-
 def _average_integers(
     conversion: Conversion, value: ir.Value, pool: Pool, counts: Array, zero_points: Sequence[int]
 ) -> ir.Value:
@@ -83,7 +78,8 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     kernel, strides, pad = _lengths(conversion, op, first_operand=3)
     element = element_of(value.type)
     if element == "f32":
-        return _average_floats(conversion, value, *_pool(op, kernel, strides, pad))
+        pool, counts = _pool(op, kernel, strides, pad)
+        return conversion.f32("divf", pool.sums(conversion, value), conversion.constant(counts.astype(np.float32)))
     before, after = (
         conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input_zp", "output_zp"))
     )
