@@ -112,8 +112,6 @@ def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rou
     return np.zeros((), dtype=np.int64)
 
 
-# From scales to the multiplier a requantization uses.
-
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.
 _SMALLEST_EXPONENT = -31
 _REFUSED = "multiplier must be finite and not negative, but got {m}"
@@ -245,8 +243,6 @@ def mean_parameters(rounding: Rounding, f32: NDArray[np.float64], count: int) ->
     q, e = folded_count_multiplier(float(f32[0]), count)
     return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
 
-
-# The sum of two quantized tensors as one float32 expression of two multiply-adds.
 
 FloatSum = tuple[np.float32, np.float32, np.float32]
 

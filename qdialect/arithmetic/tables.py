@@ -89,8 +89,6 @@ def clamp_of_table(table: Table, input_dtype: DTypeLike, output_dtype: DTypeLike
     return (lo, hi) if is_clamp else None
 
 
-# HARD_SWISH in the 16-bit fixed-point arithmetic of TFLite's reference kernel, tabulated over all quantized values.
-
 _INT16_MAX = 2**15 - 1
 # 3.0 in the scale where the piecewise-linear factor fills an int16.
 _RELUISH_SCALE = np.float32(3) / np.float32(32768)
@@ -141,9 +139,6 @@ def tflite_hard_swish_table(source: QuantizedDtype, result: QuantizedDtype) -> T
     truncated = np.sign(product) * (np.abs(product) >> 15)
     values = rounding_shift_right(truncated, -output_e) + result.zero_point
     return encode_table(np.clip(values, lo, hi), result.dtype)
-
-
-# leaky_relu in the integer arithmetic of two runtimes, tabulated over all quantized values.
 
 
 def tflite_leaky_relu_table(

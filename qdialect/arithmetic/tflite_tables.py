@@ -77,8 +77,6 @@ def _encoded(values: multipliers.IntArray | FloatArray, dtype: DTypeLike) -> Tab
     return encode_table(np.clip(values, *quantized_range(dtype)).astype(np.int64), dtype)
 
 
-# Functions of 16-bit quantized values as tables with straight lines between their entries (TFLite's kernels).
-
 _SEGMENTS = 512
 _LOW, _HIGH = -(2**15), 2**15 - 1
 

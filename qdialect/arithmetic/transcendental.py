@@ -388,8 +388,6 @@ def _unless_zero(m: Machine[V], x: V, value: V) -> V:
     return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
 
 
-# The functions by op, and on arrays.
-
 IN_FLOAT64: Mapping[str, Callable[[Machine[Any], Any], Any]] = {
     "math.cos": cos,
     "math.erf": erf,

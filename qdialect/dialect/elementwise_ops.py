@@ -18,8 +18,6 @@ from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, cho
 from qdialect.dialect.op_base import QnnOp, Shape, broadcast_shape, check_axis, check_bounds, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
 
-# Element-wise ops on two or more tensors, and the clamp.
-
 
 class ClipOp(QnnOp, name="clip"):
     """Clamp quantized values to [`min`, `max`].
@@ -206,9 +204,6 @@ class ConcatOp(QnnOp, name="concat"):
 
 def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
-
-
-# The quantization of a binary op as its attributes.
 
 
 def binary_attributes(quantization: BinaryQuantization) -> dict[str, Any]:

@@ -192,9 +192,6 @@ def choice(values: type[E], among: Iterable[E] | None = None) -> AttributeKind[E
     )
 
 
-# How an op class declares its operands, attributes and result, and what reading them from an op gives.
-
-
 class AttributeField(Generic[T]):
     """A declared attribute; reading it from an op gives the Python value.
 

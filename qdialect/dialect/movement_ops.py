@@ -12,8 +12,6 @@ from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_positive, r
 from qdialect.dialect.type_constraints import ANY, ANY_OR_EMPTY, ELEMENT_RANGES, INDEX, INDEX_LIST, element_of
 from qdialect.ir._mlir import ir
 
-# Constants and data movement: elements of any type do not change.
-
 
 class ConstantOp(QnnOp, name="constant"):
     """A constant tensor; unlike `arith.constant` it may have unsigned elements.

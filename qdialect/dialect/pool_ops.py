@@ -139,8 +139,6 @@ def _pair(values: tuple[float, int]) -> str:
     return f"{values[0]} and {values[1]}"
 
 
-# Images of another height and width.
-
 _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)
 _FIXED_COORDINATES = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
 _INTERPOLATED = {

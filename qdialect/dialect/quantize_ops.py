@@ -10,8 +10,6 @@ from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, cho
 from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
 
-# Between f32 and quantized values, and between two quantizations.
-
 
 class QuantizeOp(QnnOp, name="quantize"):
     """f32 values to quantized values: ``sat(round(input / scale) + zero_point)``, per tensor or per channel of `axis`.
@@ -97,9 +95,6 @@ class RequantizeOp(QnnOp, name="requantize"):
     def output_params(self) -> QuantParams:
         """The quantization of the result."""
         return QuantParams(self.output_scale, self.output_zero_point)
-
-
-# The scale and the zero point of a range that is computed at run time, from its minimum and maximum.
 
 
 class RangeOp(QnnOp):

@@ -10,8 +10,6 @@ from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choic
 from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_zero_points, require, shape_over_axes
 from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, TypeConstraint, element_of
 
-# Reductions over axes: sums, extremes, and the indices of extremes.
-
 
 class ArgOp(QnnOp):
     """The index along `axis` of an extreme; quantized values are in the order of their f32 values.
@@ -135,8 +133,6 @@ class L2NormalizeOp(QnnOp, name="l2_normalize"):
         check_zero_points("C3", "input_zero_point", (self.input_zero_point,), self.input.type)
 
 
-# Reductions of integers that are not quantized values: sizes, positions, token ids, counts.
-
 _REDUCED = TypeConstraint(("i16", "i32", "i64"))
 
 
@@ -171,8 +167,6 @@ class IntMaxOp(IntegerReduceOp, name="int_max"):
 class IntMinOp(IntegerReduceOp, name="int_min"):
     """Smallest integer over `axes`."""
 
-
-# Ops along an axis whose results depend on the order of the elements: cumulative sums, and the largest ones.
 
 _NUMBERS = TypeConstraint(("i32", "i64", "f32"))
 

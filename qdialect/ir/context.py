@@ -279,9 +279,6 @@ def _line_and_column(text: str, at: int) -> tuple[int, int]:
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-# Where an op comes from: the names of a model's nodes, kept as ops are fused.
-
-
 def names_of(location: ir.Location) -> tuple[str, ...]:
     """The names in a location, each once: one for an op as a front end built it, more for a fused one."""
     if isinstance(location, ir.NameLoc):
@@ -314,9 +311,6 @@ def joined(locations: Sequence[ir.Location]) -> ir.Location:
     The first stays first: it is the one that messages show.
     """
     return ir.Location.fused(list(locations), context=locations[0].context)
-
-
-# The functions of a module, and notes at ops.
 
 
 def functions(module: ir.Module) -> list[ir.Operation]:

@@ -25,8 +25,6 @@ from qdialect.passes.tabulate import (
     uniform_value,
 )
 
-# Subgraphs between 8-bit tensors that depend on one of them alone, whatever branches they have.
-
 Node = BinaryOp | Function
 # An activation that an exporter wrote out has fewer ops.
 _MAX_OPS = 16
@@ -126,9 +124,6 @@ def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams
         if reason:
             return reason
     return meant
-
-
-# Chains.
 
 
 class ComposeChain(LutPattern):

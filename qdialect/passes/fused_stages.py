@@ -22,8 +22,6 @@ from qdialect.passes.float_chains import build_activation
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import MatchFailure, PatternPass
 
-# The registry of stage decompositions, each defined in the module of the pass that fuses the stage.
-
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""
 Obstacle = Callable[[AnyFused, Any], str | None]
@@ -62,9 +60,6 @@ def quantized(values: QuantizedType | None) -> QuantizedType:
     return values
 
 
-# The base of passes that append a stage to the epilogue of a fused op.
-
-
 class StageFusionPass(PatternPass):
     """A pass that fuses an op after a fused one as another stage of it.
 
@@ -94,9 +89,6 @@ def with_stages(
         output_zero_point=output.zero_point,
         epilogue=shortened(stages, output),
     )
-
-
-# A fused op's stages of f32 values as separate ops: how they are built, and how they are recognized.
 
 
 def _scale_obstacle(op: AnyFused, stage: DequantizeStage) -> str | None:

@@ -33,8 +33,6 @@ from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacemen
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import PassError, PipelineError
 
-# Merges neighbouring calls of extern functions of one target into one call of a region.
-
 
 def merge_outlined(module: ir.Module, target: str) -> None:
     """Merge calls of extern functions of `target`: into each call those whose results nothing outside reads.
@@ -117,8 +115,6 @@ def _callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
-# The user's predicate: which fused ops a code generator takes.
-
 Predicate = Callable[[FusedOp], bool | str | None]
 """Whether a code generator takes a fused op, or why not as a text; None is for an op that it takes."""
 
@@ -175,8 +171,6 @@ def reason_of(predicate: Predicate, op: FusedOp) -> str | None:
 def _error(op: FusedOp, text: str) -> PassError:
     return error_at(op.operation, f"qnn-outline-fused: '{op.operation.name}' op {text}")
 
-
-# `qnn-outline-fused`: each fused op moves into a function of its own, for an external code generator.
 
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

@@ -100,9 +100,6 @@ def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
     results[value] = uniform
 
 
-# The base of the patterns that end in a table.
-
-
 @dataclass(frozen=True)
 class LutMatch:
     """A table of `source`, and what its indices and entries mean."""

@@ -18,8 +18,6 @@ from qdialect.dialect.type_constraints import dtype_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 from qdialect.reference.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
-# Exact products of matrices of 8-bit quantized values into int32 accumulators.
-
 
 def matmul_accumulate(
     data: NDArray[np.integer[Any]],
@@ -38,9 +36,6 @@ def matmul_accumulate(
     matrix = (weight.astype(np.int32) - np.asarray(weight_zero_points, dtype=np.int32)).astype(np.float64)
     acc = (points @ matrix).astype(np.int64)
     return (acc if bias is None else acc + bias).astype(np.int32)
-
-
-# Exact transposed 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights.
 
 
 def conv_transpose2d_accumulate(
@@ -97,9 +92,6 @@ def conv_transpose2d_accumulate(
     return (acc if bias is None else acc + bias).astype(np.int32)
 
 
-# Evaluators of convolution and matrix product: the accumulators of an op, alone or fused.
-
-
 @evaluates(qnn.Conv2DOp, qnn.ConvTranspose2DOp, qnn.DenseOp, qnn.MatMulOp)
 def _contraction(op: qnn.AnyContraction, operands: Arrays) -> Array:
     return accumulators(op, *operands)
@@ -120,9 +112,6 @@ def accumulators(op: qnn.AnyContraction | qnn.AnyFused, data: Array, weight: Arr
     return conv_transpose2d_accumulate(data, weight, *zero_points, strides, padding, extra, dilation, op.groups, bias)
 
 
-# Evaluators of the fused ops: accumulators, and the stages of the epilogue one after the other.
-
-
 @evaluates(*qnn.CONTRACTION_CLASSES)
 def _fused(op: qnn.AnyFused, operands: Arrays) -> Array:
     data, weight, bias, *rest = operands
@@ -133,9 +122,6 @@ def _fused(op: qnn.AnyFused, operands: Arrays) -> Array:
         inputs = StageInputs(op, placed.before, bias, residual)
         values = STAGE_EVALUATORS[type(placed.stage)](placed.stage, values, inputs)
     return values.astype(dtype_of(op.operation.results[0].type))
-
-
-# Evaluators of products whose scale and zero point are known at run time, every operation rounded to float32.
 
 
 @evaluates(qnn.DynamicDenseOp)
@@ -165,9 +151,6 @@ def _f32_values(op: qnn.DynamicConv2DOp | qnn.DynamicDenseOp, acc: Array, operan
         values = values * weight_scales * scales if op.scale_last else values * (scales * weight_scales)
         biased = values + bias[0] if bias else values
         return ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)
-
-
-# Evaluators of contractions of 16-bit activations, summed up in int64.
 
 
 @evaluates(qnn.I16Conv2DOp)
@@ -200,9 +183,6 @@ def _i16_requantize(op: qnn.I16RequantizeOp, operands: Arrays) -> Array:
 def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
     """The interpreter's conversion to the result's type keeps the low bits."""
     return total + bias[0].astype(np.int64) if bias else total
-
-
-# Evaluators of products with weights in blocks, and of rows of such weights.
 
 
 @evaluates(qnn.BlockDenseOp)

@@ -50,8 +50,6 @@ from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis, nearest_rows
 
-# Pooling windows and means over quantized values, NHWC.
-
 _Padding = tuple[int, int, int, int]
 
 
@@ -131,9 +129,6 @@ def over_axes(
     return requantize(total, params, output.zero_point, *bounds, rounding)
 
 
-# Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32.
-
-
 def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
     """TFLite SOFTMAX (reference softmax.h): int64 in the dtype's range, of scale 1/256 and the minimum as zero point.
 
@@ -166,9 +161,6 @@ def softmax_float(
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
         return np.rint(share(terms, total)).astype(np.float64) + zero_point
-
-
-# Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
 
 
 @evaluates(qnn.ConstantOp)
@@ -281,9 +273,6 @@ for_each_op(qnn.UnaryOp)(
 )
 
 
-# Evaluators of the functions of two quantized tensors other than sum and product.
-
-
 evaluates(qnn.SubOp)(
     lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
 )
@@ -310,14 +299,8 @@ def _div(op: qnn.DivOp, operands: Arrays) -> Array:
     return elementwise.div_fixed(operands[0], operands[1], op.quantization)
 
 
-# Evaluators of the quantization of run-time ranges.
-
-
 evaluates(qnn.RangeScaleOp)(lambda _, x: range_scale(*x))
 evaluates(qnn.RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
-
-
-# The evaluator of tables with straight lines between their entries.
 
 
 @evaluates(qnn.InterpolatedLutOp)
@@ -327,9 +310,6 @@ def _interpolated_lut(op: qnn.InterpolatedLutOp, operands: Arrays) -> Array:
     index = x >> op.fraction
     # The interpreter's conversion to the result's type keeps the low bits.
     return (bases[index] << op.fraction) + (x - (index << op.fraction)) * slopes[index]
-
-
-# Evaluators of functions of fixed-point numbers.
 
 
 evaluates(FixedPointFunctionOp)(lambda op, x: fixed_point_table(op.function, op.integer_bits)[x[0].astype(int) + 2**15])
@@ -342,9 +322,6 @@ def _i16_layer_norm(op: I16LayerNormOp, operands: Arrays) -> Array:
     mean = row_mean(NUMPY, data.sum(axis=-1, keepdims=True), count).astype(np.int64)
     variance = row_variance(NUMPY, (data**2).sum(axis=-1, keepdims=True), mean, count, op.variance_guard)
     return layer_normalized(NUMPY, data, mean, *inverse_roots(variance), weight, bias, op.scale)
-
-
-# Evaluators of gathers and scatters by indices that are known at run time alone.
 
 
 @evaluates(DynamicGatherOp)
@@ -414,9 +391,6 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
     rounding = _HALF if arithmetic is Interpolation.TFLITE_FLOAT else _F32(0)
     info = np.iinfo(data.dtype.name)
     return np.clip(np.trunc(total + rounding), info.min, info.max)
-
-
-# Evaluators of the ops that resize images.
 
 
 evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

@@ -13,8 +13,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-# The interface of a compiled network: its inputs and outputs, and the kernel calls that it makes.
-
 
 @dataclass(frozen=True)
 class Port:

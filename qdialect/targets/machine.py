@@ -133,8 +133,6 @@ ZEN_4_PIPES = Pipes(
 )
 
 
-# Models of CPU cores, as far as the choice of tiles depends on them.
-
 _KB = 1 << 10
 _MB = 1 << 20
 _MEMORY_CYCLES = 256

@@ -121,8 +121,6 @@ def at_least(m: Machine[V], x: V, bound: float) -> V:
     return m.where_less(x, limit, limit, x)
 
 
-# Sums of float32 values in an order that vectors can follow.
-
 PARTIAL_SUMS = 16
 """Of a row; a number of every vector's lanes divides it."""
 

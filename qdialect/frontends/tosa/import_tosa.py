@@ -145,8 +145,6 @@ def _cloned(conversion: Conversion, op: ir.Operation) -> None:
         conversion.define(before, after)
 
 
-# Text of MLIR with `tosa` ops as a model file.
-
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 
 

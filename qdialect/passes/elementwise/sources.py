@@ -18,8 +18,6 @@ from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure
 from qdialect.passes.tabulate import is_eight_bit
 
-# Which numbers the source of an element-wise graph can have.
-
 Range = tuple[IntArray, IntArray]
 
 
@@ -58,8 +56,6 @@ def _taps(contraction: AnyContraction, channels: int) -> NDArray[np.int64] | Non
     above, below = np.maximum(columns, 0).sum(axis=2).max(axis=1), np.minimum(columns, 0).sum(axis=2).min(axis=1)
     return np.stack([above, below], axis=1)
 
-
-# On which tensors values depend through element-wise ops, found once for each value of a module.
 
 _ENOUGH = 2
 
@@ -112,8 +108,6 @@ def _operands(value: ir.Value) -> list[ir.Value]:
     op = producer(value)
     return list(op.operation.operands) if op is not None and is_member(op) else []
 
-
-# The 8-bit type for the integers of a graph that go on to an 8-bit result.
 
 _MAX_OPS = 64
 

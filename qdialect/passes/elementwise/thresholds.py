@@ -306,8 +306,6 @@ def _key_of(op: ir.OpView) -> _Key | None:
     return _sign if op.operation.name in _SIGN_OPS else None
 
 
-# An element-wise graph as a step function of its source: where each of its integers begins.
-
 _VALUES = 256
 _PART = 2**14
 """Numbers that are evaluated at once, few enough for a cache."""

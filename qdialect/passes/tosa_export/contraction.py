@@ -178,9 +178,6 @@ def _product(
     return create("matmul", [left, right, *zero_points], (count, rows, columns), element)
 
 
-# Convolutions and matrix products of f32 values.
-
-
 @exports(qnn.F32MatmulOp)
 def _f32_matmul(export: Export, op: qnn.F32MatmulOp) -> ir.Value:
     require(op.bias is None, "bias must be added behind the sum")

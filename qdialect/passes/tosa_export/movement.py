@@ -27,8 +27,6 @@ from qdialect.passes.tosa_export.export import (
 )
 from qdialect.reference.evaluators import nearest_rows
 
-# The parts of a concatenation at the parameters of its result.
-
 
 def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     source, target = op.inputs[index], dtype_of(op.output.type)
@@ -41,9 +39,6 @@ def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     if np.array_equal(signed(found), signed(values)):
         return held
     return create("table", [held, const(signed(found))], shape_of(held.type), "i8")
-
-
-# Data movement: elements stay what they are.
 
 
 exports(qnn.ReshapeOp)(lambda export, op: builder.reshape(export.value(op.input), op.shape))
@@ -114,9 +109,6 @@ def _bitcast(export: Export, op: ir.OpView) -> ir.Value:
     source, target = (element_of(value.type) for value in (op.operation.operands[0], op.operation.results[0]))
     require({source, target} == {"i8", "ui8"}, f"must be between i8 and ui8, but got {source} to {target}")
     return builder.apply("bitwise_xor", export.value(op.operation.operands[0]), -128)
-
-
-# Rows at indices that are known at run time.
 
 
 def _positions(export: Export, indices: ir.Value, extent: int) -> ir.Value:

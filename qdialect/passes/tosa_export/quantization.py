@@ -29,8 +29,6 @@ from qdialect.passes.tosa_export.scaling import (
 )
 from qdialect.reference.evaluators import EVALUATORS
 
-# Functions of one 8-bit tensor: a TABLE of what the reference makes of all 256 values.
-
 
 def look_up(export: Export, op: QnnOp) -> ir.Value:
     """The result of an op that maps every value of its one 8-bit operand by itself."""
@@ -41,9 +39,6 @@ def look_up(export: Export, op: QnnOp) -> ir.Value:
 
 
 for_each_op(LutOp, UnaryOp)(lambda op_class: exports(op_class)(look_up))
-
-
-# Requantization, and between quantized values and f32 values.
 
 
 @exports(RequantizeOp)
@@ -108,8 +103,6 @@ def _dequantize(export: Export, op: DequantizeOp) -> ir.Value:
     offsets = centered(value, along_axis(points - sign_of(op.input.type), rank, op.axis))
     return apply("mul", cast(offsets, "f32"), along_axis(np.array(op.scales, np.float32), rank, op.axis))
 
-
-# Quantized values of f32 values.
 
 _WIDEST = 16
 

@@ -103,8 +103,6 @@ def _over_axes(export: Export, op: qnn.MeanOp | qnn.SumOp) -> ir.Value:
     return how.bytes_of(total, element_of(op.output.type))
 
 
-# Reductions over axes, and indices of extremes.
-
 Reduction = qnn.F32MaxOp | qnn.F32MinOp | qnn.IntMaxOp | qnn.IntMinOp | qnn.IntSumOp | qnn.ReduceMaxOp | qnn.ReduceMinOp
 
 

@@ -23,8 +23,6 @@ from qdialect.frontends.tosa.operators.conversion import (
 from qdialect.frontends.tosa.operators.rescale import plan_of, scaling_of, sole_rescale
 from qdialect.ir._mlir import ir
 
-# Convolutions and matrix products of f32 values, in the order of `qnn.f32_conv2d` and `qnn.f32_matmul`.
-
 
 def _with_bias(conversion: Conversion, op: ir.Operation, product: ir.Value) -> ir.Value:
     """A bias has one entry for each channel, or one for all."""
@@ -51,9 +49,6 @@ def f32_transposed_convolution(conversion: Conversion, op: ir.Operation) -> ir.V
     data = framed(conversion, data, (0, height + top, width + left, 0), after)
     turned = conversion.constant(weight[:, ::-1, ::-1])
     return _with_bias(conversion, op, conversion.build(qnn.F32Conv2DOp, data, turned, element="f32"))
-
-
-# Convolutions and matrix products, whose accumulators a rescale usually reads.
 
 
 @converts("tosa.conv2d")

@@ -16,8 +16,6 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import storage_type
 from qdialect.support.registry import Registry
 
-# Shapes that ops compute from constant shapes and from the extents of static tensors.
-
 Lengths = tuple[int, ...]
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
@@ -73,8 +71,6 @@ def _of_operands(name: str, operands: list[Lengths]) -> Lengths:
         return tuple(_UNARY[name](one) for one in operands[0])
     return tuple(_BINARY[name](lhs, rhs) for lhs, rhs in zip(*operands, strict=True))
 
-
-# Shared by the converters: values made so far, constants, scales, and the registry.
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 

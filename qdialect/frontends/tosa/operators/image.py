@@ -18,8 +18,6 @@ from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.tosa.operators.conversion import Conversion, converts, mode, window
 from qdialect.ir._mlir import ir
 
-# Pools of what no 8-bit pool takes, f32 values and 16-bit integers: along height, then along width.
-
 
 def _maximum(conversion: Conversion, value: ir.Value, pool: Pool, *, ignores_nan: bool) -> ir.Value:
     """The largest element of each window; NaN where there is one, or, if those are ignored, nothing else."""
@@ -52,8 +50,6 @@ def _average_integers(
     low, high = ELEMENT_RANGES[element]
     return s.resize(s.op("arith.minsi", s.op("arith.maxsi", mean, low), high), element)
 
-
-# Windows: means and maxima.
 
 # Up to there TOSA's reciprocal is exact, see `qdialect.reference.qnn_evaluators`.
 _MAX_KERNEL_ELEMENTS = 2**20

@@ -13,8 +13,6 @@ from qdialect.frontends.building.slices import gather
 from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute, is_constant
 from qdialect.ir._mlir import ir
 
-# Data movement: quantized values and their scales stay what they are.
-
 # A float32 holds every whole number up to there.
 _MAX_WHOLE = 2**24
 
@@ -100,9 +98,6 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
         output_scale=scale,
         output_zero_point=0,
     )
-
-
-# GATHER and SCATTER: rows of each batch at indices that are known at run time.
 
 
 def _rows(conversion: Conversion, data: ir.Value, indices: ir.Value) -> tuple[ir.Value, ir.Value]:

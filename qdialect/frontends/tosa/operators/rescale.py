@@ -316,9 +316,6 @@ def _narrow(s: Arithmetic, value: ir.Value, element: str, is_unsigned: bool) -> 
     return s.convert("tensor.bitcast", narrow, element) if element.startswith("u") else narrow
 
 
-# RESCALE: a requantization, or the integer arithmetic that it is.
-
-
 @converts("tosa.rescale")
 def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if not is_requantization(conversion, op):
