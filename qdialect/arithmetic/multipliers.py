@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from qdialect.arithmetic.choices import Multiplier, Rounding
 
-# Multiplication of integers by a Q31 number with an exponent, in the roundings that runtimes use.
-#
 # A multiplier (q, e) stands for q * 2^(e - 31) with q below 2^31, so the product wanted is x * q / 2^(31 - e).
 
 INT32_MIN = -(2**31)

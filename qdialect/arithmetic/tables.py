@@ -22,8 +22,6 @@ from qdialect.arithmetic.multipliers import (
 from qdialect.arithmetic.quantization import FloatArray, QuantParams, quantize_array, quantized_range
 from qdialect.arithmetic.requantization import requantize
 
-# Tables of 256 entries: any function from 8-bit quantized values to 8-bit quantized values.
-#
 # Index and entry are unsigned bit patterns, so for int8 the order is 0..127, -128..-1; entries have the bits of the
 # output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from -128 to 127.
 

@@ -15,8 +15,6 @@ from qdialect.arithmetic.fixed_point_functions import inverse_roots
 from qdialect.arithmetic.quantization import FloatArray, quantized_range, same_scale
 from qdialect.arithmetic.tables import QuantizedDtype, Table, build_table, encode_table, table_values
 
-# Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all quantized values.
-#
 # Every function takes the parameters and dtype of its input and of its result, and returns uint8[256] bit patterns.
 
 # RSQRT keeps its roots as integers with so many more bits.

@@ -12,8 +12,6 @@ from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, FLOAT_VECTOR, shape_of
 from qdialect.ir._mlir import ir
 
-# Reductions and contractions of f32 values, for the parts of a network that are not quantized.
-#
 # Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the
 # definition, and so is that a product is added by a fused multiply-add, which rounds once.
 

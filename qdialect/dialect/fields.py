@@ -17,8 +17,6 @@ from qdialect.dialect.type_constraints import TypeConstraint, element_name, elem
 from qdialect.ir._mlir import ir
 from qdialect.ir.resources import is_resource, resolved
 
-# The kinds of attributes a `qnn` op can have: how each is written, read and checked.
-#
 # Array attributes have no name in IRDL, so no kind is declared to it; `problem` is the check instead.
 
 T = TypeVar("T")

@@ -21,8 +21,6 @@ from qdialect.dialect.type_constraints import MAX_ELEMENTS, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.support.registry import note_foreign
 
-# The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
-#
 # An op class states its fields as class attributes::
 #
 #     class ClipOp(QnnOp, name="clip"):

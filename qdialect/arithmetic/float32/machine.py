@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import machine
 from qdialect.arithmetic.machine import FloatMachine, V
 
-# The machine that the algorithms of this package are written for: it computes on float32 values.
-#
 # Every operation is rounded once, a fused multiply-add too.  NumPy is one machine, vector code another: as both do the
 # same operations in the same order, their results have the same bits on every CPU.
 

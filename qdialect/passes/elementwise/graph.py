@@ -57,8 +57,6 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
-# An element-wise graph: from one tensor, constants aside, through upstream ops to one value.
-#
 # All tensors of such a graph have one shape, so that an element of the result depends on one element of the source and,
 # where constants differ along the last dimension, on its channel.  The graph is evaluated on any numbers, not on
 # tensors: arrays are [N, C] with N numbers for each of C channels, or [N, 1] where all channels are alike.

@@ -19,8 +19,6 @@ from qdialect.passes.tosa_export.contraction import exact_window
 from qdialect.passes.tosa_export.export import Export, exports, require, shape_of_result, sign_of
 from qdialect.passes.tosa_export.scaling import Requantization, centered, held
 
-# Pools, means and sums over axes.
-#
 # AVG_POOL2D divides as `half_away_centered` does.  Other divisions are those of sums, which a depthwise convolution
 # with ones gives: INTDIV truncates, and half of the count before it rounds away from zero.
 

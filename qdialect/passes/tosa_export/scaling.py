@@ -13,8 +13,6 @@ from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import apply, cast, clamp, filled, rescale, select, shift_right
 from qdialect.passes.tosa_export.export import require
 
-# Requantization in TOSA's integers and floats, for every rounding mode.
-#
 # `fixed64_up` and `fixed64_double` are RESCALE with SINGLE_ROUND and DOUBLE_ROUND, within what RESCALE takes.
 # `fixed64_nearest`, ties away from zero, is RESCALE of the magnitude.  `fixed32_double` is MUL with a shift by 31,
 # which is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that
