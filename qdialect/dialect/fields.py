@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.quantization import QuantParams
 from qdialect.dialect.type_constraints import TypeConstraint, element_name, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.resources import is_resource, resolved
@@ -209,6 +210,14 @@ class AttributeField(Field[T]):
     def is_default(self, encoded: ir.Attribute) -> bool:
         """Whether a written attribute equals its default."""
         return self.default is not None and encoded == self.kind.to_attribute(self.default)
+
+
+class ParamsField(Field[QuantParams]):
+    """The quantization that two attributes are: of a field called ``lhs_params``, `lhs_scale` and `lhs_zero_point`."""
+
+    def read(self, op: ir.OpView) -> QuantParams:
+        tensor = self.name.removesuffix("_params")
+        return QuantParams(getattr(op, f"{tensor}_scale"), getattr(op, f"{tensor}_zero_point"))
 
 
 class AnyOperandField(Field[T]):

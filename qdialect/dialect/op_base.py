@@ -17,7 +17,7 @@ from qdialect.dialect.fields import (
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MAX_ELEMENTS, range_of, shape_of
+from qdialect.dialect.type_constraints import MAX_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.support.registry import note_foreign
 
@@ -376,6 +376,12 @@ def _shape_text(shape: Shape) -> str:
 
 
 # Checks that several ops share; each raises `ConstraintError` under the caller's label.
+
+
+def check_element(label: str, result: ir.Value, operand: ir.Value) -> None:
+    """The result has the element type of an operand."""
+    found, wanted = element_of(result.type), element_of(operand.type)
+    require(found == wanted, label, f"result element type must be {wanted}, but got {found}")
 
 
 def check_axis(label: str, axis: int, shape: Shape) -> None:

@@ -29,7 +29,7 @@ from qdialect.arithmetic import (
     softmax_tables,
 )
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction, SoftmaxArithmetic
-from qdialect.arithmetic.convolution import output_size, windows
+from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import (
     fixed_point_table,
     inverse_roots,
@@ -50,59 +50,38 @@ from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis, nearest_rows
 
-_Padding = tuple[int, int, int, int]
 
-
-def avg_pool2d(
-    data: QuantizedArray,
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    padding: _Padding,
-    division: Division,
-    lo: int,
-    hi: int,
-    *,
-    count_include_pad: bool = False,
-    zero_point: int = 0,
-) -> IntArray:
-    """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
-
-    Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
-    bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
+@evaluates(qnn.AvgPool2DOp)
+def _avg_pool2d(op: qnn.AvgPool2DOp, operands: Arrays) -> Array:
+    """Mean of the raw quantized values of each window: input and result have equal parameters, as f32 values do.
 
     `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point,
     by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
     2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
     moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
     """
-    center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
-    fill = zero_point if count_include_pad else 0
-    total = _windows(data.astype(np.int64), kernel, strides, padding, fill).sum(axis=0)
-    inside = np.ones((1, *data.shape[1:3], 1), dtype=np.int64)
-    count = _windows(inside, kernel, strides, padding, 1 if count_include_pad else 0).sum(axis=0)
+    center = op.zero_point if op.division is Division.HALF_AWAY_CENTERED else 0
+    total = _windows(op, operands[0].astype(np.int64), op.zero_point if op.count_include_pad else 0).sum(axis=0)
+    inside = np.ones((1, *operands[0].shape[1:3], 1), dtype=np.int64)
+    count = _windows(op, inside, int(op.count_include_pad)).sum(axis=0)
     total -= center * count
-    nudge = 0 if division is Division.TRUNCATE else count // 2
+    nudge = 0 if op.division is Division.TRUNCATE else count // 2
     magnitude = (np.abs(total) + nudge) // count
-    return np.clip(np.sign(total) * magnitude + center, lo, hi)
+    return np.clip(np.sign(total) * magnitude + center, op.output_min, op.output_max)
 
 
-def max_pool2d(
-    data: QuantizedArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, lo: int, hi: int
-) -> IntArray:
-    """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
-    smallest = int(np.iinfo(np.int64).min)
-    return np.clip(_windows(data.astype(np.int64), kernel, strides, padding, smallest).max(axis=0), lo, hi)
+@evaluates(qnn.MaxPool2DOp)
+def _max_pool2d(op: qnn.MaxPool2DOp, operands: Arrays) -> Array:
+    """Padding does not count."""
+    values = _windows(op, operands[0].astype(np.int64), int(np.iinfo(np.int64).min))
+    return np.clip(values.max(axis=0), op.output_min, op.output_max)
 
 
-def _windows(
-    data: IntArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, pad_value: int
-) -> IntArray:
+def _windows(op: qnn.AvgPool2DOp | qnn.MaxPool2DOp, data: IntArray, pad_value: int) -> IntArray:
     """[KH * KW, N, OH, OW, C]: for each kernel position, the elements it meets."""
-    top, left, bottom, right = padding
-    extents = (data.shape[1], data.shape[2]), (top + bottom, left + right)
-    size = [output_size(extent, k, s, pads, 1) for extent, pads, k, s in zip(*extents, kernel, strides, strict=True)]
+    top, left, bottom, right = op.padding
     padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
-    return np.stack([window for _, window in windows(padded, kernel, size, strides)])
+    return np.stack([window for _, window in windows(padded, op.kernel, shape_of(op.output.type)[1:3], op.strides)])
 
 
 def over_axes(
@@ -202,32 +181,14 @@ evaluates(qnn.MulOp)(lambda op, x: elementwise.mul(x[0], x[1], op.quantization, 
 def _concat(op: qnn.ConcatOp, operands: Arrays) -> Array:
     pairs = zip(op.input_scales, op.input_zero_points, strict=True)
     params = [QuantParams(scale, zero_point) for scale, zero_point in pairs]
-    output = QuantParams(op.output_scale, op.output_zero_point)
     bounds = range_of(op.output.type)
-    return elementwise.concat(operands, params, op.axis, output, bounds, op.rounding, op.multiplier)
-
-
-evaluates(qnn.MaxPool2DOp)(lambda op, x: max_pool2d(x[0], *_window(op), op.output_min, op.output_max))
-
-
-@evaluates(qnn.AvgPool2DOp)
-def _avg_pool2d(op: qnn.AvgPool2DOp, operands: Arrays) -> Array:
-    how = (op.division, op.output_min, op.output_max)
-    return avg_pool2d(operands[0], *_window(op), *how, count_include_pad=op.count_include_pad, zero_point=op.zero_point)
-
-
-def _window(
-    op: qnn.MaxPool2DOp | qnn.AvgPool2DOp,
-) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
-    top, left, bottom, right = op.padding
-    return (op.kernel[0], op.kernel[1]), (op.strides[0], op.strides[1]), (top, left, bottom, right)
+    return elementwise.concat(operands, params, op.axis, op.output_params, bounds, op.rounding, op.multiplier)
 
 
 @evaluates(qnn.MeanOp, qnn.SumOp)
 def _over_axes(op: qnn.MeanOp | qnn.SumOp, operands: Arrays) -> Array:
-    params = QuantParams(op.input_scale, op.input_zero_point), QuantParams(op.output_scale, op.output_zero_point)
-    how = range_of(op.output.type), op.rounding, op.multiplier
-    return over_axes(operands[0], op.axes, op.keep_dims, *params, *how, is_mean=isinstance(op, qnn.MeanOp))
+    how = op.input_params, op.output_params, range_of(op.output.type), op.rounding, op.multiplier
+    return over_axes(operands[0], op.axes, op.keep_dims, *how, is_mean=isinstance(op, qnn.MeanOp))
 
 
 @evaluates(qnn.SoftmaxOp)

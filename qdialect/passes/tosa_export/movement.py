@@ -32,8 +32,9 @@ def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     source, target = op.inputs[index], dtype_of(op.output.type)
     values = every_value(source.type)
     own = QuantParams(op.input_scales[index], op.input_zero_points[index])
-    output = QuantParams(op.output_scale, op.output_zero_point)
-    found = elementwise.concat([values], [own], 0, output, range_of(op.output.type), op.rounding, op.multiplier)
+    found = elementwise.concat(
+        [values], [own], 0, op.output_params, range_of(op.output.type), op.rounding, op.multiplier
+    )
     found = found.astype(target)
     held = export.value(source)
     if np.array_equal(signed(found), signed(values)):
