@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.expressions import Alpha, Expression, Input, Number, has_parameter
 
-# Functions of one float value as trees of float operations, in the order in which frameworks compute them.
-#
 # Tables, the reference, float stages of an epilogue and the float ops that front ends build are all derived from these
 # trees.  Where frameworks differ in the order of operations, each order is a tree of its own.  Transcendental functions
 # of tables are those of `transcendental`, rounded from float64 once, and those of kernels the sequences of float32

@@ -22,9 +22,9 @@ def conv2d_accumulate(
     weight: QuantizedArray,
     input_zero_point: int,
     weight_zero_points: Sequence[int],
-    strides: tuple[int, int],
-    padding: tuple[int, int, int, int],
-    dilation: tuple[int, int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
     groups: int,
     bias: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:

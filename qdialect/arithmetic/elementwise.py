@@ -157,9 +157,6 @@ def prelu(params: tuple[QuantParams, QuantParams, QuantParams]) -> OffsetFunctio
     return OffsetFunction((("positive", positive, _DOUBLE), ("negative", negative, _DOUBLE)), compute)
 
 
-# Binary element-wise ops and concatenation: operands of different scales meet at the output's scale.
-
-
 def add(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
@@ -253,9 +250,6 @@ def concat(
     pairs = zip(operands, params, strict=True)
     parts = [rescale(values, own, output, rounding, multiplier) for values, own in pairs]
     return np.clip(np.concatenate(parts, axis=axis), *bounds)
-
-
-# Functions of two quantized tensors other than sum and product; operands broadcast, results are int64.
 
 
 def total_of(m: Machine[V], left: V, right: V) -> V:

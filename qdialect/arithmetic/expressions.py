@@ -34,8 +34,6 @@ TABLE_FUNCTIONS: Mapping[str, ArrayFunction] = {
 }
 """The same with transcendental functions that are rounded from float64: what tables are built from."""
 
-# Functions of float values as expression trees over the element-wise ops of the dialects `arith` and `math`.
-#
 # A tree is written as a formula, ``1 / (1 + (-X).apply("math.exp"))``, and is called as a function of arrays.  Whoever
 # builds ops, emits them into a kernel or looks for them folds the same tree, so that all of them round after the same
 # operations.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import multipliers
 from qdialect.arithmetic.machine import NUMPY, Machine, V, doubling_high, rounded_right, saturated_left
 
-# The fixed-point inverse square root of TFLite's RSQRT, L2_NORMALIZATION and layer normalization.
-
 # Of Q3.28: one, one and a half.  Of Q0.31: the square root of one half.
 _ROOT_ONE, _THREE_HALVES, _HALF_ROOT = 1 << 28, 3 << 27, 1518500250
 _ROOT_NEWTON_STEPS = 5
@@ -200,8 +198,6 @@ def _wrapped(values: multipliers.IntArray, bits: int = 16) -> multipliers.IntArr
     """As registers of so many bits hold it."""
     return ((values + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
-
-# Sigmoid and hyperbolic tangent of 16-bit fixed-point numbers, in the bits of gemmlowp's fixedpoint.h.
 
 MAX_INTEGER_BITS = 6
 """Bits before the point that an argument may have."""

@@ -125,9 +125,6 @@ def _sum_to_odd(product: F64Array, addend: F64Array) -> F64Array:
     return (bits + np.where(is_inexact, towards, 0)).view(np.float64)
 
 
-# The element-wise ops of the dialects `arith`, `math` and `tensor`, as NumPy functions of arrays.
-
-
 def _multiply_add(x: Array, y: Array, z: Array) -> Array:
     """x * y + z, of float32 rounded once."""
     return multiply_add(x, y, z) if x.dtype == np.float32 else x * y + z
@@ -257,8 +254,6 @@ UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
 }
 """Of integers that are read as unsigned."""
 
-
-# The machine on NumPy arrays.
 
 _FUNCTIONS: Mapping[str, ArrayFunction] = {**BIT_FUNCTIONS, **SIGNED_FUNCTIONS}
 _COMPARISONS: Mapping[str, ArrayFunction] = {

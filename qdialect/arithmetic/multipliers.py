@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from qdialect.arithmetic.choices import Multiplier, Rounding
 
-# Multiplication of integers by a Q31 number with an exponent, in the roundings that runtimes use.
-#
 # A multiplier (q, e) stands for q * 2^(e - 31) with q below 2^31, so the product wanted is x * q / 2^(31 - e).
 
 INT32_MIN = -(2**31)
@@ -111,8 +109,6 @@ def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rou
         return np.where(right > 31, np.where(x >= 0, 2**30, -(2**30)), 0)
     return np.zeros((), dtype=np.int64)
 
-
-# From scales to the multiplier a requantization uses.
 
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.
 _SMALLEST_EXPONENT = -31
@@ -245,8 +241,6 @@ def mean_parameters(rounding: Rounding, f32: NDArray[np.float64], count: int) ->
     q, e = folded_count_multiplier(float(f32[0]), count)
     return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
 
-
-# The sum of two quantized tensors as one float32 expression of two multiply-adds.
 
 FloatSum = tuple[np.float32, np.float32, np.float32]
 

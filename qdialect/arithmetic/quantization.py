@@ -44,9 +44,6 @@ def same_scale(first: ArrayLike, second: ArrayLike) -> bool:
     return np.array_equal(np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32))
 
 
-# f32 values to quantized values and back: q = round(r / s) + z, r = (q - z) * s.
-
-
 def quantized_range(dtype: DTypeLike) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     info = np.iinfo(np.dtype(dtype).name)
@@ -124,8 +121,6 @@ def along_axis(parameter: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
     shape[axis] = parameter.size
     return parameter.reshape(shape)
 
-
-# How quantized values stand for f32 values.
 
 QuantizedArray = NDArray[np.integer[Any]]
 """Quantized values, of 8 bits unless a function states otherwise."""

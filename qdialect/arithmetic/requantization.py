@@ -24,8 +24,6 @@ from qdialect.arithmetic.multipliers import (
 )
 from qdialect.arithmetic.quantization import along_axis, round_f32, saturate_f32, scale_factors
 
-# int32 accumulators to quantized values, in the rounding modes of `Rounding`.
-
 _FLOAT_ROUNDING = {
     Rounding.F32_RNE_ZP_LAST: FloatRounding.HALF_EVEN,
     Rounding.F32_RNE_ZP_FIRST: FloatRounding.HALF_EVEN,
@@ -98,8 +96,6 @@ def requantize_f32(
     value = np.where(np.isnan(value), -np.float32(np.inf), value)
     return _round_f32(value, output_zero_point, lo, hi, rounding)
 
-
-# Accumulators of 16-bit activations to 16-bit quantized values with zero point 0.
 
 _LOW_BITS = 16
 # The largest Q31 number that does not round to 2^15 without its low bits.
@@ -191,9 +187,6 @@ def i16_requantize(
     return np.clip(scaled.astype(np.int64) + output_zero_point, lo, hi)
 
 
-# Which accumulators a contraction can have.
-
-
 def accumulator_range(
     weights: NDArray[np.integer[Any]], bias: NDArray[np.integer[Any]], offsets: tuple[int, int]
 ) -> tuple[IntArray, IntArray]:
@@ -208,8 +201,6 @@ def accumulator_range(
     start = bias.astype(np.int64)
     return start + low * above + high * below, start + high * above + low * below
 
-
-# A requantization as a step function: the least accumulator of each quantized value.
 
 # Distances from the guess at which a threshold is looked for: nearly all are there, and most at the first two.
 _FIRST, _NEXT = (-1, 0), (1, -2)

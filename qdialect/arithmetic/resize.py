@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.arithmetic.quantization import FloatArray
 
-# Resized images: which elements of the input an element of the result is made of, and their weights.
-
 Array = NDArray[Any]
 _F32 = np.float32
 _HALF = _F32(0.5)

@@ -54,8 +54,6 @@ def softmax_tables(input_scale: float, beta: float) -> SoftmaxTables:
     return SoftmaxTables(exponentials.astype(np.int32), addends.astype(np.int32))
 
 
-# Shares of a sum: the exponential of an element times the reciprocal of its row's sum.
-
 _NEWTON_STEPS = 3
 # Of a sum with z leading zeros, 12 - z integer bits; the result keeps 8 bits below the point of a Q0.31 product.
 _SHIFT_WITHOUT_ZEROS = _SUM_INTEGER_BITS + 31 - 8
@@ -132,9 +130,6 @@ def ort_beyond(output_zero_point: int, lo: int, hi: int) -> int:
     if lo == 0:
         return output_zero_point
     return hi if output_zero_point < 0 else lo
-
-
-# The shares of a row by float32 numbers: of an entry and the sum of the row's entries, before they are rounded.
 
 
 def float_entries(input_scale: float, beta: float) -> NDArray[np.float32]:

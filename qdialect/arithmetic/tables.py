@@ -22,8 +22,6 @@ from qdialect.arithmetic.multipliers import (
 from qdialect.arithmetic.quantization import FloatArray, QuantParams, quantize_array, quantized_range
 from qdialect.arithmetic.requantization import requantize
 
-# Tables of 256 entries: any function from 8-bit quantized values to 8-bit quantized values.
-#
 # Index and entry are unsigned bit patterns, so for int8 the order is 0..127, -128..-1; entries have the bits of the
 # output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from -128 to 127.
 
@@ -89,8 +87,6 @@ def clamp_of_table(table: Table, input_dtype: DTypeLike, output_dtype: DTypeLike
     return (lo, hi) if is_clamp else None
 
 
-# HARD_SWISH in the 16-bit fixed-point arithmetic of TFLite's reference kernel, tabulated over all quantized values.
-
 _INT16_MAX = 2**15 - 1
 # 3.0 in the scale where the piecewise-linear factor fills an int16.
 _RELUISH_SCALE = np.float32(3) / np.float32(32768)
@@ -141,9 +137,6 @@ def tflite_hard_swish_table(source: QuantizedDtype, result: QuantizedDtype) -> T
     truncated = np.sign(product) * (np.abs(product) >> 15)
     values = rounding_shift_right(truncated, -output_e) + result.zero_point
     return encode_table(np.clip(values, lo, hi), result.dtype)
-
-
-# leaky_relu in the integer arithmetic of two runtimes, tabulated over all quantized values.
 
 
 def tflite_leaky_relu_table(

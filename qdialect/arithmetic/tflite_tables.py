@@ -15,8 +15,6 @@ from qdialect.arithmetic.fixed_point_functions import inverse_roots
 from qdialect.arithmetic.quantization import FloatArray, quantized_range, same_scale
 from qdialect.arithmetic.tables import QuantizedDtype, Table, build_table, encode_table, table_values
 
-# Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all quantized values.
-#
 # Every function takes the parameters and dtype of its input and of its result, and returns uint8[256] bit patterns.
 
 # RSQRT keeps its roots as integers with so many more bits.
@@ -76,8 +74,6 @@ def _gelu(x: FloatArray) -> FloatArray:
 def _encoded(values: multipliers.IntArray | FloatArray, dtype: DTypeLike) -> Table:
     return encode_table(np.clip(values, *quantized_range(dtype)).astype(np.int64), dtype)
 
-
-# Functions of 16-bit quantized values as tables with straight lines between their entries (TFLite's kernels).
 
 _SEGMENTS = 512
 _LOW, _HIGH = -(2**15), 2**15 - 1

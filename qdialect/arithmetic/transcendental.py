@@ -15,8 +15,6 @@ from qdialect.arithmetic import machine
 from qdialect.arithmetic.machine import FloatMachine, V
 from qdialect.arithmetic.quantization import FloatArray
 
-# Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
-#
 # Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of the
 # reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes
 # it as vector code.  Results are within a few units of float64's last bit, far finer than a float32 result can show.
@@ -387,8 +385,6 @@ def _unless_zero(m: Machine[V], x: V, value: V) -> V:
     zero = m.constant(0.0)
     return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
 
-
-# The functions by op, and on arrays.
 
 IN_FLOAT64: Mapping[str, Callable[[Machine[Any], Any], Any]] = {
     "math.cos": cos,

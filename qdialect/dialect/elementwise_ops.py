@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.arithmetic import (
-    AddArithmetic,
-    BinaryQuantization,
-    Multiplier,
-    PairArithmetic,
-    QuantParams,
-    Rounding,
-    SubArithmetic,
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.dialect.fields import (
+    I64,
+    INTEGERS,
+    SCALE,
+    SCALES,
+    ParamsField,
+    attribute,
+    choice,
+    operand,
+    result,
+    variadic_operand,
 )
-from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, result, variadic_operand
 from qdialect.dialect.op_base import QnnOp, Shape, broadcast_shape, check_axis, check_bounds, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
-
-# Element-wise ops on two or more tensors, and the clamp.
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -71,20 +72,9 @@ class BinaryOp(QnnOp):
         check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
         check_bounds("C3", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
 
-    @property
-    def lhs_params(self) -> QuantParams:
-        """The quantization of lhs."""
-        return QuantParams(self.lhs_scale, self.lhs_zero_point)
-
-    @property
-    def rhs_params(self) -> QuantParams:
-        """The quantization of rhs."""
-        return QuantParams(self.rhs_scale, self.rhs_zero_point)
-
-    @property
-    def output_params(self) -> QuantParams:
-        """The quantization of the result."""
-        return QuantParams(self.output_scale, self.output_zero_point)
+    lhs_params = ParamsField()
+    rhs_params = ParamsField()
+    output_params = ParamsField()
 
     @property
     def quantization(self) -> BinaryQuantization:
@@ -179,6 +169,7 @@ class ConcatOp(QnnOp, name="concat"):
     input_zero_points = attribute(INTEGERS)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
+    output_params = ParamsField()
     rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
     output = result(EIGHT_BIT)
@@ -206,9 +197,6 @@ class ConcatOp(QnnOp, name="concat"):
 
 def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
-
-
-# The quantization of a binary op as its attributes.
 
 
 def binary_attributes(quantization: BinaryQuantization) -> dict[str, Any]:

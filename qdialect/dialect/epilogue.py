@@ -12,19 +12,11 @@ from qdialect.dialect.stages.builtin_stages import DequantizeStage
 from qdialect.dialect.stages.stage_base import Domain, QuantizedType, Stage, StagePosition
 from qdialect.ir._mlir import ir
 
-_EPILOGUE = "a non-empty array of stages {name} or {name = {attributes}}"
-
-
-def _problem(attribute: ir.Attribute) -> str | None:
-    holds = isinstance(attribute, ir.ArrayAttr) and len(attribute) > 0 and all(map(stage_base.is_stage, attribute))
-    return None if holds else _EPILOGUE
-
-
 EPILOGUE: AttributeKind[tuple[Stage, ...]] = AttributeKind(
-    _EPILOGUE,
+    "a non-empty array of stages {name} or {name = {attributes}}",
     lambda value: ir.ArrayAttr.get([stage_base.encoded(stage) for stage in value]),
     lambda attribute: tuple(stage_base.decoded(one) for one in ir.ArrayAttr(attribute)),
-    _problem,
+    lambda one: isinstance(one, ir.ArrayAttr) and len(one) > 0 and all(map(stage_base.is_stage, one)),
 )
 """Stages as in their text: `placed_stages` fills in the defaults."""
 

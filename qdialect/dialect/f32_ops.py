@@ -9,16 +9,15 @@ from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.dialect.contraction_ops import conv2d_shape
 from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.reduction_ops import ReduceOp
 from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, FLOAT_VECTOR, shape_of
 from qdialect.ir._mlir import ir
 
-# Reductions and contractions of f32 values, for the parts of a network that are not quantized.
-#
 # Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the
 # definition, and so is that a product is added by a fused multiply-add, which rounds once.
 
 
-class F32ReduceOp(QnnOp):
+class F32ReduceOp(ReduceOp):
     """A reduction over `axes`, which stay as extents of 1 with `keep_dims`.
 
     Constraints:
@@ -26,18 +25,7 @@ class F32ReduceOp(QnnOp):
     """
 
     input = operand(FLOAT)
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
     output = result(FLOAT)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        axes, rank = attributes["axes"], len(shapes[0])
-        holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
-        require(holds, "C1", f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
-        if attributes["keep_dims"]:
-            return tuple(1 if i in axes else extent for i, extent in enumerate(shapes[0]))
-        return tuple(extent for i, extent in enumerate(shapes[0]) if i not in axes)
 
 
 class F32SumOp(F32ReduceOp, name="f32_sum"):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import index
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.quantization import QuantParams
 from qdialect.dialect.type_constraints import TypeConstraint, element_name, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.resources import is_resource, resolved
 
-# The kinds of attributes a `qnn` op can have: how each is written, read and checked.
-#
 # Array attributes have no name in IRDL, so no kind is declared to it; `problem` is the check instead.
 
 T = TypeVar("T")
@@ -27,31 +27,24 @@ SMALLEST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**30
 
 @dataclass(frozen=True)
 class AttributeKind(Generic[T]):
-    """A kind of attribute.
-
-    `problem` gives what the attribute must be, or None where it is right; `from_attribute` may then be called.
-    """
+    """A kind of attribute; `from_attribute` may be called for one that has no `problem`."""
 
     description: str
     to_attribute: Callable[[T], ir.Attribute]
     from_attribute: Callable[[ir.Attribute], T]
-    problem: Callable[[ir.Attribute], str | None]
+    holds: Callable[[ir.Attribute], bool]
+
+    def problem(self, attr: ir.Attribute) -> str | None:
+        """What the attribute must be, or None where it is right."""
+        return None if self.holds(attr) else self.description
 
 
 def _is_f64(attr: ir.Attribute) -> bool:
     return isinstance(attr, ir.FloatAttr) and isinstance(attr.type, ir.F64Type)
 
 
-def _is_i64(attr: ir.Attribute) -> bool:
-    return isinstance(attr, ir.IntegerAttr) and element_name(attr.type) == "i64"
-
-
 def _f64(value: float) -> ir.Attribute:
     return ir.FloatAttr.get(ir.F64Type.get(), float(value))
-
-
-def _i64(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _int64(value))
 
 
 def _int64(value: int) -> int:
@@ -65,34 +58,20 @@ def _float_value(attr: ir.Attribute) -> float:
     return ir.FloatAttr(attr).value
 
 
-def _int_value(attr: ir.Attribute) -> int:
-    return ir.IntegerAttr(attr).value
-
-
 def is_scale(value: float) -> bool:
     """Whether `value` is in the range of the kind `SCALE`."""
     return SMALLEST_SCALE <= value <= LARGEST_SCALE
 
 
-_SCALE = "an f64 in [2^-60, 2^30]"
-_SCALES = "a non-empty array<f64> of positive scales up to 2^30"
-
-
-def _scale_problem(attr: ir.Attribute) -> str | None:
-    return None if _is_f64(attr) and is_scale(_float_value(attr)) else _SCALE
-
-
-def _scales_problem(attr: ir.Attribute) -> str | None:
+def _are_scales(attr: ir.Attribute) -> bool:
     # NaN passes neither comparison, and comparisons of an array take a tenth of those of its numbers.
     scales = np.array(list(attr) if isinstance(attr, ir.DenseF64ArrayAttr) else [])
-    return None if scales.size and bool(((scales > 0) & (scales <= LARGEST_SCALE)).all()) else _SCALES
+    return scales.size > 0 and bool(((scales > 0) & (scales <= LARGEST_SCALE)).all())
 
 
-def _integers_problem(attr: ir.Attribute) -> str | None:
-    return None if isinstance(attr, ir.DenseI64ArrayAttr) else "an array<i64>"
-
-
-SCALE: AttributeKind[float] = AttributeKind(_SCALE, _f64, _float_value, _scale_problem)
+SCALE: AttributeKind[float] = AttributeKind(
+    "an f64 in [2^-60, 2^30]", _f64, _float_value, lambda attr: _is_f64(attr) and is_scale(_float_value(attr))
+)
 """A scale. An f32 scale of a framework is stored exactly.
 
 The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to define what an
@@ -100,19 +79,21 @@ infinite one means.
 """
 
 F64: AttributeKind[float] = AttributeKind(
-    "a finite f64",
-    _f64,
-    _float_value,
-    lambda attr: None if _is_f64(attr) and math.isfinite(_float_value(attr)) else "a finite f64",
+    "a finite f64", _f64, _float_value, lambda attr: _is_f64(attr) and math.isfinite(_float_value(attr))
 )
 
-I64: AttributeKind[int] = AttributeKind("an i64", _i64, _int_value, lambda attr: None if _is_i64(attr) else "an i64")
+I64: AttributeKind[int] = AttributeKind(
+    "an i64",
+    lambda value: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _int64(value)),
+    lambda attr: ir.IntegerAttr(attr).value,
+    lambda attr: isinstance(attr, ir.IntegerAttr) and element_name(attr.type) == "i64",
+)
 
 SCALES: AttributeKind[tuple[float, ...]] = AttributeKind(
-    _SCALES,
+    "a non-empty array<f64> of positive scales up to 2^30",
     lambda value: ir.DenseF64ArrayAttr.get([float(v) for v in value]),
     lambda attr: tuple(ir.DenseF64ArrayAttr(attr)),
-    _scales_problem,
+    _are_scales,
 )
 """Scales of the channels. There is no lower bound but zero: a channel without weights may have any scale."""
 
@@ -120,21 +101,18 @@ INTEGERS: AttributeKind[tuple[int, ...]] = AttributeKind(
     "an array<i64>",
     lambda value: ir.DenseI64ArrayAttr.get([_int64(v) for v in value]),
     lambda attr: tuple(ir.DenseI64ArrayAttr(attr)),
-    _integers_problem,
+    lambda attr: isinstance(attr, ir.DenseI64ArrayAttr),
 )
 
 BOOL: AttributeKind[bool] = AttributeKind(
-    "a bool",
-    ir.BoolAttr.get,
-    lambda attr: ir.BoolAttr(attr).value,
-    lambda attr: None if isinstance(attr, ir.BoolAttr) else "a bool",
+    "a bool", ir.BoolAttr.get, lambda attr: ir.BoolAttr(attr).value, lambda attr: isinstance(attr, ir.BoolAttr)
 )
 
 ELEMENTS: AttributeKind[ir.Attribute] = AttributeKind(
     "dense elements",
     lambda value: value,
     lambda attr: attr,
-    lambda attr: None if isinstance(attr, ir.DenseElementsAttr) or is_resource(attr) else "dense elements",
+    lambda attr: isinstance(attr, ir.DenseElementsAttr) or is_resource(attr),
 )
 
 
@@ -154,25 +132,20 @@ def _table_to_attribute(value: NDArray[np.uint8]) -> ir.Attribute:
 
 
 def _table_value(attr: ir.Attribute) -> NDArray[np.uint8]:
-    elements = resolved(attr)
-    entries: Any = np.array(ir.DenseIntElementsAttr(elements), dtype=np.int8)
+    entries: Any = np.array(ir.DenseIntElementsAttr(resolved(attr)), dtype=np.int8)
     return np.broadcast_to(entries, (TABLE_ENTRIES,)).view(np.uint8)
 
 
-_TABLE = f"a dense tensor<{TABLE_ENTRIES}xi8>"
-
 TABLE: AttributeKind[NDArray[np.uint8]] = AttributeKind(
-    _TABLE, _table_to_attribute, _table_value, lambda attr: None if _is_table(attr) else _TABLE
+    f"a dense tensor<{TABLE_ENTRIES}xi8>", _table_to_attribute, _table_value, _is_table
 )
 """A look-up table: 256 bit patterns, indexed by the unsigned bit pattern of the input byte."""
 
-_ELEMENT_TYPE = "the type i8 or ui8"
-
 ELEMENT_TYPE: AttributeKind[str] = AttributeKind(
-    _ELEMENT_TYPE,
+    "the type i8 or ui8",
     lambda value: ir.TypeAttr.get(ir.Type.parse(value)),
     lambda attr: str(ir.TypeAttr(attr).value),
-    lambda attr: None if isinstance(attr, ir.TypeAttr) and element_name(attr.value) in ("i8", "ui8") else _ELEMENT_TYPE,
+    lambda attr: isinstance(attr, ir.TypeAttr) and element_name(attr.value) in ("i8", "ui8"),
 )
 """Element type of 8-bit values, as its text."""
 
@@ -182,21 +155,36 @@ E = TypeVar("E", bound=StrEnum)
 def choice(values: type[E], among: Iterable[E] | None = None) -> AttributeKind[E]:
     """A string attribute that names a member of `values`, which with `among` must be one of these."""
     known = [str(value) for value in (values if among is None else among)]
-    wanted = "one of " + ", ".join(f'"{value}"' for value in known)
-
-    def problem(attr: ir.Attribute) -> str | None:
-        return None if isinstance(attr, ir.StringAttr) and attr.value in known else wanted
-
     return AttributeKind(
-        wanted, lambda value: ir.StringAttr.get(str(value)), lambda attr: values(ir.StringAttr(attr).value), problem
+        "one of " + ", ".join(f'"{value}"' for value in known),
+        lambda value: ir.StringAttr.get(str(value)),
+        lambda attr: values(ir.StringAttr(attr).value),
+        lambda attr: isinstance(attr, ir.StringAttr) and attr.value in known,
     )
 
 
-# How an op class declares its operands, attributes and result, and what reading them from an op gives.
+class Field(ABC, Generic[T]):
+    """A declared part of an op; reading it from an op gives its value."""
+
+    name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def read(self, op: ir.OpView) -> T:
+        """The value that `op` has."""
+
+    @overload
+    def __get__(self, op: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, op: ir.OpView, owner: type) -> T: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> Self | T:
+        return self if op is None else self.read(op)
 
 
-class AttributeField(Generic[T]):
-    """A declared attribute; reading it from an op gives the Python value.
+class AttributeField(Field[T]):
+    """A declared attribute, as a Python value.
 
     One with a default may be left out of the text, and is where it has that value.
     """
@@ -204,15 +192,14 @@ class AttributeField(Generic[T]):
     def __init__(self, kind: AttributeKind[T], default: T | None) -> None:
         self.kind: AttributeKind[T] = kind
         self.default = default
-        self.name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
     @property
     def is_required(self) -> bool:
         """Whether the attribute must be written."""
         return self.default is None
+
+    def read(self, op: ir.OpView) -> T:
+        return self.value_in(op.operation.attributes)
 
     def value_in(self, attributes: Mapping[str, ir.Attribute] | ir.OpAttributeMap) -> T:
         """The Python value of the attribute; the default where it is left out."""
@@ -224,103 +211,64 @@ class AttributeField(Generic[T]):
         """Whether a written attribute equals its default."""
         return self.default is not None and encoded == self.kind.to_attribute(self.default)
 
-    @overload
-    def __get__(self, op: None, owner: type) -> AttributeField[T]: ...
-    @overload
-    def __get__(self, op: ir.OpView, owner: type) -> T: ...
-    def __get__(self, op: ir.OpView | None, owner: type) -> AttributeField[T] | T:
-        return self if op is None else self.value_in(op.operation.attributes)
+
+class ParamsField(Field[QuantParams]):
+    """The quantization that two attributes are: of a field called ``lhs_params``, `lhs_scale` and `lhs_zero_point`."""
+
+    def read(self, op: ir.OpView) -> QuantParams:
+        tensor = self.name.removesuffix("_params")
+        return QuantParams(getattr(op, f"{tensor}_scale"), getattr(op, f"{tensor}_zero_point"))
 
 
-class AnyOperandField:
+class AnyOperandField(Field[T]):
     """A declared operand of any multiplicity."""
+
+    index = 0
 
     def __init__(self, constraint: TypeConstraint) -> None:
         self.constraint = constraint
-        self.name = ""
-        self.index = 0
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
 
-class OperandField(AnyOperandField):
-    """A declared operand; reading it from an op gives the value."""
+class OperandField(AnyOperandField[ir.Value]):
+    """A declared operand."""
 
-    @overload
-    def __get__(self, op: None, owner: type) -> OperandField: ...
-    @overload
-    def __get__(self, op: ir.OpView, owner: type) -> ir.Value: ...
-    def __get__(self, op: ir.OpView | None, owner: type) -> OperandField | ir.Value:
-        return self if op is None else op.operation.operands[self.index]
+    def read(self, op: ir.OpView) -> ir.Value:
+        return op.operation.operands[self.index]
 
 
-class OptionalOperandField(AnyOperandField):
+class OptionalOperandField(AnyOperandField[ir.Value | None]):
     """The one operand of an op that may be missing; always the last."""
 
-    @overload
-    def __get__(self, op: None, owner: type) -> OptionalOperandField: ...
-    @overload
-    def __get__(self, op: ir.OpView, owner: type) -> ir.Value | None: ...
-    def __get__(self, op: ir.OpView | None, owner: type) -> OptionalOperandField | ir.Value | None:
-        if op is None:
-            return self
+    def read(self, op: ir.OpView) -> ir.Value | None:
         operands = op.operation.operands
         return operands[self.index] if len(operands) > self.index else None
 
 
-class VariadicOperandField(AnyOperandField):
+class VariadicOperandField(AnyOperandField[list[ir.Value]]):
     """One or more operands of one kind; always the last."""
 
-    @overload
-    def __get__(self, op: None, owner: type) -> VariadicOperandField: ...
-    @overload
-    def __get__(self, op: ir.OpView, owner: type) -> list[ir.Value]: ...
-    def __get__(self, op: ir.OpView | None, owner: type) -> VariadicOperandField | list[ir.Value]:
-        return self if op is None else list(op.operation.operands)[self.index :]
+    def read(self, op: ir.OpView) -> list[ir.Value]:
+        return list(op.operation.operands)[self.index :]
 
 
-class ResultField:
-    """The declared result; reading it from an op gives the value."""
+class ResultField(Field[ir.Value]):
+    """The declared result."""
 
     def __init__(self, constraint: TypeConstraint) -> None:
         self.constraint = constraint
-        self.name = ""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type) -> ResultField: ...
-    @overload
-    def __get__(self, op: ir.OpView, owner: type) -> ir.Value: ...
-    def __get__(self, op: ir.OpView | None, owner: type) -> ResultField | ir.Value:
-        return self if op is None else op.operation.results[0]
+    def read(self, op: ir.OpView) -> ir.Value:
+        return op.operation.results[0]
 
 
-def operand(constraint: TypeConstraint) -> OperandField:
-    """Declare an operand."""
-    return OperandField(constraint)
-
-
-def optional_operand(constraint: TypeConstraint) -> OptionalOperandField:
-    """Declare the last operand, which may be missing."""
-    return OptionalOperandField(constraint)
-
-
-def variadic_operand(constraint: TypeConstraint) -> VariadicOperandField:
-    """Declare the last operand, which stands one or more times."""
-    return VariadicOperandField(constraint)
+# How op classes declare them.
+operand, result = OperandField, ResultField
+optional_operand, variadic_operand = OptionalOperandField, VariadicOperandField
 
 
 def attribute(kind: AttributeKind[T], default: T | None = None) -> AttributeField[T]:
     """Declare an attribute; one with a `default` may be left out of the text, and is where it has that value."""
     return AttributeField(kind, default)
-
-
-def result(constraint: TypeConstraint) -> ResultField:
-    """Declare the result."""
-    return ResultField(constraint)
 
 
 class DeclaredAttribute(Protocol):
@@ -344,7 +292,7 @@ def attribute_violations(found: Mapping[str, ir.Attribute], declared: Mapping[st
     """
     unknown = [name for name in found if name not in declared and "." not in name]
     if unknown:
-        yield f"has no {_attributes_text(unknown)}; it has {names_text(declared)}"
+        yield f"has no attribute{'s' * (len(unknown) > 1)} {names_text(unknown)}; it has {names_text(declared)}"
     missing = {name: one.kind for name, one in declared.items() if one.is_required and name not in found}
     if missing:
         kinds = ", ".join(f"'{name}' ({kind.description})" for name, kind in missing.items())
@@ -358,7 +306,3 @@ def attribute_violations(found: Mapping[str, ir.Attribute], declared: Mapping[st
 def names_text(names: Iterable[str]) -> str:
     """Quoted names, separated by commas."""
     return ", ".join(f"'{name}'" for name in names) or "none"
-
-
-def _attributes_text(names: Sequence[str]) -> str:
-    return f"attribute{'s' * (len(names) > 1)} {names_text(names)}"

@@ -146,8 +146,6 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
 AnyI16Contraction = I16Conv2DOp | I16DenseOp
 
 
-# Functions of fixed-point numbers, by integer arithmetic alone: the gates of integer recurrent cells.
-
 _WORDS = TypeConstraint(("i16",))
 _WORD_VECTOR = TypeConstraint(("i16",), rank=1)
 _LARGEST_GUARD = 2**29 - 1
@@ -210,8 +208,6 @@ class I16LayerNormOp(QnnOp, name="i16_layer_norm"):
         holds = 1 <= found <= _LARGEST_GUARD
         require(holds, "C3", f"variance_guard must be in [1, {_LARGEST_GUARD}], but got {found}")
 
-
-# Tables with linear interpolation, for functions of integers that are too wide for a table of all values.
 
 _LARGEST_FRACTION = 16
 _INT32 = (-(2**31), 2**31 - 1)

@@ -8,11 +8,9 @@ from typing import Any
 
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect.fields import ELEMENTS, I64, INTEGERS, attribute, choice, operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_positive, require
+from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_element, check_positive, require
 from qdialect.dialect.type_constraints import ANY, ANY_OR_EMPTY, ELEMENT_RANGES, INDEX, INDEX_LIST, element_of
 from qdialect.ir._mlir import ir
-
-# Constants and data movement: elements of any type do not change.
 
 
 class ConstantOp(QnnOp, name="constant"):
@@ -45,8 +43,7 @@ class SameElementOp(QnnOp):
     output = result(ANY)
 
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.input.type)
-        require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
+        check_element("C1", self.output, self.input)
 
 
 _WHOLE = {"f32": 24, "f16": 11, "bf16": 8}
@@ -218,8 +215,7 @@ class DynamicGatherOp(QnnOp, name="dynamic_gather"):
         return (*data[:axis], *indices, *data[axis + 1 :])
 
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.data.type)
-        require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
+        check_element("C1", self.output, self.data)
 
 
 class DynamicScatterOp(QnnOp, name="dynamic_scatter"):

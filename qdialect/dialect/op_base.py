@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from qdialect.dialect.fields import (
     AnyOperandField,
     AttributeField,
+    Field,
     OptionalOperandField,
     ResultField,
     VariadicOperandField,
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MAX_ELEMENTS, range_of, shape_of
+from qdialect.dialect.type_constraints import MAX_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.support.registry import note_foreign
 
-# The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
-#
 # An op class states its fields as class attributes::
 #
 #     class ClipOp(QnnOp, name="clip"):
@@ -99,7 +98,7 @@ class QnnOp(Qnn.Operation):
         cls._attach_traits()
 
     if TYPE_CHECKING:  # At run time the bindings would take these annotations for fields of the op.
-        operand_fields: ClassVar[tuple[AnyOperandField, ...]]
+        operand_fields: ClassVar[tuple[AnyOperandField[Any], ...]]
         attribute_fields: ClassVar[dict[str, AttributeField[Any]]]
         result_fields: ClassVar[tuple[ResultField, ...]]
 
@@ -113,11 +112,10 @@ class QnnOp(Qnn.Operation):
     ) -> None:
         # Families share fields through nameless base classes, so the whole MRO is read, bases first.
         declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
-        operands = [f for f in declared.values() if isinstance(f, AnyOperandField)]
-        attributes = {
-            key: cast("AttributeField[Any]", f) for key, f in declared.items() if isinstance(f, AttributeField)
-        }
-        results = [f for f in declared.values() if isinstance(f, ResultField)]
+        fields = {key: cast("Field[Any]", f) for key, f in declared.items() if isinstance(f, Field)}
+        operands = [f for f in fields.values() if isinstance(f, AnyOperandField)]
+        attributes = {key: f for key, f in fields.items() if isinstance(f, AttributeField)}
+        results = [f for f in fields.values() if isinstance(f, ResultField)]
         if not name:
             cls.__annotations__ = {}
             super().__init_subclass__(**kwargs)
@@ -131,7 +129,6 @@ class QnnOp(Qnn.Operation):
         cls.__annotations__ |= {results[0].name: ext.Result[Any]}
         # The bindings refuse class attributes they do not know and put untyped properties instead of the fields:
         # take the fields out of their sight, and put them back.
-        fields = {**{f.name: f for f in operands}, **attributes, results[0].name: results[0]}
         for key in fields.keys() & vars(cls).keys():
             delattr(cls, key)
         super().__init_subclass__(name=name, traits=[ext.Pure], **kwargs)
@@ -173,17 +170,14 @@ class QnnOp(Qnn.Operation):
 
     def verify_invariants(self) -> bool:
         """The hook that the bindings call: false after one located error, true otherwise."""
-        message = self._first_violation()
+        try:
+            message = next(self._violations(), None)
+        except Exception as error:  # An exception would lose the location: the bindings drop it.
+            message = f"cannot be verified: {error!r}"
         if message is None:
             return True
         self.operation.location.emit_error(f"'{self.operation.name}' op {message}")
         return False
-
-    def _first_violation(self) -> str | None:
-        try:
-            return next(self._violations(), None)
-        except Exception as error:  # An exception would lose the location: the bindings drop it.
-            return f"cannot be verified: {error!r}"
 
     def _violations(self) -> Iterator[str]:
         yield from self._arity_violations()
@@ -211,11 +205,14 @@ class QnnOp(Qnn.Operation):
     def _attribute_violations(self) -> Iterator[str]:
         found = dict(self.operation.attributes.items())
         if _is_variadic(self.operand_fields):
-            yield from _segment_violations(found.pop(SEGMENTS, None), len(self.operation.operands))
+            segments, wanted = found.pop(SEGMENTS, None), _segments(len(self.operation.operands))
+            if not isinstance(segments, ir.DenseI32ArrayAttr) or list(segments) != wanted:
+                yield f"{SEGMENTS} must be array<i32: {', '.join(map(str, wanted))}>, but got {segments or 'none'}"
         yield from attribute_violations(found, self.attribute_fields)
 
     def _type_violations(self) -> Iterator[str]:
-        for field, value in self._typed_operands():
+        for index, value in enumerate(self.operation.operands):
+            field = self.operand_fields[min(index, len(self.operand_fields) - 1)]
             problem = field.constraint.problem(value.type)
             if problem:
                 yield f"operand '{field.name}' must be {problem}, but got {value.type}"
@@ -223,10 +220,6 @@ class QnnOp(Qnn.Operation):
         problem = field.constraint.problem(found)
         if problem:
             yield f"result '{field.name}' must be {problem}, but got {found}"
-
-    def _typed_operands(self) -> Iterator[tuple[AnyOperandField, ir.Value]]:
-        for index, value in enumerate(self.operation.operands):
-            yield self.operand_fields[min(index, len(self.operand_fields) - 1)], value
 
 
 _FOLLOWERS: list[tuple[tuple[type[QnnOp], ...], Callable[[type[Any]], object]]] = []
@@ -350,7 +343,7 @@ def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str,
     return complete
 
 
-def _operand_annotations(field: AnyOperandField) -> dict[str, Any]:
+def _operand_annotations(field: AnyOperandField[Any]) -> dict[str, Any]:
     if isinstance(field, OptionalOperandField):
         return {field.name: ext.Operand[Any] | None}
     if isinstance(field, VariadicOperandField):
@@ -358,7 +351,7 @@ def _operand_annotations(field: AnyOperandField) -> dict[str, Any]:
     return {field.name: ext.Operand[Any]}
 
 
-def _is_variadic(fields: Sequence[AnyOperandField]) -> bool:
+def _is_variadic(fields: Sequence[AnyOperandField[Any]]) -> bool:
     return len(fields) > 0 and isinstance(fields[-1], VariadicOperandField)
 
 
@@ -366,13 +359,7 @@ def _segments(count: int) -> list[int]:
     return [1] * count + [0] * (MAX_VARIADIC - count)
 
 
-def _segment_violations(found: ir.Attribute | None, count: int) -> Iterator[str]:
-    wanted = _segments(count)
-    if not isinstance(found, ir.DenseI32ArrayAttr) or list(found) != wanted:
-        yield f"{SEGMENTS} must be array<i32: {', '.join(map(str, wanted))}>, but got {found or 'none'}"
-
-
-def _arity(fields: Sequence[AnyOperandField]) -> tuple[int, int]:
+def _arity(fields: Sequence[AnyOperandField[Any]]) -> tuple[int, int]:
     if _is_variadic(fields):
         return len(fields), len(fields) - 1 + MAX_VARIADIC
     optional = sum(isinstance(f, OptionalOperandField) for f in fields)
@@ -389,6 +376,12 @@ def _shape_text(shape: Shape) -> str:
 
 
 # Checks that several ops share; each raises `ConstraintError` under the caller's label.
+
+
+def check_element(label: str, result: ir.Value, operand: ir.Value) -> None:
+    """The result has the element type of an operand."""
+    found, wanted = element_of(result.type), element_of(operand.type)
+    require(found == wanted, label, f"result element type must be {wanted}, but got {found}")
 
 
 def check_axis(label: str, axis: int, shape: Shape) -> None:

@@ -16,6 +16,7 @@ from qdialect.dialect.op_base import (
     Shape,
     check_axis,
     check_bounds,
+    check_element,
     check_positive,
     check_zero_points,
     require,
@@ -62,8 +63,7 @@ class PoolOp(QnnOp):
         return data[0], height, width, data[3]
 
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.data.type)
-        require(found == wanted, "C3", f"result element type must be {wanted}, but got {found}")
+        check_element("C3", self.output, self.data)
         check_bounds("C4", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
 
 
@@ -126,8 +126,7 @@ class SoftmaxOp(QnnOp, name="softmax"):
             self._check_fixed()
 
     def _check_fixed(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.input.type)
-        require(found == wanted, "C3", f"result element type must be {wanted}, but got {found}")
+        check_element("C3", self.output, self.input)
         parameters, fixed = (self.output_scale, self.output_zero_point), (1 / 256, range_of(self.output.type)[0])
         names = "output_scale and output_zero_point"
         require(parameters == fixed, "C3", f"{names} must be {fixed[0]} and {fixed[1]}, but got {_pair(parameters)}")
@@ -138,8 +137,6 @@ class SoftmaxOp(QnnOp, name="softmax"):
 def _pair(values: tuple[float, int]) -> str:
     return f"{values[0]} and {values[1]}"
 
-
-# Images of another height and width.
 
 _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)
 _FIXED_COORDINATES = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)

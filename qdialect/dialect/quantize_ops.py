@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.arithmetic import FloatRounding, Multiplier, NanPolicy, QuantParams, Rounding, Scaling
-from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, result
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, ParamsField, attribute, choice, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
-
-# Between f32 and quantized values, and between two quantizations.
 
 
 class QuantizeOp(QnnOp, name="quantize"):
@@ -89,12 +87,11 @@ class RequantizeOp(QnnOp, name="requantize"):
         check_zero_points("C3", "output_zero_point", (self.output_zero_point,), self.output.type)
 
     @property
-    def output_params(self) -> QuantParams:
-        """The quantization of the result."""
-        return QuantParams(self.output_scale, self.output_zero_point)
+    def input_params(self) -> QuantParams:
+        """The quantization of an input of one zero point and no weights."""
+        return QuantParams(self.input_scale, self.input_zero_points[0])
 
-
-# The scale and the zero point of a range that is computed at run time, from its minimum and maximum.
+    output_params = ParamsField()
 
 
 class RangeOp(QnnOp):

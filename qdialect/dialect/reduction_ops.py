@@ -7,11 +7,17 @@ from typing import Any
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import Order
-from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choice, operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, check_axis, check_zero_points, require, shape_over_axes
+from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, ParamsField, attribute, choice, operand, result
+from qdialect.dialect.op_base import (
+    QnnOp,
+    Shape,
+    check_axis,
+    check_element,
+    check_zero_points,
+    require,
+    shape_over_axes,
+)
 from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, TypeConstraint, element_of
-
-# Reductions over axes: sums, extremes, and the indices of extremes.
 
 
 class ArgOp(QnnOp):
@@ -43,7 +49,18 @@ class ArgMinOp(ArgOp, name="arg_min"):
     """Index along `axis` of the smallest element; of equal ones the first, or the last with `last`."""
 
 
-class RescaledReductionOp(QnnOp):
+class ReduceOp(QnnOp):
+    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
+
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
+
+
+class RescaledReductionOp(ReduceOp):
     """A reduction over `axes` whose result has a scale and a zero point of its own.
 
     Constraints:
@@ -52,19 +69,15 @@ class RescaledReductionOp(QnnOp):
     """
 
     input = operand(EIGHT_BIT)
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
     input_scale = attribute(SCALE)
     input_zero_point = attribute(I64)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
+    input_params = ParamsField()
+    output_params = ParamsField()
     rounding = attribute(choice(Rounding))
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
     output = result(EIGHT_BIT)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
 
     def check(self) -> None:
         check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)
@@ -75,7 +88,7 @@ class SumOp(RescaledReductionOp, name="sum"):
     """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``."""
 
 
-class SameTypeReduceOp(QnnOp):
+class SameTypeReduceOp(ReduceOp):
     """A reduction over `axes` to the input's type and, where it is quantized, to its parameters.
 
     Constraints:
@@ -84,17 +97,10 @@ class SameTypeReduceOp(QnnOp):
     """
 
     input = operand(EIGHT_BIT)
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
     output = result(EIGHT_BIT)
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
-
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.input.type)
-        require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
+        check_element("C2", self.output, self.input)
 
 
 class ReduceMaxOp(SameTypeReduceOp, name="reduce_max"):
@@ -131,12 +137,9 @@ class L2NormalizeOp(QnnOp, name="l2_normalize"):
         return shapes[0]
 
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.input.type)
-        require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
+        check_element("C2", self.output, self.input)
         check_zero_points("C3", "input_zero_point", (self.input_zero_point,), self.input.type)
 
-
-# Reductions of integers that are not quantized values: sizes, positions, token ids, counts.
 
 _REDUCED = TypeConstraint(("i16", "i32", "i64"))
 
@@ -173,8 +176,6 @@ class IntMinOp(IntegerReduceOp, name="int_min"):
     """Smallest integer over `axes`."""
 
 
-# Ops along an axis whose results depend on the order of the elements: cumulative sums, and the largest ones.
-
 _NUMBERS = TypeConstraint(("i32", "i64", "f32"))
 
 
@@ -200,8 +201,7 @@ class CumSumOp(QnnOp, name="cumsum"):
         return shapes[0]
 
     def check(self) -> None:
-        found, wanted = element_of(self.output.type), element_of(self.input.type)
-        require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
+        check_element("C1", self.output, self.input)
 
 
 class TopKOp(QnnOp, name="top_k"):

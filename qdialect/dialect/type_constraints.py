@@ -12,8 +12,6 @@ import numpy as np
 from qdialect.arithmetic import QuantParams
 from qdialect.ir._mlir import ir
 
-# Constraints on the types of operands and results.
-
 ELEMENT_RANGES = {
     "i8": (-128, 127),
     "ui8": (0, 255),
@@ -128,9 +126,6 @@ ANY = TypeConstraint(tuple(NUMPY_DTYPES))
 COMPUTED = TypeConstraint(tuple(name for name in NUMPY_DTYPES if name not in SMALL_FLOATS))
 """Those that ops compute with."""
 ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)
-
-
-# Types of quantized values: their parameters and storage integers.
 
 
 @dataclass(frozen=True)

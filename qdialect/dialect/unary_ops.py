@@ -11,7 +11,6 @@ from qdialect.arithmetic import (
     Entries,
     NanPolicy,
     QuantizedDtype,
-    QuantParams,
     Table,
     activations,
     build_table,
@@ -22,7 +21,7 @@ from qdialect.arithmetic import (
 )
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode
 from qdialect.arithmetic.expressions import Alpha, Expression, has_parameter
-from qdialect.dialect.fields import F64, I64, SCALE, TABLE, attribute, choice, operand, result
+from qdialect.dialect.fields import F64, I64, SCALE, TABLE, ParamsField, attribute, choice, operand, result
 from qdialect.dialect.op_base import QnnOp, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 
@@ -45,15 +44,8 @@ class EightBitFunction(QnnOp):
         check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
 
-    @property
-    def input_params(self) -> QuantParams:
-        """The quantization of the input."""
-        return QuantParams(self.input_scale, self.input_zero_point)
-
-    @property
-    def output_params(self) -> QuantParams:
-        """The quantization of the result."""
-        return QuantParams(self.output_scale, self.output_zero_point)
+    input_params = ParamsField()
+    output_params = ParamsField()
 
 
 class LutOp(EightBitFunction, name="lut"):

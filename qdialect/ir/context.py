@@ -279,9 +279,6 @@ def _line_and_column(text: str, at: int) -> tuple[int, int]:
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-# Where an op comes from: the names of a model's nodes, kept as ops are fused.
-
-
 def names_of(location: ir.Location) -> tuple[str, ...]:
     """The names in a location, each once: one for an op as a front end built it, more for a fused one."""
     if isinstance(location, ir.NameLoc):
@@ -314,3 +311,18 @@ def joined(locations: Sequence[ir.Location]) -> ir.Location:
     The first stays first: it is the one that messages show.
     """
     return ir.Location.fused(list(locations), context=locations[0].context)
+
+
+def functions(module: ir.Module) -> list[ir.Operation]:
+    """The functions of `module`, declarations too."""
+    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+
+
+def name_of(function: ir.Operation) -> str:
+    """The symbol of a function."""
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def note_at(op: ir.Operation, text: str) -> Diagnostic:
+    """``'name' op text``, at `op`."""
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *location_of(op.location))

@@ -14,8 +14,6 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.support.diagnostics import VerificationError
 
-# How a module is printed: what is left out, which form ops have, and constants in a section at the end.
-
 _CONSTANTS = "qnn.constants"
 
 
@@ -79,9 +77,6 @@ def _with_resource(module: ir.Module) -> ir.Module:
     return copy
 
 
-# Whether a module that is printed and parsed is the module that it was.
-
-
 def check_round_trip(module: ir.Module) -> None:
     """Print `module` as text and as bytecode, and parse each in a context of its own.
 
@@ -107,8 +102,6 @@ def _compare(form: str, printed: str, module: ir.Module) -> None:
             difference = f"line {number} of its print must be '{wanted}', but got '{found}'"
             raise VerificationError(f"module must be the same after a round trip through {form}: {difference}")
 
-
-# Metadata of a model, as an attribute of its module.
 
 _METADATA = "qnn.metadata"
 

@@ -27,7 +27,7 @@ from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.reference.evaluators import EVALUATORS
 
@@ -37,7 +37,6 @@ _TRUNCATE = "arith.truncf"
 class RemoveIdentity(Replacement[ir.Value]):
     """An op that changes neither quantized values nor parameters is its input."""
 
-    name: ClassVar[str] = "remove-identity"
     roots = tuple(
         op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp, SliceOp, GatherOp)
     )
@@ -88,7 +87,6 @@ def _keeps_values(op: QnnOp) -> bool | MatchFailure:
 class MergeReshapes(Replacement[ReshapeOp]):
     """A reshape of a reshape is one reshape."""
 
-    name: ClassVar[str] = "merge-reshapes"
     roots = ("qnn.reshape",)
 
     def check(self, op: ReshapeOp) -> ReshapeOp | None:
@@ -101,7 +99,6 @@ class MergeReshapes(Replacement[ReshapeOp]):
 class MergeTransposes(Replacement[TransposeOp]):
     """A transpose of a transpose is one transpose."""
 
-    name: ClassVar[str] = "merge-transposes"
     roots = ("qnn.transpose",)
 
     def check(self, op: TransposeOp) -> TransposeOp | None:
@@ -115,7 +112,6 @@ class MergeTransposes(Replacement[TransposeOp]):
 class TransposeToReshape(Replacement[tuple[int, ...]]):
     """A transpose that moves only dimensions of extent 1 keeps the order of the elements: it is a reshape."""
 
-    name: ClassVar[str] = "transpose-to-reshape"
     roots = ("qnn.transpose",)
 
     def check(self, op: TransposeOp) -> tuple[int, ...] | None:
@@ -133,7 +129,6 @@ _Movement = TransposeOp | ReshapeOp | SliceOp | GatherOp
 class FoldConstantMovement(Replacement[NDArray[Any]]):
     """A constant that is moved is another constant."""
 
-    name: ClassVar[str] = "fold-constant-movement"
     roots = ("qnn.transpose", "qnn.reshape", "qnn.slice", "qnn.gather")
 
     def check(self, op: _Movement) -> NDArray[Any] | None:
@@ -147,7 +142,6 @@ class FoldConstantMovement(Replacement[NDArray[Any]]):
 class TurnPickedProduct(Replacement[DynamicGatherOp]):
     """Constant matrices that a gather picks, times a column each, are the columns as rows times the matrices turned."""
 
-    name: ClassVar[str] = "turn-picked-product"
     roots = ("qnn.f32_matmul",)
 
     def check(self, op: F32MatmulOp) -> DynamicGatherOp | None:
@@ -178,7 +172,6 @@ class TurnPickedProduct(Replacement[DynamicGatherOp]):
 class RemoveRounding(Replacement[ir.Value]):
     """Numbers that a small float type has are not changed by rounding to it."""
 
-    name: ClassVar[str] = "remove-rounding"
     roots = (EXTEND,)
 
     def check(self, op: ir.OpView) -> ir.Value | None:
@@ -196,7 +189,6 @@ class RemoveRounding(Replacement[ir.Value]):
 class MoveSmallFloats(Replacement["ir.Value | SameElementOp"]):
     """A tensor that is extended, moved as f32 and truncated, but read nowhere else, is moved as it was before."""
 
-    name: ClassVar[str] = "move-small-floats"
     roots = (_TRUNCATE,)
 
     def check(self, op: ir.OpView) -> ir.Value | SameElementOp | None:
@@ -226,7 +218,7 @@ def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:
 
 
 @register
-class CanonicalizePass(PatternPass):
+class CanonicalizePass(GraphPass):
     """Remove ops that do nothing, and evaluate data movement of constants.
 
     Requantize, lut, clip, reshape, transpose and pad ops that are the identity are removed; reshapes of reshapes and
@@ -236,7 +228,6 @@ class CanonicalizePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-canonicalize"
-    dependent_dialects = ()
     rewrites = (
         FoldConstantMovement,
         RemoveIdentity,

@@ -13,14 +13,19 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
+from qdialect.passes.tabulate import (
+    BINARY_NAMES,
+    Function,
+    LutMatch,
+    LutPattern,
+    is_eight_bit_function,
+    tabulated,
+    uniform_value,
+)
 
-# Subgraphs between 8-bit tensors that depend on one of them alone, whatever branches they have.
-
-Node = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
-
+Node = BinaryOp | Function
 # An activation that an exporter wrote out has fewer ops.
 _MAX_OPS = 16
 
@@ -31,7 +36,6 @@ class ComposeDag(LutPattern):
     Branches between them may share ops.
     """
 
-    name: ClassVar[str] = "compose-dag"
     roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
@@ -64,9 +68,7 @@ def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
 
 def _node(value: ir.Value) -> Node | None:
     op = producer(value)
-    if isinstance(op, BinaryOp):
-        return op
-    return op if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op) else None
+    return op if isinstance(op, BinaryOp) or is_eight_bit_function(op) else None
 
 
 def _variable_inputs(node: Node) -> list[ir.Value]:
@@ -102,10 +104,8 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
     if isinstance(node, BinaryOp):
         yield node.lhs, node.lhs_params
         yield node.rhs, node.rhs_params
-    elif isinstance(node, RequantizeOp):
-        yield node.input, QuantParams(node.input_scale, next(iter(node.input_zero_points)))
     else:
-        yield node.input, None if isinstance(node, ClipOp) else node.input_params
+        yield node.input, _parameters(node)[0]
 
 
 def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams] | str:
@@ -126,24 +126,22 @@ def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams
     return meant
 
 
-# `qnn-compose-luts`: a chain of 8-bit functions becomes one table, or the clamp or nothing that it is.
-
-Function = LutOp | UnaryOp | RequantizeOp | ClipOp
-
-
 class ComposeChain(LutPattern):
     """``f(g(x))`` of two 8-bit functions is one table."""
 
-    name: ClassVar[str] = "compose-chain"
     roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
-        inner = _function(producer(op.input))
-        if inner is None or _function(op) is None or (isinstance(op, ClipOp) and isinstance(inner, ClipOp)):
+        inner = producer(op.input)
+        if not is_eight_bit_function(inner) or not is_eight_bit_function(op):
+            return None
+        if isinstance(op, ClipOp) and isinstance(inner, ClipOp):
             return None
         before, middle_out = _parameters(inner)
         middle_in, after = _parameters(op)
-        reason = second_use(op.input) or _mismatch(middle_out, middle_in)
+        reason = second_use(op.input)
+        if not reason and middle_out is not None and middle_in is not None:
+            reason = quantization_difference("input", middle_out, middle_in)
         if reason:
             return MatchFailure(reason)
         before, after = before or middle_in, after or middle_out
@@ -156,7 +154,6 @@ class ComposeChain(LutPattern):
 class LutToClip(Replacement[Bounds]):
     """A table that clamps and keeps the parameters is a clip."""
 
-    name: ClassVar[str] = "lut-to-clip"
     roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> Bounds | None:
@@ -166,34 +163,17 @@ class LutToClip(Replacement[Bounds]):
         return build(ClipOp, op.input, element=element_of(op.output.type), min=match[0], max=match[1]).output
 
 
-def _function(op: ir.OpView | None) -> Function | None:
-    if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op):
-        return op
-    return None
-
-
 def _parameters(op: Function) -> tuple[QuantParams | None, QuantParams | None]:
     """The quantization of the values before and after `op`; a clip states none."""
-    if isinstance(op, ClipOp):
-        return None, None
-    if isinstance(op, RequantizeOp):
-        return QuantParams(op.input_scale, next(iter(op.input_zero_points))), op.output_params
-    return op.input_params, op.output_params
-
-
-def _mismatch(first: QuantParams | None, second: QuantParams | None) -> str | None:
-    if first is None or second is None:
-        return None
-    return quantization_difference("input", first, second)
+    return (None, None) if isinstance(op, ClipOp) else (op.input_params, op.output_params)
 
 
 @register
-class ComposeLutsPass(PatternPass):
+class ComposeLutsPass(GraphPass):
     """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
 
     A table that clamps becomes a clip; one that changes nothing is removed.
     """
 
     name: ClassVar[str] = "qnn-compose-luts"
-    dependent_dialects = ()
     rewrites = (RemoveIdentity, ComposeChain, ComposeDag, LutToClip)

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
-from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
 from qdialect.passes.outlined import function_of, is_extern
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
 from qdialect.passes.registry import all_passes, register
 
 
 class DecomposeFused(Replacement[AnyFused]):
     """A contraction, and the ops that each stage stands for."""
 
-    name: ClassVar[str] = "decompose-fused"
     roots = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | MatchFailure | None:
         if is_extern(function_of(op.operation)):
             return None
         for placed in op.stages():
-            reason = _obstacle(op, placed.stage)
+            known = DECOMPOSITIONS.get(type(placed.stage))
+            missing = f"has a stage '{placed.stage.name}' that stands for no ops"
+            reason = missing if known is None else known.obstacle(op, placed.stage)
             if reason:
                 return MatchFailure(reason)
         return op
@@ -42,14 +42,9 @@ class DecomposeFused(Replacement[AnyFused]):
         return value
 
 
-def _obstacle(op: AnyFused, stage: Stage) -> str | None:
-    known = DECOMPOSITIONS.get(type(stage))
-    return f"has a stage '{stage.name}' that stands for no ops" if known is None else known.obstacle(op, stage)
-
-
 @register
 @dataclass(frozen=True)
-class DecomposeFusedPass(PatternPass):
+class DecomposeFusedPass(GraphPass):
     """Decompose fused ops into a contraction and an op for each stage, for a target that lacks fused ops.
 
     `requantize` becomes `qnn.requantize`, `clamp` `qnn.clip`, `add` `qnn.add` and `lut` `qnn.lut`; stages of f32 values
@@ -58,7 +53,6 @@ class DecomposeFusedPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-decompose-fused"
-    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         # The module of the pass that fuses a stage also has its decomposition.

@@ -29,7 +29,6 @@ _REDUCTIONS = (*_EXTREMES, qnn.F32ProdOp, qnn.F32SumOp, qnn.IntProdOp, qnn.IntSu
 class DropTrailingUnits(Replacement[int]):
     """``f(x)`` of a shape that ends with 1 becomes ``reshape(f(reshape(x)))``, where f works element by element."""
 
-    name: ClassVar[str] = "drop-trailing-units"
     roots = (*_UPSTREAM, *(op.OPERATION_NAME for op in _MAPS))
 
     def check(self, op: ir.OpView) -> int | None:
@@ -67,7 +66,6 @@ class _Reduced:
 class DropUnitReductions(Replacement[_Reduced]):
     """A reduction over dimensions of extent 1 is none: of floats, which are added to zero, it is ``x + 0``."""
 
-    name: ClassVar[str] = "drop-unit-reductions"
     roots = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
 
     def check(self, op: Any) -> _Reduced | MatchFailure | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from qdialect.arithmetic.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
 from qdialect.arithmetic.expressions import Expression, Input, Node, Number, fold
-from qdialect.dialect import ConstantOp, build
+from qdialect.dialect.constants import constant
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
@@ -43,9 +43,7 @@ def build_activation(activation: Activation, value: ir.Value, alpha: float = 0.0
 
 def uniform_constant(number: float, type_: ir.Type) -> ir.Value:
     """A constant of the f32 tensor type `type_` whose elements are all `number`, rounded to float32."""
-    element = ir.FloatAttr.get(ir.F32Type.get(), float(np.float32(number)))
-    value = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(shape_of(type_), ir.F32Type.get()), element)
-    return build(ConstantOp, element="f32", value=value).output
+    return constant(np.broadcast_to(np.float32(number), shape_of(type_)))
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,10 @@ def _match_number(expression: Expression, value: ir.Value, bound: _Bound) -> Ite
 def _match_node(node: Node, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     op = producer(value)
     # Stages of an epilogue evaluate functions in float32.
-    if op is None or op.operation.name != node.op or is_in_float64(op) or not _compares_as_wanted(op):
+    if op is None or op.operation.name != node.op or is_in_float64(op):
+        return
+    is_comparison, attributes = node.op == "arith.cmpf", op.operation.attributes
+    if is_comparison and ir.IntegerAttr(attributes["predicate"]).value not in _GREATER_PREDICATES:
         return
     operands = list(op.operation.operands)
     orders = [operands, operands[::-1]] if node.op in _COMMUTATIVE else [operands]
@@ -128,12 +129,6 @@ def _match_all(expressions: tuple[Expression, ...], values: list[ir.Value], boun
         return
     for first in _match(expressions[0], values[0], bound):
         yield from _match_all(expressions[1:], values[1:], first)
-
-
-def _compares_as_wanted(op: ir.OpView) -> bool:
-    if op.operation.name != "arith.cmpf":
-        return True
-    return ir.IntegerAttr(op.operation.attributes["predicate"]).value in _GREATER_PREDICATES
 
 
 def _build(op: str, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import differences, produced_by, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
@@ -19,7 +19,6 @@ class FoldPadding(Replacement[PadOp]):
     That of 16-bit data is 0. Other users of the padded tensor keep the pad.
     """
 
-    name: ClassVar[str] = "fold-padding"
     roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
     def check(self, op: AnyConv2D) -> PadOp | MatchFailure | None:
@@ -42,9 +41,8 @@ class FoldPadding(Replacement[PadOp]):
 
 
 @register
-class FoldPaddingPass(PatternPass):
+class FoldPaddingPass(GraphPass):
     """Fold explicit zero-point padding into the convolution that reads it."""
 
     name: ClassVar[str] = "qnn-fold-padding"
-    dependent_dialects = ()
     rewrites = (FoldPadding,)

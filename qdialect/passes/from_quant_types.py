@@ -13,7 +13,7 @@ from qdialect.arithmetic import QuantParams
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, ReshapeOp, TransposeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir, quant
-from qdialect.ir.context import location_of
+from qdialect.ir.context import functions, note_at
 from qdialect.passes import quant_types
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
@@ -42,14 +42,13 @@ class FromQuantTypes(Pass):
     dependent_dialects = ("quant",)
 
     def run(self, module: ir.Module) -> None:
-        functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-        functions = [function for function in functions if len(function.regions[0].blocks) == 1]
+        defined = [function for function in functions(module) if len(function.regions[0].blocks) == 1]
         with module.context, ir.Location.unknown():
-            unsupported = tuple(one for function in functions for one in _unsupported(function))
+            unsupported = tuple(one for function in defined for one in _unsupported(function))
             if unsupported:
                 message = f"{self.name}: {len(unsupported)} quantized values have no counterpart in qnn"
                 raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=unsupported),))
-            for function in functions:
+            for function in defined:
                 _convert(function)
             apply_patterns(module, ())
 
@@ -60,7 +59,7 @@ def _unsupported(function: ir.Operation) -> Iterator[Diagnostic]:
     for op in body:
         types = [value.type for value in (*op.operands, *op.results)]
         if any(map(quant_types.is_quantized, types)) and op.name not in _CASTS:
-            yield _note(op, "takes or gives quantized values")
+            yield note_at(op, "takes or gives quantized values")
         for type_ in types:
             yield from _unsupported_storage(op, type_)
         if op.name in _CASTS:
@@ -68,12 +67,12 @@ def _unsupported(function: ir.Operation) -> Iterator[Diagnostic]:
     for value in (*block.arguments, *last.operands):
         yield from _unsupported_storage(function, value.type)
         if quant_types.is_quantized(value.type) and quant_types.parameters_of(value.type) is None:
-            yield _note(function, f"must have an interface that is quantized per tensor, but got {value.type}")
+            yield note_at(function, f"must have an interface that is quantized per tensor, but got {value.type}")
 
 
 def _unsupported_storage(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
     if quant_types.is_quantized(type_) and element_of(quant_types.storage_type(type_)) not in ELEMENT_RANGES:
-        yield _note(op, f"must store quantized values of i8, ui8, i16, ui16 or i32, but got {type_}")
+        yield note_at(op, f"must store quantized values of i8, ui8, i16, ui16 or i32, but got {type_}")
 
 
 def _unsupported_shapes(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
@@ -81,17 +80,9 @@ def _unsupported_shapes(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diag
         element = quant_types.element_type_of(type_)
         is_static = isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
         is_known = isinstance(element, quant.UniformQuantizedType | quant.UniformQuantizedPerAxisType | None)
-        if not is_static or not (is_known or (_is_blocks(element) and op.name != "quant.qcast")):
-            yield _note(op, f"must be on static tensors, quantized per tensor or per axis, but got {type_}")
-
-
-def _is_blocks(element: quant.QuantizedType | None) -> bool:
-    return isinstance(element, quant.UniformQuantizedSubChannelType)
-
-
-def _note(op: ir.Operation, message: str) -> Diagnostic:
-    file, line, column = location_of(op.location)
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op {message}", file, line, column)
+        is_read = is_known or (isinstance(element, quant.UniformQuantizedSubChannelType) and op.name != "quant.qcast")
+        if not is_static or not is_read:
+            yield note_at(op, f"must be on static tensors, quantized per tensor or per axis, but got {type_}")
 
 
 @dataclass(frozen=True)
@@ -105,8 +96,10 @@ class _Stored:
 def _convert(function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
     *body, last = [op.operation for op in block.operations]
-    _annotate_interface(function, "arg_attrs", [value.type for value in block.arguments])
-    _annotate_interface(function, "res_attrs", [value.type for value in last.operands])
+    for name, ends in (("arg_attrs", block.arguments), ("res_attrs", last.operands)):
+        types = [value.type for value in ends]
+        if any(map(quant_types.is_quantized, types)):
+            function.attributes[name] = quant_types.interface_with_parameters(function, name, types)
     values: dict[ir.Value, _Stored] = {}
     for argument in block.arguments:
         values[argument] = _Stored(argument, argument.type)
@@ -131,12 +124,10 @@ def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
     if op.name == "quant.qcast":
         values[result] = _Stored(_quantized(op), result.type)
     elif op.name == "quant.dcast":
-        source = values[value]
-        result.replace_all_uses_with(_handed_on(op, _dequantized(op, source)))
+        result.replace_all_uses_with(_handed_on(op, _dequantized(op, values[value])))
     elif quant_types.is_quantized(result.type):
-        values[result] = _Stored(
-            quant_types.cast("tensor.bitcast", value, quant_types.storage_type(result.type)), result.type
-        )
+        stored = quant_types.cast("tensor.bitcast", value, quant_types.storage_type(result.type))
+        values[result] = _Stored(stored, result.type)
     else:
         result.replace_all_uses_with(quant_types.cast("tensor.bitcast", values[value].value, result.type))
 
@@ -173,7 +164,8 @@ def _ordered(value: ir.Value, order: tuple[int, ...]) -> ir.Value:
 
 def _quantized(op: ir.Operation) -> ir.Value:
     type_ = op.results[0].type
-    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_ATTRIBUTES if f"qnn.{name}" in op.attributes}
+    given = {name: op.attributes[f"qnn.{name}"] for name in _QUANTIZE_ATTRIBUTES if f"qnn.{name}" in op.attributes}
+    attributes: dict[str, Any] = {name: ir.StringAttr(text).value for name, text in given.items()}
     element = element_of(quant_types.storage_type(type_))
     built = build(QuantizeOp, op.operands[0], element=element, **attributes, **_parameters(op, type_))
     value = _handed_on(op, built.output)
@@ -182,10 +174,6 @@ def _quantized(op: ir.Operation) -> ir.Value:
     if bounds == ELEMENT_RANGES[element]:
         return value
     return build(ClipOp, value, element=element, min=bounds[0], max=bounds[1]).output
-
-
-def _text(op: ir.Operation, name: str) -> str:
-    return ir.StringAttr(op.attributes[name]).value
 
 
 def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
@@ -209,12 +197,6 @@ def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
         if "." in name and name not in own:
             quant_types.annotate(value, name, attribute)
     return value
-
-
-def _annotate_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
-    if not any(map(quant_types.is_quantized, types)):
-        return
-    function.attributes[name] = quant_types.interface_with_parameters(function, name, types)
 
 
 def _fold_bitcasts(block: ir.Block) -> None:

@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import per_channel_constant
 from qdialect.passes.matching import producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 
@@ -31,7 +31,6 @@ class FuseBias(Replacement[_Match]):
     matter.
     """
 
-    name: ClassVar[str] = "fuse-bias"
     roots = ("arith.addi", "arith.subi")
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
@@ -76,9 +75,8 @@ def _bias_of(addend: ir.Value) -> NDArray[np.int32] | MatchFailure:
 
 
 @register
-class FuseBiasPass(PatternPass):
+class FuseBiasPass(GraphPass):
     """Fuse the addition or subtraction of a constant per channel into the contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-bias"
-    dependent_dialects = ()
     rewrites = (FuseBias,)

@@ -15,7 +15,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Array = NDArray[Any]
@@ -37,7 +37,6 @@ class _Numbers:
 class FuseBlockWeights(Replacement[PackedWeights]):
     """``f32_matmul(x, w)`` with w of dequantized integers, perhaps reshaped and transposed, becomes `block_dense`."""
 
-    name: ClassVar[str] = "fuse-block-weights"
     roots: ClassVar[tuple[str | type[QnnOp], ...]] = (F32MatmulOp,)
 
     def check(self, op: F32MatmulOp) -> PackedWeights | MatchFailure | None:
@@ -116,7 +115,7 @@ def _block_of(*parameters: Array) -> int:
 
 
 @register
-class FuseBlockWeightsPass(PatternPass):
+class FuseBlockWeightsPass(GraphPass):
     """Multiply f32 values by packed weights where the matrix is a dequantized constant, in blocks or by channel.
 
     Blocks are found where scales and zero points change along the terms, however the dequantization expresses them: as
@@ -124,5 +123,4 @@ class FuseBlockWeightsPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-fuse-block-weights"
-    dependent_dialects = ()
     rewrites = (FuseBlockWeights,)

@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes
 from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
 
@@ -35,7 +35,6 @@ class FuseClamp(Replacement[_Match]):
     A relu is a clamp where its input and output have the same parameters.
     """
 
-    name: ClassVar[str] = "fuse-clamp"
     roots = ("qnn.clip", "qnn.relu", "qnn.relu6")
 
     def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | MatchFailure | None:
@@ -98,12 +97,11 @@ def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
 
 
 @register
-class FuseClampPass(PatternPass):
+class FuseClampPass(GraphPass):
     """Fuse clip, relu and relu6 into the output range of the op that feeds them.
 
     That op is a fused contraction, an add, a mul, a pool or another clip.
     """
 
     name: ClassVar[str] = "qnn-fuse-clamp"
-    dependent_dialects = ()
     rewrites = (FuseClamp,)

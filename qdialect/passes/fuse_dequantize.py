@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
+from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
+from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias, dynamic_product
 from qdialect.passes.matching import not_constant, producer, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Contraction = Conv2DOp | DenseOp
@@ -21,7 +21,6 @@ Contraction = Conv2DOp | DenseOp
 class FuseDequantize(Replacement[Contraction]):
     """``dequantize(contraction)`` becomes a product whose scale is 1, its zero point and its scales constant."""
 
-    name: ClassVar[str] = "fuse-dequantize"
     roots = ("qnn.dequantize",)
 
     def check(self, op: DequantizeOp) -> Contraction | MatchFailure | None:
@@ -37,19 +36,12 @@ class FuseDequantize(Replacement[Contraction]):
         return MatchFailure(reason) if reason else contraction
 
     def emit(self, op: DequantizeOp, match: Contraction) -> ir.Value:
-        point = np.array(match.input_zero_point, dtype_of(match.data.type))
-        how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
-        if isinstance(match, Conv2DOp):
-            how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
-        op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
-        operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
-        return build(op_class, *operands, element="f32", **how).output
+        return dynamic_product(match, op.scales, constant(np.array(1, np.float32)))
 
 
 @register
-class FuseDequantizePass(PatternPass):
+class FuseDequantizePass(GraphPass):
     """Fuse the dequantization of accumulators and an f32 bias into the product: one kernel that writes f32 values."""
 
     name: ClassVar[str] = "qnn-fuse-dequantize"
-    dependent_dialects = ()
     rewrites = (FuseDequantize, FuseDynamicBias)

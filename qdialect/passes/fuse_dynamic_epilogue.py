@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Contraction = qnn.Conv2DOp | qnn.DenseOp
@@ -51,7 +51,6 @@ class FuseDynamicScale(Replacement[_Match]):
     own.  A scale is one number or one for each row, perhaps times constants of the channels.
     """
 
-    name: ClassVar[str] = "fuse-dynamic-scale"
     roots = ("arith.mulf",)
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
@@ -71,29 +70,31 @@ class FuseDynamicScale(Replacement[_Match]):
         reason = _obstacle(contraction, point, dequantize)
         if reason:
             return MatchFailure(reason)
-        found = _factor(factor, _row_shape(contraction))
+        # Those of a convolution have one scale.
+        is_dense = isinstance(contraction, qnn.DenseOp)
+        found = _factor(factor, (*shape_of(contraction.data.type)[:-1], 1) if is_dense else None)
         return found if isinstance(found, MatchFailure) else _Match(contraction, point, found)
 
     def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
-        contraction, own = match.contraction, match.contraction.input_zero_point
-        point = match.zero_point or constant(np.array(own, dtype_of(contraction.data.type)))
-        operands = (contraction.data, contraction.weight, match.factor.scale, point)
-        how: dict[str, Any] = {
-            "weight_scales": match.factor.weight_scales,
-            "weight_zero_points": contraction.weight_zero_points,
-        }
-        if isinstance(contraction, qnn.DenseOp):
-            fused = qnn.build(qnn.DynamicDenseOp, *operands, element="f32", **how)
-        else:
-            how |= {name: getattr(contraction, name) for name in ("strides", "dilation", "groups")}
-            fused = qnn.build(qnn.DynamicConv2DOp, *operands, element="f32", **how)
-        return fused.output
+        return dynamic_product(match.contraction, match.factor.weight_scales, match.factor.scale, match.zero_point)
+
+
+def dynamic_product(
+    contraction: Contraction, weight_scales: Sequence[float], scale: ir.Value, zero_point: ir.Value | None = None
+) -> ir.Value:
+    """The f32 values of a contraction's product; without a `zero_point` it is the contraction's own, a constant."""
+    point = zero_point or constant(np.array(contraction.input_zero_point, dtype_of(contraction.data.type)))
+    how: dict[str, Any] = {"weight_scales": weight_scales, "weight_zero_points": contraction.weight_zero_points}
+    if isinstance(contraction, qnn.Conv2DOp):
+        how |= {name: getattr(contraction, name) for name in ("strides", "padding", "dilation", "groups")}
+    op_class = qnn.DynamicDenseOp if isinstance(contraction, qnn.DenseOp) else qnn.DynamicConv2DOp
+    operands = (contraction.data, contraction.weight, scale, point)
+    return qnn.build(op_class, *operands, element="f32", **how).output
 
 
 class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
     """A constant of the channels that is added to a product's f32 values becomes its bias."""
 
-    name: ClassVar[str] = "fuse-dynamic-bias"
     roots = ("arith.addf",)
 
     def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
@@ -112,7 +113,6 @@ class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
 class FuseDynamicActivation(Replacement[_Activated]):
     """An activation of a product's f32 values, written as its float ops, becomes its own."""
 
-    name: ClassVar[str] = "fuse-dynamic-activation"
     roots = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
 
     def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
@@ -211,10 +211,9 @@ def _source(value: ir.Value) -> ir.Value:
 def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: qnn.DequantizeOp) -> str | None:
     if contraction.bias is not None:
         return "must scale accumulators without bias"
-    if point is not None and contraction.input_zero_point != 0:
-        return (
-            f"must have input_zero_point 0 if there is another one at run time, but got {contraction.input_zero_point}"
-        )
+    own = contraction.input_zero_point
+    if point is not None and own != 0:
+        return f"must have input_zero_point 0 if there is another one at run time, but got {own}"
     if isinstance(contraction, qnn.Conv2DOp) and any(contraction.padding):
         return f"must have a convolution without padding, but got {list(contraction.padding)}"
     values = (contraction.output, dequantize.input, dequantize.output)
@@ -222,13 +221,8 @@ def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: qnn.
     return shared or not_constant(contraction)
 
 
-def _row_shape(contraction: Contraction) -> tuple[int, ...] | None:
-    """The shape of scales that differ from row to row; None where all rows must have one."""
-    return (*shape_of(contraction.data.type)[:-1], 1) if isinstance(contraction, qnn.DenseOp) else None
-
-
 def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFailure:
-    """`factor` as a scale of all rows or of each, and constants of the channels."""
+    """`factor` as a scale of all rows or, of the shape `rows`, of each, and constants of the channels."""
     inner = _source(factor)
     product = producer(inner)
     if product is not None and product.operation.name == "arith.mulf":
@@ -256,9 +250,8 @@ def _scales(value: ir.Value) -> tuple[float, ...] | None:
 
 
 @register
-class FuseDynamicEpiloguePass(PatternPass):
+class FuseDynamicEpiloguePass(GraphPass):
     """Fuse the scale of dynamically quantized data, its zero point, an f32 bias and an activation into the product."""
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
-    dependent_dialects = ()
     rewrites = (FuseDynamicScale, FuseDynamicBias, FuseDynamicActivation)

@@ -16,12 +16,12 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.fields import is_scale
 from qdialect.dialect.stages.builtin_stages import ActivationStage, ClampStage, DequantizeStage, QuantizeStage, SumStage
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
-from qdialect.passes.fused_stages import channel_values, contraction_behind, multiplier_of
+from qdialect.passes.fused_stages import bias_of, channel_values, contraction_behind, multiplier_of
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -56,7 +56,6 @@ class FuseFloatEpilogue(Replacement[_Match]):
     The activations are those of `qdialect.arithmetic.activations`, written as their float ops.
     """
 
-    name: ClassVar[str] = "fuse-float-epilogue"
     roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Match | MatchFailure | None:
@@ -81,11 +80,11 @@ class FuseFloatEpilogue(Replacement[_Match]):
 
     def emit(self, op: QuantizeOp, match: _Match) -> ir.Value:
         contraction, epilogue = match.contraction, match.epilogue
-        operands = [contraction.data, contraction.weight, _bias(contraction, epilogue)]
-        operands += [] if epilogue.residual is None else [epilogue.residual.input]
+        bias = bias_of(contraction) if epilogue.bias is None else constant(epilogue.bias)
+        residual = [] if epilogue.residual is None else [epilogue.residual.input]
         return build(
             FUSED_CLASSES[type(contraction)],
-            *operands,
+            *(contraction.data, contraction.weight, bias, *residual),
             element=element_of(op.output.type),
             output_scale=op.scales[0],
             output_zero_point=op.zero_points[0],
@@ -105,14 +104,6 @@ def _stages(op: QuantizeOp, match: _Match) -> Iterator[Stage]:
     yield QuantizeStage(scaling=op.scaling)
     if epilogue.bounds != range_of(op.output.type):
         yield ClampStage(min=epilogue.bounds[0], max=epilogue.bounds[1])
-
-
-def _bias(contraction: AnyContraction, epilogue: _Epilogue) -> ir.Value:
-    if epilogue.bias is not None:
-        return constant(epilogue.bias)
-    if contraction.bias is not None:
-        return contraction.bias
-    return constant(np.zeros(shape_of(contraction.output.type)[-1], dtype=np.int32))
 
 
 def _rounding_obstacle(op: QuantizeOp) -> str | None:
@@ -163,7 +154,7 @@ def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | MatchFailu
         if found is None or found.operation.name != "arith.addf":
             name = "an argument" if found is None else f"'{found.operation.name}'"
             return MatchFailure(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
-        rest = _without_addend(epilogue, value)
+        rest = _without_addend(epilogue, *found.operation.operands)
         if isinstance(rest, MatchFailure):
             return rest
         epilogue.alone.append(rest)
@@ -171,9 +162,8 @@ def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | MatchFailu
     return found
 
 
-def _without_addend(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
+def _without_addend(epilogue: _Epilogue, lhs: ir.Value, rhs: ir.Value) -> ir.Value | MatchFailure:
     """The other operand of a sum with a bias or a residual."""
-    lhs, rhs = _operands(value)
     for addend, rest in ((rhs, lhs), (lhs, rhs)):
         bias = channel_values(addend)
         if bias is not None and epilogue.bias is None and np.all(np.isfinite(bias)):
@@ -204,15 +194,9 @@ def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> s
     return not_fused_at_run_time(contraction)
 
 
-def _operands(value: ir.Value) -> list[ir.Value]:
-    op = producer(value)
-    return [] if op is None else list(op.operation.operands)
-
-
 @register
-class FuseFloatEpiloguePass(PatternPass):
+class FuseFloatEpiloguePass(GraphPass):
     """Fuse dequantize, bias, residual sum, activation and quantize into the contraction: one rounding, one kernel."""
 
     name: ClassVar[str] = "qnn-fuse-float-epilogue"
-    dependent_dialects = ()
     rewrites = (FuseFloatEpilogue,)

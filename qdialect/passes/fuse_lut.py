@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from qdialect.arithmetic import compose_tables
-from qdialect.dialect import AnyFused, LutOp, build
+from qdialect.dialect import AnyFused, LutOp
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.builtin_stages import LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import producer, quantization_difference, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
+from qdialect.passes.tabulate import LutMatch, lut
 
 
 class FuseLut(Replacement[AnyFused]):
     """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
 
-    name: ClassVar[str] = "fuse-lut"
     roots = ("qnn.lut",)
 
     def check(self, op: LutOp) -> AnyFused | MatchFailure | None:
@@ -41,23 +41,13 @@ class FuseLut(Replacement[AnyFused]):
 @decomposes(LutStage)
 def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
     stage: Any = placed.stage
-    before, after = quantized(placed.before), quantized(placed.after)
-    return build(
-        LutOp,
-        value,
-        element=after.element,
-        table=stage.table,
-        input_scale=before.scale,
-        input_zero_point=before.zero_point,
-        output_scale=after.scale,
-        output_zero_point=after.zero_point,
-    ).output
+    after = quantized(placed.after)
+    return lut(LutMatch(value, stage.table, quantized(placed.before), after), after.element)
 
 
 @register
-class FuseLutPass(PatternPass):
+class FuseLutPass(GraphPass):
     """Fuse a table into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-lut"
-    dependent_dialects = ()
     rewrites = (FuseLut,)

@@ -78,7 +78,7 @@ class FuseQnnPass(CompositePass):
             FuseFloatEpiloguePass(),
             # A clamp goes before the sum it belongs to and before the table that ends the op.
             FuseClampPass(),
-            *stage_fusions(),
+            *(one() for one in fusions().values() if issubclass(one, StageFusionPass)),
             # The relu after a sum.
             FuseClampPass(),
             FuseLutPass(),
@@ -90,8 +90,3 @@ class FuseQnnPass(CompositePass):
             SplitExtremesPass(),
             CanonicalizePass(),
         )
-
-
-def stage_fusions() -> tuple[Pass, ...]:
-    """Every registered pass that fuses an op as another stage, with its default options, in the order of the names."""
-    return tuple(one() for one in fusions().values() if issubclass(one, StageFusionPass))

@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, AnyFused, RequantizeOp, build
-from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.fused_stages import decomposes, quantized
+from qdialect.passes.fused_stages import bias_of, decomposes, quantized
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -22,7 +21,6 @@ from qdialect.passes.tabulate import is_eight_bit
 class FuseRequantize(Replacement[AnyContraction]):
     """``requantize(contraction)`` with equal scales and an 8-bit result."""
 
-    name: ClassVar[str] = "fuse-requantize"
     roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
@@ -38,14 +36,11 @@ class FuseRequantize(Replacement[AnyContraction]):
         return MatchFailure(reason) if reason else contraction
 
     def emit(self, op: RequantizeOp, match: AnyContraction) -> ir.Value:
-        bias = match.bias
-        if bias is None:
-            bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
         # Of scales that are one float32 number, the requantization may read more than that.
         scales: dict[str, Any] = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
         return build(
             FUSED_CLASSES[type(match)],
-            *(match.data, match.weight, bias),
+            *(match.data, match.weight, bias_of(match)),
             element=element_of(op.output.type),
             output_scale=op.output_scale,
             output_zero_point=op.output_zero_point,
@@ -87,9 +82,8 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
 
 
 @register
-class FuseRequantizePass(PatternPass):
+class FuseRequantizePass(GraphPass):
     """Fuse a requantization into the contraction that feeds it, which makes it one 8-bit op."""
 
     name: ClassVar[str] = "qnn-fuse-requantize"
-    dependent_dialects = ()
     rewrites = (FuseRequantize,)

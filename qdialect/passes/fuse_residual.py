@@ -31,7 +31,6 @@ class _Side:
 class FuseResidual(Replacement[_Side]):
     """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one."""
 
-    name: ClassVar[str] = "fuse-residual"
     roots = ("qnn.add",)
 
     def check(self, op: AddOp) -> _Side | MatchFailure | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, Rounding, real_multiplier
 from qdialect.dialect import AnyContraction, AnyFused, BroadcastOp, DequantizeOp, QuantizeOp, build
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.epilogue import PlacedStage, shortened
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
@@ -21,8 +21,6 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import MatchFailure, PatternPass
-
-# The registry of stage decompositions, each defined in the module of the pass that fuses the stage.
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""
@@ -62,9 +60,6 @@ def quantized(values: QuantizedType | None) -> QuantizedType:
     return values
 
 
-# The base of passes that append a stage to the epilogue of a fused op.
-
-
 class StageFusionPass(PatternPass):
     """A pass that fuses an op after a fused one as another stage of it.
 
@@ -94,9 +89,6 @@ def with_stages(
         output_zero_point=output.zero_point,
         epilogue=shortened(stages, output),
     )
-
-
-# A fused op's stages of f32 values as separate ops: how they are built, and how they are recognized.
 
 
 def _scale_obstacle(op: AnyFused, stage: DequantizeStage) -> str | None:
@@ -174,6 +166,11 @@ def contraction_behind(value: ir.Value) -> AnyContraction | None:
         elif op.operation.name.startswith(("arith.", "math.")):
             pending += op.operation.operands
     return None
+
+
+def bias_of(contraction: AnyContraction) -> ir.Value:
+    """The bias of a contraction, zeros where it has none."""
+    return contraction.bias or constant(np.zeros(shape_of(contraction.output.type)[-1], dtype=np.int32))
 
 
 def channel_values(value: ir.Value) -> NDArray[np.float32] | None:

@@ -64,8 +64,9 @@ def is_exact(value: ir.Value, element: str, depth: int = _MAX_DEPTH) -> bool:
 
 def second_use(value: ir.Value) -> str | None:
     """Why `value` cannot be taken away from its one user, or None where it has one use."""
-    count = len(users(value))
-    return None if count == 1 else f"needs the result of '{_name_of(value)}' alone, but it has {count} uses"
+    count, op = len(users(value)), producer(value)
+    name = "the function" if op is None else op.operation.name
+    return None if count == 1 else f"needs the result of '{name}' alone, but it has {count} uses"
 
 
 def differences(**pairs: tuple[Any, Any]) -> str | None:
@@ -126,11 +127,6 @@ def rebuilt(op: Op, *operands: ir.Value | None, element: str | None = None, **ch
     values = operands or tuple(op.operation.operands)
     kept = element or element_of(op.operation.results[0].type)
     return build(type(op), *values, element=kept, **{**op.attribute_values(), **changes})
-
-
-def _name_of(value: ir.Value) -> str:
-    found = producer(value)
-    return "the function" if found is None else found.operation.name
 
 
 def _text(value: Any) -> str:

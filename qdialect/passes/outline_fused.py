@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import joined, location_of
+from qdialect.ir.context import functions, joined, name_of
 from qdialect.passes.matching import producer
 from qdialect.passes.outlined import (
     EXTERNAL,
@@ -29,11 +29,9 @@ from qdialect.passes.outlined import (
     symbol_for,
     target_of,
 )
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, error_at
 from qdialect.passes.registry import register
-from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, Severity
-
-# Merges neighbouring calls of extern functions of one target into one call of a region.
+from qdialect.support.diagnostics import PassError, PipelineError
 
 
 def merge_outlined(module: ir.Module, target: str) -> None:
@@ -41,24 +39,19 @@ def merge_outlined(module: ir.Module, target: str) -> None:
 
     So a region has one result, and no path leaves it and comes back.
     """
-    functions = {name: function for name, function in extern_functions(module).items() if target_of(function) == target}
-    callers = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    externs = {name: function for name, function in extern_functions(module).items() if target_of(function) == target}
+    callers = [function for function in functions(module) if not is_outlined(function)]
     for caller in callers:
-        if not is_outlined(caller):
-            _merge_in(caller, functions)
-    used = {_callee(op) for caller in callers if not is_outlined(caller) for op in _calls(caller)}
-    for name, function in functions.items():
+        left = [op for op in _calls(caller) if _callee(op) in externs]
+        while left:
+            region = _region(left[-1], left)
+            left = [op for op in left if op not in region]
+            if len(region) > 1:
+                _merge(caller, region, externs)
+    used = {_callee(op) for caller in callers for op in _calls(caller)}
+    for name, function in externs.items():
         if name not in used:
             function.erase()
-
-
-def _merge_in(caller: ir.Operation, functions: Mapping[str, ir.Operation]) -> None:
-    left = [op for op in _calls(caller) if _callee(op) in functions]
-    while left:
-        region = _region(left[-1], left)
-        left = [op for op in left if op not in region]
-        if len(region) > 1:
-            _merge(caller, region, functions)
 
 
 def _region(root: ir.Operation, calls: Sequence[ir.Operation]) -> list[ir.Operation]:
@@ -72,12 +65,12 @@ def _region(root: ir.Operation, calls: Sequence[ir.Operation]) -> list[ir.Operat
     return region[::-1]
 
 
-def _merge(caller: ir.Operation, region: Sequence[ir.Operation], functions: Mapping[str, ir.Operation]) -> None:
+def _merge(caller: ir.Operation, region: Sequence[ir.Operation], externs: Mapping[str, ir.Operation]) -> None:
     inside = {call.results[0] for call in region}
     operands = [value for call in region for value in call.operands]
     inputs = list(dict.fromkeys(value for value in operands if value not in inside))
     root = region[-1]
-    merged = _merged(caller, region, inputs, functions)
+    merged = _merged(caller, region, inputs, [externs[_callee(call)] for call in region])
     with ir.InsertionPoint(root), joined([call.location for call in region]):
         created = func.CallOp(merged, inputs)
     root.results[0].replace_all_uses_with(created.results[0])
@@ -86,29 +79,31 @@ def _merge(caller: ir.Operation, region: Sequence[ir.Operation], functions: Mapp
 
 
 def _merged(
-    caller: ir.Operation,
-    region: Sequence[ir.Operation],
-    inputs: Sequence[ir.Value],
-    functions: Mapping[str, ir.Operation],
+    caller: ir.Operation, region: Sequence[ir.Operation], inputs: Sequence[ir.Value], members: Sequence[ir.Operation]
 ) -> func.FuncOp:
-    """The function that computes all calls of a region."""
-    members = [functions[_callee(call)] for call in region]
-    target = target_of(members[0])
-    stem = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{REGION.removeprefix('qnn.')}"
+    """The function that computes all calls of a region, those of `members`."""
+    target, result = target_of(members[0]), region[-1].results[0]
     with ir.InsertionPoint(caller), joined([call.location for call in region]):
-        type_ = ([value.type for value in inputs], [region[-1].results[0].type])
-        created = func.FuncOp(free_name(caller, stem), type_, visibility="private")
-        block = created.add_entry_block()
-        values: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
+        created, values = _declared(caller, REGION, inputs, result.type)
+        block = created.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             for call, member in zip(region, members, strict=True):
                 (values[call.results[0]],) = inlined(member, [values[operand] for operand in call.operands])
-            func.ReturnOp([values[region[-1].results[0]]])
+            func.ReturnOp([values[result]])
     created.attributes[EXTERNAL] = ir.StringAttr.get(REGION)
     created.attributes[PARAMETERS] = ir.ArrayAttr.get([member.attributes[PARAMETERS] for member in members])
     created.attributes[TARGET] = ir.StringAttr.get(target)
     created.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(target, REGION))
     return created
+
+
+def _declared(
+    caller: ir.Operation, external: str, inputs: Sequence[ir.Value], result: ir.Type
+) -> tuple[func.FuncOp, dict[ir.Value, ir.Value]]:
+    """A private function of `caller` for `external` that takes `inputs`, and the arguments that these are in it."""
+    name = free_name(caller, f"{name_of(caller)}_{external.removeprefix('qnn.')}")
+    created = func.FuncOp(name, ([value.type for value in inputs], [result]), visibility="private")
+    return created, dict(zip(inputs, created.add_entry_block().arguments, strict=True))
 
 
 def _calls(function: ir.Operation) -> list[ir.Operation]:
@@ -119,8 +114,6 @@ def _calls(function: ir.Operation) -> list[ir.Operation]:
 def _callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
-
-# The user's predicate: which fused ops a code generator takes.
 
 Predicate = Callable[[FusedOp], bool | str | None]
 """Whether a code generator takes a fused op, or why not as a text; None is for an op that it takes."""
@@ -176,11 +169,8 @@ def reason_of(predicate: Predicate, op: FusedOp) -> str | None:
 
 
 def _error(op: FusedOp, text: str) -> PassError:
-    message = f"qnn-outline-fused: '{op.operation.name}' op {text}"
-    return PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(op.operation.location)),))
+    return error_at(op.operation, f"qnn-outline-fused: '{op.operation.name}' op {text}")
 
-
-# `qnn-outline-fused`: each fused op moves into a function of its own, for an external code generator.
 
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -188,7 +178,6 @@ _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 class OutlineFused(Replacement[FusedOp]):
     """A fused op becomes a call of a private function that holds it and its constants."""
 
-    name: ClassVar[str] = "outline-fused"
     roots = tuple(
         op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp)
     )
@@ -217,14 +206,9 @@ class OutlineFused(Replacement[FusedOp]):
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:
     """The function that computes `op` from `inputs`; constants among `operands` are in its body."""
     caller = function_of(op.operation)
-    result = op.operation.results[0].type
     with ir.InsertionPoint(caller), op.location:
-        type_ = ([value.type for value in inputs], [result])
-        stem = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{op.operation.name.removeprefix('qnn.')}"
-        created = func.FuncOp(free_name(caller, stem), type_, visibility="private")
-        block = created.add_entry_block()
-        values: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=False))
-        with ir.InsertionPoint(block):
+        created, values = _declared(caller, op.operation.name, inputs, op.operation.results[0].type)
+        with ir.InsertionPoint(created.regions[0].blocks[0]):
             for value in operands:
                 if value not in values:
                     owner = producer(value)
@@ -242,7 +226,7 @@ def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Val
 
 @register
 @dataclass(frozen=True)
-class OutlineFusedPass(PatternPass):
+class OutlineFusedPass(GraphPass):
     """Move every fused op, with its constants, into a private function of its own.
 
     The function is tagged for a code generator outside the project: `qnn.external` names the op, `qnn.parameters` holds
@@ -259,7 +243,6 @@ class OutlineFusedPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-outline-fused"
-    dependent_dialects = ()
     symmetric_weights_only: bool = False
     target: str = ""
     merge: bool = False

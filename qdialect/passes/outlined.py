@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qdialect.ir._mlir import ir
+from qdialect.ir.context import functions, name_of
 
 EXTERNAL = "qnn.external"
 """Name of the op that an outlined function holds; ``qnn.region`` for several."""
@@ -40,8 +41,7 @@ def is_extern(function: ir.Operation) -> bool:
 
 def extern_functions(module: ir.Module) -> Mapping[str, ir.Operation]:
     """The extern functions of `module`, by name."""
-    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    return {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_extern(f)}
+    return {name_of(f): f for f in functions(module) if is_extern(f)}
 
 
 def target_of(function: ir.Operation) -> str:
@@ -65,7 +65,7 @@ def free_name(function: ir.Operation, stem: str) -> str:
     """A name that begins with `stem` and that no function of the module has."""
     module = function.parent
     assert module is not None, "a function stands in a module"
-    taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in module.regions[0].blocks[0].operations}
+    taken = {name_of(f.operation) for f in module.regions[0].blocks[0].operations}
     return next(name for name in (f"{stem}_{number}" for number in range(len(taken) + 1)) if name not in taken)
 
 
@@ -74,15 +74,9 @@ def inline_outlined(module: ir.Module, keep_extern: bool = False) -> None:
 
     With `keep_extern`, extern functions and their calls stay.
     """
-    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    outlined = {
-        ir.StringAttr(f.attributes["sym_name"]).value: f
-        for f in functions
-        if is_outlined(f) and not (keep_extern and is_extern(f))
-    }
-    if not outlined:
-        return
-    for function in functions:
+    found = functions(module)
+    outlined = {name_of(f): f for f in found if is_outlined(f) and not (keep_extern and is_extern(f))}
+    for function in found if outlined else ():
         for block in function.regions[0].blocks:
             for op in list(block.operations):
                 _inline(op.operation, outlined)

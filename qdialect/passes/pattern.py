@@ -7,6 +7,7 @@ returns a match, a `MatchFailure` with its reason, or None where the op is not a
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -61,7 +62,9 @@ class Rewriter:
 
         Discardable attributes of `op` (those with a dialect prefix) are kept on the op that computes `value`.
         """
-        _keep_discardable_attributes(op, value)
+        for name, attribute in op.attributes.items():
+            if "." in name and not isinstance(value.owner, ir.Block) and name not in value.owner.attributes:
+                value.owner.attributes[name] = attribute
         op.results[0].replace_all_uses_with(value)
         self._successors.append(value)
         self.erase(op)
@@ -72,8 +75,11 @@ class Rewriter:
 
     def flush(self) -> None:
         """Erase what is due; raises `PassError`, and erases nothing, where an op that stays uses a result of it."""
-        for operation in self._pending_erase:
-            _check_users(operation, self._pending_erase)
+        uses = [(one, use.owner) for one in self._pending_erase for result in one.results for use in result.uses]
+        for operation, user in uses:
+            if not _is_inside(user.operation, self._pending_erase):
+                message = f"'{operation.name}' op must not be erased while '{user.name}' op uses its result"
+                raise error_at(operation, message)
         # The operations of a region go with the one that has it.
         pending = [one for one in dict.fromkeys(self._pending_erase) if not _is_inside(one.parent, self._pending_erase)]
         self._pending_erase = []
@@ -86,9 +92,11 @@ class Rewriter:
             if operation.name not in CONSTANT_OPS:
                 locations.append(operation.location)
             self.driver.erase_op(operation.opview)
-            pending += [one for one in dict.fromkeys(producers) if one not in pending and _is_dead(one)]
-        for value in self._successors:
-            _locate(value, locations)
+            unread = [one for one in dict.fromkeys(producers) if one not in pending and not _is_used(one)]
+            pending += [one for one in unread if one.name.split(".")[0] in _PURE_DIALECTS]
+        for owner in (value.owner for value in self._successors):
+            if not isinstance(owner, ir.Block):
+                owner.operation.location = joined([owner.operation.location, *locations])
 
 
 class Pattern(ABC, Generic[M]):
@@ -98,8 +106,14 @@ class Pattern(ABC, Generic[M]):
     """
 
     name: ClassVar[str]
+    """In remarks and statistics; that of a class ``MergeClips`` is ``merge-clips`` unless it has another one."""
     roots: ClassVar[tuple[str | type[QnnOp], ...]]
     """Names of ops, and classes, which stand for all their ops: those of plugins too."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = re.sub("(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
@@ -149,6 +163,12 @@ class PatternPass(Pass):
             apply_patterns(module, self.patterns())
 
 
+class GraphPass(PatternPass):
+    """Patterns that build no ops but those of `qnn` and of the dialects that every graph has."""
+
+    dependent_dialects = ()
+
+
 _rewrites: ContextVar[Counter[str] | None] = ContextVar("rewrites", default=None)
 
 
@@ -190,7 +210,10 @@ def is_explained() -> bool:
 def explain(name: str, op: ir.Operation, failure: MatchFailure) -> None:
     """Add a remark that the pattern `name` left `op` alone, for those who collect them."""
     recorded = _explanations.get()
-    remark = _remark(name, op, failure)
+    file, line, column = location_of(op.location)
+    names = names_of(op.location)
+    node = f" at node '{', '.join(names)}'" if names and not file else ""
+    remark = Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {failure.reason}", file, line, column)
     if recorded is not None and remark not in recorded:
         recorded.append(remark)
 
@@ -233,7 +256,10 @@ def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: 
             failures.append(error)
         return None
 
-    by_root = _by_root(patterns)
+    by_root: dict[str, list[Pattern[Any]]] = {}
+    for pattern in patterns:
+        for name in dict.fromkeys(name for root in pattern.roots for name in names_of_root(root)):
+            by_root.setdefault(name, []).append(pattern)
     found = rewrite.RewritePatternSet(root.context)
     for name in by_root:
         found.add(name, apply, 1)
@@ -247,7 +273,8 @@ def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: 
 def reasons(op: ir.Operation, patterns: Sequence[Pattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
     """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
     for pattern in patterns:
-        found = pattern.match(op.opview) if _has_root(pattern, op) else None
+        is_root = any(op.name == one if isinstance(one, str) else isinstance(op.opview, one) for one in pattern.roots)
+        found = pattern.match(op.opview) if is_root else None
         if isinstance(found, MatchFailure):
             yield pattern.name, found
 
@@ -259,23 +286,11 @@ def explain_left(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> None:
             explain(name, operation, failure)
 
 
-def _by_root(patterns: Sequence[Pattern[Any]]) -> dict[str, list[Pattern[Any]]]:
-    found: dict[str, list[Pattern[Any]]] = {}
-    for pattern in patterns:
-        for name in dict.fromkeys(name for root in pattern.roots for name in names_of_root(root)):
-            found.setdefault(name, []).append(pattern)
-    return found
-
-
 def names_of_root(root: str | type[QnnOp]) -> Sequence[str]:
     """The names of the ops that are a root."""
     if isinstance(root, str):
         return (root,)
     return [op.OPERATION_NAME for op in cast("list[type[QnnOp]]", Qnn.operations) if issubclass(op, root)]
-
-
-def _has_root(pattern: Pattern[Any], op: ir.Operation) -> bool:
-    return any(op.name == root if isinstance(root, str) else isinstance(op.opview, root) for root in pattern.roots)
 
 
 def _configuration(*, folds: bool) -> rewrite.GreedyRewriteConfig:
@@ -303,22 +318,6 @@ def _apply_first(op: ir.OpView, patterns: Sequence[Pattern[Any]], driver: rewrit
     return False
 
 
-def _keep_discardable_attributes(op: ir.OpView, value: ir.Value) -> None:
-    producer = value.owner
-    if isinstance(producer, ir.Block):
-        return
-    for name, attribute in op.attributes.items():
-        if "." in name and name not in producer.attributes:
-            producer.attributes[name] = attribute
-
-
-def _remark(name: str, op: ir.Operation, failure: MatchFailure) -> Diagnostic:
-    file, line, column = location_of(op.location)
-    names = names_of(op.location)
-    node = f" at node '{', '.join(names)}'" if names and not file else ""
-    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {failure.reason}", file, line, column)
-
-
 def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[ir.Operation]) -> bool:
     """Whether `operation` is one of `ancestors`, or in a region of one."""
     current = operation
@@ -327,22 +326,10 @@ def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[i
     return current is not None
 
 
-def _check_users(operation: ir.Operation, pending_erase: Sequence[ir.Operation]) -> None:
-    for use in (use for result in operation.results for use in result.uses):
-        if not _is_inside(use.owner.operation, pending_erase):
-            message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
-            raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
-
-
-def _locate(value: ir.Value, locations: Sequence[ir.Location]) -> None:
-    producer = value.owner
-    if not isinstance(producer, ir.Block):
-        producer.operation.location = joined([producer.operation.location, *locations])
+def error_at(operation: ir.Operation, message: str) -> PassError:
+    """The error of a pass at `operation`."""
+    return PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 
 
 def _is_used(operation: ir.Operation) -> bool:
     return any(next(iter(result.uses), None) for result in operation.results)
-
-
-def _is_dead(operation: ir.Operation) -> bool:
-    return operation.name.split(".")[0] in _PURE_DIALECTS and not _is_used(operation)

@@ -22,8 +22,6 @@ from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.registry import all_passes, lookup
 from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity, did_you_mean
 
-# The pass manager: text pipelines that mix our passes with every upstream one.
-#
 # Our passes work on modules and run here; an upstream pass goes to MLIR's pass manager, with the ops it is nested in.
 # Each runs on its own, so that a failure can be told with the name of the pass.
 

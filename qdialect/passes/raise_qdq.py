@@ -23,26 +23,17 @@ from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import tabulate
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
-_FLOAT_OPS = frozenset(
-    [
-        f"arith.{name}"
-        for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "remf", "cmpf", "select")
-    ]
-    + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
-    + [
-        f"math.{name}"
-        for name in ("log1p", "log2", "erfc", "fma", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")
-    ]
-)
+_ARITH = "addf subf mulf divf negf maximumf minimumf remf cmpf select"
+_MATH = "absf ceil copysign erf erfc exp exp2 expm1 floor fma log log10 log1p log2 powf roundeven rsqrt sqrt tanh trunc"
+_FLOAT_OPS = frozenset((*(f"arith.{name}" for name in _ARITH.split()), *(f"math.{name}" for name in _MATH.split())))
 
 
 class RaiseToTable(tabulate.LutPattern):
     """A float region with one 8-bit input is a table; the input may enter it several times."""
 
-    name: ClassVar[str] = "raise-to-table"
     roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> tabulate.LutMatch | MatchFailure | None:
@@ -73,7 +64,6 @@ class _Binary:
 class RaiseToBinary(Replacement[_Binary]):
     """A float region with two 8-bit inputs is an add or mul where all its results agree with that op's."""
 
-    name: ClassVar[str] = "raise-to-binary"
     roots = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Binary | MatchFailure | None:
@@ -184,7 +174,7 @@ def _results(candidate: _Binary, quantized: Mapping[ir.Value, tabulate.Array]) -
 
 
 @register
-class RaiseQdqPass(PatternPass):
+class RaiseQdqPass(GraphPass):
     """Turn float regions between dequantize and quantize into integer ops with the same bits.
 
     Element-wise float ops and constants with one 8-bit input become a table; with two, an add or mul where one exists
@@ -192,5 +182,4 @@ class RaiseQdqPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-raise-qdq"
-    dependent_dialects = ()
     rewrites = (RaiseToTable, RaiseToBinary)

@@ -21,7 +21,7 @@ from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -50,7 +50,6 @@ class RaiseRequantize(Replacement[_Match]):
     The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
     """
 
-    name: ClassVar[str] = "raise-requantize"
     roots = (*elementwise.UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
@@ -67,7 +66,8 @@ class RaiseRequantize(Replacement[_Match]):
         graph = elementwise.graph_of(result)
         if not isinstance(graph, elementwise.ElementwiseGraph):
             return graph if is_eight_bit(result) else None
-        if _is_quantized_once(graph):
+        # Accumulators that become f32 values by an op of their own are rounded by another pass, once, at the end.
+        if any(isinstance(one, DequantizeOp | QuantizeOp) for one in graph.ops):
             return None
         if is_eight_bit(result):
             return self._match_at_end(graph)
@@ -99,7 +99,8 @@ class RaiseRequantize(Replacement[_Match]):
         """Whether `value` may be a graph of accumulators or their like; where that has 8 bits, a reason may be due."""
         found = self._sources.of(value)
         is_candidate = is_eight_bit(value) or (len(found.sources) == 1 and found.depth <= MAX_OPS)
-        return is_candidate and any(map(_is_wide, found.sources))
+        types = [source.type for source in found.sources if isinstance(source.type, ir.RankedTensorType)]
+        return is_candidate and any(element_of(type_) in _SOURCES for type_ in types)
 
     def _match(self, graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
         if graph.result not in self._found:
@@ -113,7 +114,8 @@ class RaiseRequantize(Replacement[_Match]):
             if isinstance(match, _Match):
                 break
             value = op.operation.results[0]
-            above = elementwise.graph_of(value) if _is_followed_by(value, graph.result) else None
+            result = sources.following_result(value)
+            above = elementwise.graph_of(value) if result is not None and result == graph.result else None
             found = self._match(above) if isinstance(above, elementwise.ElementwiseGraph) else None
             if isinstance(found, _Match) and found.stored.result == graph.result:
                 match = found
@@ -145,20 +147,6 @@ def _may_be_bounded(op: ir.OpView) -> bool:
     """Whether the result may be an integer of a small range: of floats, those that are rounded or clamped."""
     element = element_of(op.operation.results[0].type)
     return element in _RESULTS and (element != "f32" or op.operation.name in _WHOLE_FLOATS)
-
-
-def _is_wide(source: ir.Value) -> bool:
-    return isinstance(source.type, ir.RankedTensorType) and element_of(source.type) in _SOURCES
-
-
-def _is_quantized_once(graph: elementwise.ElementwiseGraph) -> bool:
-    """Whether accumulators become f32 values by an op of their own: another pass rounds these once, at the end."""
-    return any(isinstance(op, DequantizeOp | QuantizeOp) for op in graph.ops)
-
-
-def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
-    result = sources.following_result(value)
-    return result is not None and result == wanted
 
 
 def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
@@ -203,7 +191,7 @@ def _rescaled(match: _Match) -> ir.Value:
 
 
 @register
-class RaiseRequantizePass(PatternPass):
+class RaiseRequantizePass(GraphPass):
     """Recognise a requantization that was expanded to upstream ops.
 
     The ops may be of floats or of integers, with any rounding and in any order, as long as the result rises with the
@@ -213,5 +201,4 @@ class RaiseRequantizePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-raise-requantize"
-    dependent_dialects = ()
     rewrites = (RaiseRequantize,)

@@ -78,7 +78,11 @@ def register(pass_class: PassClass) -> PassClass:
 def lookup(name: str) -> type[Pass] | None:
     """The pass called `name`, or None where it is not one of ours."""
     if name not in _registered and _NAME.fullmatch(name):
-        _import_module_of(name)
+        module = name.removeprefix("qnn-").replace("-", "_")
+        found = _ELSEWHERE.get(module, f"{_PACKAGE}.{module}")
+        with LATE_IMPORTS:
+            if find_spec(found):
+                import_module(found)
     return _registered.get(name)
 
 
@@ -102,14 +106,6 @@ def _import_all(beginning: str = "") -> None:
         for name in (*names, *_ELSEWHERE.values()):
             if name.rpartition(".")[2].startswith(beginning):
                 import_module(name)
-
-
-def _import_module_of(name: str) -> None:
-    module = name.removeprefix("qnn-").replace("-", "_")
-    found = _ELSEWHERE.get(module, f"{_PACKAGE}.{module}")
-    with LATE_IMPORTS:
-        if find_spec(found):
-            import_module(found)
 
 
 def _check_defaults(pass_class: type[Pass]) -> None:

@@ -9,7 +9,7 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 _SUNK_THROUGH = (UnaryOp, ClipOp, LutOp, RequantizeOp)
@@ -21,7 +21,6 @@ class SinkReshape(Replacement[ReshapeOp]):
     A rescale by channel must find its channels where they were, in the last dimension.
     """
 
-    name: ClassVar[str] = "sink-reshape"
     roots = _SUNK_THROUGH
 
     def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
@@ -58,9 +57,8 @@ def _channel_obstacle(op: QnnOp, reshape: ReshapeOp) -> str | None:
 
 
 @register
-class SinkReshapePass(PatternPass):
+class SinkReshapePass(GraphPass):
     """Move a reshape of a contraction's result below the requantization, clamp or table that belongs to it."""
 
     name: ClassVar[str] = "qnn-sink-reshape"
-    dependent_dialects = ()
     rewrites = (MergeReshapes, SinkReshape)

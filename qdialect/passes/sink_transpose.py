@@ -20,7 +20,7 @@ from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
@@ -61,7 +61,6 @@ class _Sink(Replacement[_Match]):
 class SinkThroughUnary(_Sink):
     """Past an op with one operand; the dimensions that its attributes name are renamed."""
 
-    name: ClassVar[str] = "sink-through-unary"
     roots = _UNARY
 
     def check(self, op: qnn.QnnOp) -> _Match | MatchFailure | None:
@@ -87,7 +86,6 @@ class SinkThroughUnary(_Sink):
 class SinkThroughBinary(_Sink):
     """Past add, mul and concat whose operands are transposed alike, or constant."""
 
-    name: ClassVar[str] = "sink-through-binary"
     roots = ("qnn.add", "qnn.mul", "qnn.concat")
 
     def check(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp) -> _Match | MatchFailure | None:
@@ -119,7 +117,6 @@ class SinkThroughReshape(Replacement[_Reshaped]):
     tokens and back.
     """
 
-    name: ClassVar[str] = "sink-through-reshape"
     roots = (qnn.ReshapeOp,)
 
     def check(self, op: qnn.ReshapeOp) -> _Reshaped | MatchFailure | None:
@@ -169,7 +166,6 @@ class HoistAboveDequantize(Replacement[qnn.DequantizeOp]):
     other users, which dequantize at next to no cost.
     """
 
-    name: ClassVar[str] = "hoist-above-dequantize"
     roots = ("qnn.transpose", "qnn.reshape")
 
     def check(self, op: qnn.TransposeOp | qnn.ReshapeOp) -> qnn.DequantizeOp | MatchFailure | None:
@@ -204,7 +200,7 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 
 
 @register
-class SinkTransposePass(PatternPass):
+class SinkTransposePass(GraphPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
     Inverse transposes cancel; a transpose without an inverse ends at a result of the graph.  A transpose of what is
@@ -212,7 +208,6 @@ class SinkTransposePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-sink-transpose"
-    dependent_dialects = ()
     rewrites = (
         MergeTransposes,
         RemoveIdentity,

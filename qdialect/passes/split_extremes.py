@@ -8,8 +8,8 @@ from typing import ClassVar
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.matching import producer, rebuilt
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256
@@ -22,7 +22,6 @@ class SplitExtreme(Replacement[int]):
     An extreme is the same in any order.  The rows must come from an element-wise op, whose kernel finds theirs.
     """
 
-    name: ClassVar[str] = "split-extreme"
     roots = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
 
     def check(self, op: F32MaxOp | F32MinOp) -> int | MatchFailure | None:
@@ -34,22 +33,19 @@ class SplitExtreme(Replacement[int]):
             return MatchFailure("must have several rows, but has one")
         if shape[last] < _LEAST_COLUMNS:
             return MatchFailure(f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
-        return last if _is_element_wise(op.input) else MatchFailure("must read what an element-wise op computes")
+        found = producer(op.input)
+        if found is None or not found.operation.name.startswith(("arith.", "math.")) or not found.operation.operands:
+            return MatchFailure("must read what an element-wise op computes")
+        return last
 
     def emit(self, op: F32MaxOp | F32MinOp, match: int) -> ir.Value:
         rows = rebuilt(op, axes=(match,), keep_dims=True)
         return rebuilt(op, rows.output).output
 
 
-def _is_element_wise(value: ir.Value) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name.startswith(("arith.", "math.")) and bool(owner.operands)
-
-
 @register
-class SplitExtremesPass(PatternPass):
+class SplitExtremesPass(GraphPass):
     """Take the extremes of tensors that element-wise ops compute from the extremes of their rows."""
 
     name: ClassVar[str] = "qnn-split-extremes"
-    dependent_dialects = ()
     rewrites = (SplitExtreme,)

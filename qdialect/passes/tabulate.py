@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,9 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import Replacement
 from qdialect.reference import interpreter
 
-# Tables of subgraphs between 8-bit tensors, found by evaluating them for every quantized value.
-
 Array = NDArray[Any]
 
+Function = ClipOp | LutOp | RequantizeOp | UnaryOp
 BINARY_NAMES = tuple(op_class.OPERATION_NAME for op_class in OPS if issubclass(op_class, BinaryOp))
 """Names of the functions of two 8-bit tensors."""
 
@@ -70,7 +69,7 @@ def is_eight_bit(value: ir.Value) -> bool:
     return EIGHT_BIT.problem(value.type) is None
 
 
-def is_eight_bit_function(op: ir.OpView | None) -> bool:
+def is_eight_bit_function(op: ir.OpView | None) -> TypeGuard[Function]:
     """Whether `op` maps each quantized value of its one 8-bit operand to one: a table could replace it."""
     if isinstance(op, LutOp | UnaryOp):
         return True
@@ -101,9 +100,6 @@ def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
     results[value] = uniform
 
 
-# The base of the patterns that end in a table.
-
-
 @dataclass(frozen=True)
 class LutMatch:
     """A table of `source`, and what its indices and entries mean."""
@@ -118,16 +114,21 @@ class LutPattern(Replacement[LutMatch]):
     """A pattern whose root becomes a `qnn.lut`."""
 
     def emit(self, op: QnnOp, match: LutMatch) -> ir.Value:
-        return build(
-            LutOp,
-            match.source,
-            element=element_of(op.operation.results[0].type),
-            table=match.table,
-            input_scale=match.input.scale,
-            input_zero_point=match.input.zero_point,
-            output_scale=match.output.scale,
-            output_zero_point=match.output.zero_point,
-        ).output
+        return lut(match, element_of(op.operation.results[0].type))
+
+
+def lut(match: LutMatch, element: str) -> ir.Value:
+    """A `qnn.lut`, whose result is of type `element`."""
+    return build(
+        LutOp,
+        match.source,
+        element=element,
+        table=match.table,
+        input_scale=match.input.scale,
+        input_zero_point=match.input.zero_point,
+        output_scale=match.output.scale,
+        output_zero_point=match.output.zero_point,
+    ).output
 
 
 def tabulated(op: QnnOp, source: ir.Value, before: QuantParams, after: QuantParams) -> LutMatch:

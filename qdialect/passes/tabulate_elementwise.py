@@ -13,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
 from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import MatchFailure, PatternPass
+from qdialect.passes.pattern import GraphPass, MatchFailure
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 
@@ -23,7 +23,6 @@ _UNKNOWN: QuantParams = QuantParams(1.0, 0)
 class TabulateElementwise(LutPattern):
     """A graph of element-wise ops from one 8-bit tensor, constants aside, to an 8-bit result."""
 
-    name: ClassVar[str] = "tabulate-elementwise"
     roots = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
 
     def check(self, op: ir.OpView) -> LutMatch | MatchFailure | None:
@@ -33,7 +32,8 @@ class TabulateElementwise(LutPattern):
         graph = graph_of(result)
         if not isinstance(graph, ElementwiseGraph):
             return graph
-        if not is_eight_bit(graph.source) or all(_is_left_alone(member) for member in graph.ops):
+        is_left_alone = all(isinstance(one, QnnOp) or one.operation.name == "tensor.bitcast" for one in graph.ops)
+        if not is_eight_bit(graph.source) or is_left_alone:
             return None
         if graph.channels > 1:
             return MatchFailure("needs constants whose elements are all equal")
@@ -42,10 +42,6 @@ class TabulateElementwise(LutPattern):
             return MatchFailure("has no defined value for every number it depends on")
         before = _meaning_of(graph.source)
         return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
-
-
-def _is_left_alone(op: ir.OpView) -> bool:
-    return op.operation.name == "tensor.bitcast" or isinstance(op, QnnOp)
 
 
 def _table_of(graph: ElementwiseGraph) -> Table | None:
@@ -80,12 +76,11 @@ def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -
 
 
 @register
-class TabulateElementwisePass(PatternPass):
+class TabulateElementwisePass(GraphPass):
     """Turn element-wise ops of upstream dialects between 8-bit tensors into tables.
 
     The ops may be on integers of any width or on floats; they are evaluated for each of the 256 values.
     """
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"
-    dependent_dialects = ()
     rewrites = (TabulateElementwise,)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.arithmetic import QuantParams
 from qdialect.arithmetic.choices import LeakyMode
 from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError
@@ -26,7 +25,6 @@ KEEP = "keep"
 class TabulateUnary(LutPattern):
     """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
-    name: ClassVar[str] = "tabulate-unary"
     roots = (UnaryOp,)
     leaky_mode: LeakyMode | None = None
 
@@ -39,7 +37,6 @@ class TabulateUnary(LutPattern):
 class TabulateRequantize(LutPattern):
     """A requantize from 8 bits to 8 bits is a table."""
 
-    name: ClassVar[str] = "tabulate-requantize"
     roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
@@ -47,14 +44,12 @@ class TabulateRequantize(LutPattern):
             return None
         if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
             return MatchFailure("must have the weight scale 1 and one zero point for the tensor")
-        before = QuantParams(op.input_scale, next(iter(op.input_zero_points)))
-        return tabulated(op, op.input, before, op.output_params)
+        return tabulated(op, op.input, op.input_params, op.output_params)
 
 
 class TabulateConstantOperand(LutPattern):
     """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
-    name: ClassVar[str] = "tabulate-constant-operand"
     roots = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
@@ -72,7 +67,6 @@ class TabulateConstantOperand(LutPattern):
 class SetLeakyMode(Replacement[LeakyMode]):
     """A leaky_relu follows the arithmetic `mode` instead of its own."""
 
-    name: ClassVar[str] = "set-leaky-mode"
     roots = ("qnn.leaky_relu",)
     mode: LeakyMode
 
@@ -99,7 +93,7 @@ def check_leaky_relu(pass_name: str, value: str) -> None:
 
 @register
 @dataclass(frozen=True)
-class TabulateUnaryPass(PatternPass):
+class TabulateUnaryPass(GraphPass):
     """Turn every function of one 8-bit tensor into a table.
 
     These are unary ops, requantizations between 8-bit tensors, and functions of two tensors of which one is a uniform
@@ -108,7 +102,6 @@ class TabulateUnaryPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-tabulate-unary"
-    dependent_dialects = ()
     leaky_relu: str = KEEP
 
     def __post_init__(self) -> None:

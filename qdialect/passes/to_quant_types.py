@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
 from qdialect.ir._mlir import ir
+from qdialect.ir.context import functions
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.quant_types import annotate, cast, quantized, quantized_type, storage_of
 from qdialect.passes.registry import register
@@ -39,9 +40,9 @@ class ToQuantTypes(Pass):
 
     def run(self, module: ir.Module) -> None:
         with module.context, ir.Location.unknown():
-            for op in module.body.operations:
-                if op.operation.name == "func.func" and len(op.operation.regions[0].blocks) == 1:
-                    _convert(op.operation)
+            for function in functions(module):
+                if len(function.regions[0].blocks) == 1:
+                    _convert(function)
 
 
 def _convert(function: ir.Operation) -> None:

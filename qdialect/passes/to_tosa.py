@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect.ir._mlir import func, ir
-from qdialect.ir.context import location_of
+from qdialect.ir.context import functions, name_of, note_at
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.outlined import inline_outlined
 from qdialect.passes.pass_base import Pass
@@ -35,8 +35,8 @@ class ToTosa(Pass):
         with module.context, ir.Location.unknown():
             inline_outlined(module)
             DecomposeFusedPass().run(module)
-            functions = [op.operation for op in module.body.operations if _is_exported(op.operation)]
-            notes = [note for function in functions for note in _export(function)]
+            defined = [function for function in functions(module) if len(function.regions[0].blocks) == 1]
+            notes = [note for function in defined for note in _export(function)]
             # Constants that nothing reads.
             apply_patterns(module, ())
         if notes:
@@ -44,24 +44,14 @@ class ToTosa(Pass):
             raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=tuple(notes)),))
 
 
-def _is_exported(operation: ir.Operation) -> bool:
-    return operation.name == "func.func" and len(operation.regions[0].blocks) == 1
-
-
 def _export(function: ir.Operation) -> list[Diagnostic]:
     """Replace `function` by the exported one; if ops have no counterpart, leave it and return them."""
     with ir.InsertionPoint(function), function.location:
-        name = ir.StringAttr(function.attributes["sym_name"]).value
-        created = func.FuncOp(name, ir.TypeAttr(function.attributes["function_type"]).value)
+        created = func.FuncOp(name_of(function), ir.TypeAttr(function.attributes["function_type"]).value)
     for attribute, value in function.attributes.items():
         created.attributes[attribute] = value
     arguments = function.regions[0].blocks[0].arguments
     block = created.add_entry_block([argument.location for argument in arguments])
     unsupported = list(export_function(function, block))
     (created.operation if unsupported else function).erase()
-    return [_note(op, reason) for op, reason in unsupported]
-
-
-def _note(op: ir.Operation, reason: str) -> Diagnostic:
-    file, line, column = location_of(op.location)
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op {reason}", file, line, column)
+    return [note_at(op, reason) for op, reason in unsupported]

@@ -13,7 +13,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
@@ -67,7 +67,6 @@ class TrimTaps(Replacement[_Trimmed]):
     pixel do; the border around the image is narrower for the same number.
     """
 
-    name: ClassVar[str] = "trim-taps"
     roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
     def check(self, op: AnyConv2D) -> _Trimmed | MatchFailure | None:
@@ -98,9 +97,8 @@ def _axes(op: AnyConv2D) -> tuple[_Axis, _Axis]:
 
 
 @register
-class TrimTapsPass(PatternPass):
+class TrimTapsPass(GraphPass):
     """Remove the rows and columns of kernels that read only padding."""
 
     name: ClassVar[str] = "qnn-trim-taps"
-    dependent_dialects = ()
     rewrites = (TrimTaps,)

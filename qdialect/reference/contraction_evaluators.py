@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import dialect as qnn
-from qdialect.arithmetic import IntArray, QuantizedArray, block_weights
+from qdialect.arithmetic import IntArray, block_weights
 from qdialect.arithmetic.activations import ACTIVATIONS
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.arithmetic.convolution import conv2d_accumulate, exact_conv2d
@@ -18,7 +18,7 @@ from qdialect.dialect.type_constraints import dtype_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates, nearest_rows
 from qdialect.reference.stage_evaluators import STAGE_EVALUATORS, StageInputs
 
-# Exact products of matrices of 8-bit quantized values into int32 accumulators.
+_Transposed = qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp
 
 
 def matmul_accumulate(
@@ -40,50 +40,21 @@ def matmul_accumulate(
     return (acc if bias is None else acc + bias).astype(np.int32)
 
 
-# Exact transposed 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights.
+def _transposed_accumulators(op: _Transposed, data: Array, weight: Array, bias: Array | None) -> NDArray[np.int32]:
+    """See `qnn.conv_transpose2d`: the gradient of a convolution with respect to its data.
 
-
-def conv_transpose2d_accumulate(
-    data: QuantizedArray,
-    weight: QuantizedArray,
-    input_zero_point: int,
-    weight_zero_points: Sequence[int],
-    strides: tuple[int, int],
-    padding: tuple[int, int, int, int],
-    output_padding: tuple[int, int],
-    dilation: tuple[int, int],
-    groups: int,
-    bias: NDArray[np.int32] | None = None,
-) -> NDArray[np.int32]:
-    """acc[n, y, x, o] = bias[o] + sum of (data[n, v, u, c] - z_x) * (weight[o, i, j, c] - z_w[o]).
-
-    The sum is over all v, u, i, j with v*s + i*d - top = y and u*s + j*d - left = x: the gradient of a convolution with
-    respect to its data.
-
-    Args:
-        data: 8-bit quantized values [N, H, W, C].
-        weight: 8-bit quantized values [O, KH, KW, C / groups].
-        input_zero_point: z_x.
-        weight_zero_points: one or O entries.
-        strides: (y, x), elements of the result from one element of the data to the next.
-        padding: (top, left, bottom, right), cut off the result.
-        output_padding: (y, x), added at the bottom and the right.
-        dilation: (y, x), elements of the result from one tap to the next.
-        groups: divides C and O; output channels of a group are adjacent.
-        bias: int32[O].
-
-    Returns:
-        int32[N, OH, OW, O], wrapping modulo 2^32.  Sums are taken in float64, which is exact.
+    Sums are taken in float64, which is exact.
     """
+    strides, dilation, groups = op.strides, op.dilation, op.groups
     channels, kernel_h, kernel_w, depth = weight.shape
     batch, height, width, _ = data.shape
-    zero_points = np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1, 1, 1)
+    zero_points = np.asarray(op.weight_zero_points, dtype=np.int32).reshape(-1, 1, 1, 1)
     taps = (weight.astype(np.int32) - zero_points).astype(np.float64)
     taps = taps.reshape(groups, channels // groups, kernel_h, kernel_w, depth)
-    points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
+    points = (data.astype(np.int32) - op.input_zero_point).astype(np.float64)
     points = points.reshape(-1, groups, depth).transpose(1, 0, 2)
-    rows = (height - 1) * strides[0] + (kernel_h - 1) * dilation[0] + 1 + output_padding[0]
-    columns = (width - 1) * strides[1] + (kernel_w - 1) * dilation[1] + 1 + output_padding[1]
+    rows = (height - 1) * strides[0] + (kernel_h - 1) * dilation[0] + 1 + op.output_padding[0]
+    columns = (width - 1) * strides[1] + (kernel_w - 1) * dilation[1] + 1 + op.output_padding[1]
     total = np.zeros((batch, rows, columns, channels))
     for i in range(kernel_h):
         for j in range(kernel_w):
@@ -92,12 +63,9 @@ def conv_transpose2d_accumulate(
             y, x = i * dilation[0], j * dilation[1]
             y_end, x_end = y + (height - 1) * strides[0] + 1, x + (width - 1) * strides[1] + 1
             total[:, y : y_end : strides[0], x : x_end : strides[1], :] += spread
-    top, left, bottom, right = padding
+    top, left, bottom, right = op.padding
     acc = total[:, top : rows - bottom, left : columns - right].astype(np.int64)
     return (acc if bias is None else acc + bias).astype(np.int32)
-
-
-# Evaluators of convolution and matrix product: the accumulators of an op, alone or fused.
 
 
 @evaluates(qnn.Conv2DOp, qnn.ConvTranspose2DOp, qnn.DenseOp, qnn.MatMulOp)
@@ -108,19 +76,12 @@ def _contraction(op: qnn.AnyContraction, operands: Arrays) -> Array:
 def accumulators(op: qnn.AnyContraction | qnn.AnyFused, data: Array, weight: Array, bias: Array | None = None) -> Array:
     """The int32 accumulators of a contraction, that of a fused op before its stages."""
     zero_points = (op.input_zero_point, op.weight_zero_points)
-    if isinstance(op, qnn.MatMulOp | qnn.FusedMatMulOp):
-        return matmul_accumulate(data, weight, *zero_points, bias)
-    if not isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp | qnn.ConvTranspose2DOp | qnn.FusedConvTranspose2DOp):
-        return matmul_accumulate(data, weight.T, *zero_points, bias)
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
     if isinstance(op, qnn.Conv2DOp | qnn.FusedConv2DOp):
-        return conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, bias)
-    extra = (op.output_padding[0], op.output_padding[1])
-    return conv_transpose2d_accumulate(data, weight, *zero_points, strides, padding, extra, dilation, op.groups, bias)
-
-
-# Evaluators of the fused ops: accumulators, and the stages of the epilogue one after the other.
+        return conv2d_accumulate(data, weight, *zero_points, op.strides, op.padding, op.dilation, op.groups, bias)
+    if isinstance(op, _Transposed):
+        return _transposed_accumulators(op, data, weight, bias)
+    matrix = weight if isinstance(op, qnn.MatMulOp | qnn.FusedMatMulOp) else weight.T
+    return matmul_accumulate(data, matrix, *zero_points, bias)
 
 
 @evaluates(*qnn.CONTRACTION_CLASSES)
@@ -135,9 +96,6 @@ def _fused(op: qnn.AnyFused, operands: Arrays) -> Array:
     return values.astype(dtype_of(op.operation.results[0].type))
 
 
-# Evaluators of products whose scale and zero point are known at run time, every operation rounded to float32.
-
-
 @evaluates(qnn.DynamicDenseOp)
 def _dynamic_dense(op: qnn.DynamicDenseOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
@@ -150,9 +108,7 @@ def _dynamic_dense(op: qnn.DynamicDenseOp, operands: Arrays) -> Array:
 @evaluates(qnn.DynamicConv2DOp)
 def _dynamic_conv2d(op: qnn.DynamicConv2DOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    top, left, bottom, right = op.padding
-    how = (op.weight_zero_points, strides, (top, left, bottom, right), dilation, op.groups)
+    how = (op.weight_zero_points, op.strides, op.padding, op.dilation, op.groups)
     acc = conv2d_accumulate(data, weight, int(zero_point.reshape(())), *how)
     return _f32_values(op, acc, operands)
 
@@ -165,9 +121,6 @@ def _f32_values(op: qnn.DynamicConv2DOp | qnn.DynamicDenseOp, acc: Array, operan
         values = values * weight_scales * scales if op.scale_last else values * (scales * weight_scales)
         biased = values + bias[0] if bias else values
         return ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)
-
-
-# Evaluators of contractions of 16-bit activations, summed up in int64.
 
 
 @evaluates(qnn.I16Conv2DOp)
@@ -200,9 +153,6 @@ def _i16_requantize(op: qnn.I16RequantizeOp, operands: Arrays) -> Array:
 def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
     """The interpreter's conversion to the result's type keeps the low bits."""
     return total + bias[0].astype(np.int64) if bias else total
-
-
-# Evaluators of products with weights in blocks, and of rows of such weights.
 
 
 @evaluates(qnn.BlockDenseOp)

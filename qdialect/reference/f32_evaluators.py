@@ -120,9 +120,6 @@ def _conv2d(op: qnn.F32Conv2DOp, operands: Arrays) -> Array:
     return total.reshape(batch, height, width, channels)
 
 
-# Reductions over axes other than means.
-
-
 def arg_max(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """Index along `axis` of the largest value, int64; of equal ones the first, or the last with `last`.
 
@@ -151,8 +148,6 @@ def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
     return np.clip(scaled + (0 if is_signed else 128), info.min, info.max)
 
 
-# Evaluators of the reductions over axes.
-
 evaluates(qnn.ArgMaxOp)(lambda op, x: arg_max(x[0], op.axis, op.keep_dims, op.last))
 evaluates(qnn.ArgMinOp)(lambda op, x: arg_min(x[0], op.axis, op.keep_dims, op.last))
 evaluates(qnn.ReduceMaxOp, qnn.IntMaxOp)(lambda op, x: x[0].max(axis=op.axes, keepdims=op.keep_dims))
@@ -160,13 +155,8 @@ evaluates(qnn.ReduceMinOp, qnn.IntMinOp)(lambda op, x: x[0].min(axis=op.axes, ke
 evaluates(qnn.L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_point))
 
 
-# Evaluators of the reductions of plain integers.
-
 evaluates(qnn.IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=dtype_of(op.output.type)))
 evaluates(qnn.IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
-
-
-# Evaluators of running sums and of the largest elements.
 
 
 @evaluates(qnn.CumSumOp)
@@ -195,8 +185,6 @@ def _top_k(op: qnn.TopKOp, operands: Arrays) -> Array:
 
     return last_axis(operands[0], op.axis, lambda rows: np.apply_along_axis(places, -1, rows))
 
-
-# Evaluators of recurrent cells: one time step after the other, every operation rounded to float32.
 
 Step = Callable[[Array, Array], Array]
 """(gates [B, G * H], state before [B, S * H]) -> state after."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import location_of
+from qdialect.ir.context import functions, name_of, note_at
 from qdialect.reference import evaluators
 from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.support.limits import exceeded_limit
@@ -37,7 +37,10 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     main, called = _main_of(module), _called(module)
     operations = _body(main)
     _check_operations(operations, called)
-    _check_constants([*operations, *(op for function in called.values() for op in _body(function))])
+    for operation in (*operations, *(op for function in called.values() for op in _body(function))):
+        problem = missing_elements(operation)
+        if problem:
+            raise _error_at(operation, problem)
     _check_memory(operations[:-1])
     arguments = list(main.regions[0].blocks[0].arguments)
     _check_inputs(main, [argument.type for argument in arguments], inputs)
@@ -80,9 +83,8 @@ def _body(function: ir.Operation) -> list[ir.Operation]:
 
 def _called(module: ir.Module) -> dict[str, ir.Operation]:
     """The functions that may be called: of one block and one result, as outlined ones are."""
-    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    plain = [f for f in functions if len(f.regions[0].blocks) == 1 and len(_body(f)[-1].operands) == 1]
-    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in plain}
+    plain = [f for f in functions(module) if len(f.regions[0].blocks) == 1 and len(_body(f)[-1].operands) == 1]
+    return {name_of(function): function for function in plain}
 
 
 def _callee(call: ir.Operation) -> str:
@@ -90,18 +92,13 @@ def _callee(call: ir.Operation) -> str:
 
 
 def _main_of(module: ir.Module) -> ir.Operation:
-    for op in module.body.operations:
-        operation = op.operation
-        if operation.name == "func.func" and ir.StringAttr(operation.attributes["sym_name"]).value == "main":
-            return _with_body(operation)
-    raise CompileError("module must have a function @main")
-
-
-def _with_body(function: ir.Operation) -> ir.Operation:
-    blocks = len(function.regions[0].blocks)
+    main = next((function for function in functions(module) if name_of(function) == "main"), None)
+    if main is None:
+        raise CompileError("module must have a function @main")
+    blocks = len(main.regions[0].blocks)
     if blocks != 1:
         raise CompileError(f"function @main must have 1 block, but got {blocks}")
-    return function
+    return main
 
 
 def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, ir.Operation]) -> None:
@@ -113,26 +110,15 @@ def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, i
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
-def _check_constants(operations: Sequence[ir.Operation]) -> None:
-    for operation in operations:
-        problem = missing_elements(operation)
-        if problem:
-            raise _error_at(operation, problem)
-
-
 def _check_memory(operations: Sequence[ir.Operation]) -> None:
     """All values live until the end."""
-    sizes = [_result_bytes(operation) for operation in operations]
+    types = [[result.type for result in operation.results if _has_dtype(result.type)] for operation in operations]
+    sizes = [sum(math.prod(shape_of(one)) * _dtype_of(one).itemsize for one in found) for found in types]
     allowed = exceeded_limit(sum(sizes))
     if allowed is None:
         return
     operation, needed = next(pair for pair in zip(operations, accumulate(sizes), strict=True) if pair[1] > allowed)
     raise _error_at(operation, f"values must have at most {allowed} bytes together, but need {needed}")
-
-
-def _result_bytes(operation: ir.Operation) -> int:
-    types = [result.type for result in operation.results if _has_dtype(result.type)]
-    return sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
 
 
 def _unsupported(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
@@ -152,9 +138,8 @@ def _error_at(operation: ir.Operation, message: str) -> CompileError:
 
 
 def _located(operation: ir.Operation, message: str) -> Diagnostic:
-    file, line, column = location_of(operation.location)
-    suffix = "" if file and line else f" at {operation.location}"
-    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{suffix}", file, line, column)
+    note = note_at(operation, message)
+    return note if note.location else replace(note, message=f"{note.message} at {operation.location}")
 
 
 def _has_dtype(type_: ir.Type) -> bool:

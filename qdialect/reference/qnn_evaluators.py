@@ -29,7 +29,7 @@ from qdialect.arithmetic import (
     softmax_tables,
 )
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction, SoftmaxArithmetic
-from qdialect.arithmetic.convolution import output_size, windows
+from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import (
     fixed_point_table,
     inverse_roots,
@@ -50,61 +50,38 @@ from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis, nearest_rows
 
-# Pooling windows and means over quantized values, NHWC.
 
-_Padding = tuple[int, int, int, int]
-
-
-def avg_pool2d(
-    data: QuantizedArray,
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    padding: _Padding,
-    division: Division,
-    lo: int,
-    hi: int,
-    *,
-    count_include_pad: bool = False,
-    zero_point: int = 0,
-) -> IntArray:
-    """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
-
-    Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
-    bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
+@evaluates(qnn.AvgPool2DOp)
+def _avg_pool2d(op: qnn.AvgPool2DOp, operands: Arrays) -> Array:
+    """Mean of the raw quantized values of each window: input and result have equal parameters, as f32 values do.
 
     `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point,
     by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
     2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
     moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
     """
-    center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
-    fill = zero_point if count_include_pad else 0
-    total = _windows(data.astype(np.int64), kernel, strides, padding, fill).sum(axis=0)
-    inside = np.ones((1, *data.shape[1:3], 1), dtype=np.int64)
-    count = _windows(inside, kernel, strides, padding, 1 if count_include_pad else 0).sum(axis=0)
+    center = op.zero_point if op.division is Division.HALF_AWAY_CENTERED else 0
+    total = _windows(op, operands[0].astype(np.int64), op.zero_point if op.count_include_pad else 0).sum(axis=0)
+    inside = np.ones((1, *operands[0].shape[1:3], 1), dtype=np.int64)
+    count = _windows(op, inside, int(op.count_include_pad)).sum(axis=0)
     total -= center * count
-    nudge = 0 if division is Division.TRUNCATE else count // 2
+    nudge = 0 if op.division is Division.TRUNCATE else count // 2
     magnitude = (np.abs(total) + nudge) // count
-    return np.clip(np.sign(total) * magnitude + center, lo, hi)
+    return np.clip(np.sign(total) * magnitude + center, op.output_min, op.output_max)
 
 
-def max_pool2d(
-    data: QuantizedArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, lo: int, hi: int
-) -> IntArray:
-    """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
-    smallest = int(np.iinfo(np.int64).min)
-    return np.clip(_windows(data.astype(np.int64), kernel, strides, padding, smallest).max(axis=0), lo, hi)
+@evaluates(qnn.MaxPool2DOp)
+def _max_pool2d(op: qnn.MaxPool2DOp, operands: Arrays) -> Array:
+    """Padding does not count."""
+    values = _windows(op, operands[0].astype(np.int64), int(np.iinfo(np.int64).min))
+    return np.clip(values.max(axis=0), op.output_min, op.output_max)
 
 
-def _windows(
-    data: IntArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, pad_value: int
-) -> IntArray:
+def _windows(op: qnn.AvgPool2DOp | qnn.MaxPool2DOp, data: IntArray, pad_value: int) -> IntArray:
     """[KH * KW, N, OH, OW, C]: for each kernel position, the elements it meets."""
-    top, left, bottom, right = padding
-    extents = (data.shape[1], data.shape[2]), (top + bottom, left + right)
-    size = [output_size(extent, k, s, pads, 1) for extent, pads, k, s in zip(*extents, kernel, strides, strict=True)]
+    top, left, bottom, right = op.padding
     padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
-    return np.stack([window for _, window in windows(padded, kernel, size, strides)])
+    return np.stack([window for _, window in windows(padded, op.kernel, shape_of(op.output.type)[1:3], op.strides)])
 
 
 def over_axes(
@@ -129,9 +106,6 @@ def over_axes(
     count = math.prod(data.shape[axis] for axis in axes)
     params = mean_parameters(rounding, real, count) if is_mean else requantize_parameters(rounding, real)
     return requantize(total, params, output.zero_point, *bounds, rounding)
-
-
-# Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32.
 
 
 def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
@@ -166,9 +140,6 @@ def softmax_float(
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
         return np.rint(share(terms, total)).astype(np.float64) + zero_point
-
-
-# Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
 
 
 @evaluates(qnn.ConstantOp)
@@ -210,32 +181,14 @@ evaluates(qnn.MulOp)(lambda op, x: elementwise.mul(x[0], x[1], op.quantization, 
 def _concat(op: qnn.ConcatOp, operands: Arrays) -> Array:
     pairs = zip(op.input_scales, op.input_zero_points, strict=True)
     params = [QuantParams(scale, zero_point) for scale, zero_point in pairs]
-    output = QuantParams(op.output_scale, op.output_zero_point)
     bounds = range_of(op.output.type)
-    return elementwise.concat(operands, params, op.axis, output, bounds, op.rounding, op.multiplier)
-
-
-evaluates(qnn.MaxPool2DOp)(lambda op, x: max_pool2d(x[0], *_window(op), op.output_min, op.output_max))
-
-
-@evaluates(qnn.AvgPool2DOp)
-def _avg_pool2d(op: qnn.AvgPool2DOp, operands: Arrays) -> Array:
-    how = (op.division, op.output_min, op.output_max)
-    return avg_pool2d(operands[0], *_window(op), *how, count_include_pad=op.count_include_pad, zero_point=op.zero_point)
-
-
-def _window(
-    op: qnn.MaxPool2DOp | qnn.AvgPool2DOp,
-) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
-    top, left, bottom, right = op.padding
-    return (op.kernel[0], op.kernel[1]), (op.strides[0], op.strides[1]), (top, left, bottom, right)
+    return elementwise.concat(operands, params, op.axis, op.output_params, bounds, op.rounding, op.multiplier)
 
 
 @evaluates(qnn.MeanOp, qnn.SumOp)
 def _over_axes(op: qnn.MeanOp | qnn.SumOp, operands: Arrays) -> Array:
-    params = QuantParams(op.input_scale, op.input_zero_point), QuantParams(op.output_scale, op.output_zero_point)
-    how = range_of(op.output.type), op.rounding, op.multiplier
-    return over_axes(operands[0], op.axes, op.keep_dims, *params, *how, is_mean=isinstance(op, qnn.MeanOp))
+    how = op.input_params, op.output_params, range_of(op.output.type), op.rounding, op.multiplier
+    return over_axes(operands[0], op.axes, op.keep_dims, *how, is_mean=isinstance(op, qnn.MeanOp))
 
 
 @evaluates(qnn.SoftmaxOp)
@@ -281,9 +234,6 @@ for_each_op(qnn.UnaryOp)(
 )
 
 
-# Evaluators of the functions of two quantized tensors other than sum and product.
-
-
 evaluates(qnn.SubOp)(
     lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
 )
@@ -310,14 +260,8 @@ def _div(op: qnn.DivOp, operands: Arrays) -> Array:
     return elementwise.div_fixed(operands[0], operands[1], op.quantization)
 
 
-# Evaluators of the quantization of run-time ranges.
-
-
 evaluates(qnn.RangeScaleOp)(lambda _, x: range_scale(*x))
 evaluates(qnn.RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
-
-
-# The evaluator of tables with straight lines between their entries.
 
 
 @evaluates(qnn.InterpolatedLutOp)
@@ -327,9 +271,6 @@ def _interpolated_lut(op: qnn.InterpolatedLutOp, operands: Arrays) -> Array:
     index = x >> op.fraction
     # The interpreter's conversion to the result's type keeps the low bits.
     return (bases[index] << op.fraction) + (x - (index << op.fraction)) * slopes[index]
-
-
-# Evaluators of functions of fixed-point numbers.
 
 
 evaluates(FixedPointFunctionOp)(lambda op, x: fixed_point_table(op.function, op.integer_bits)[x[0].astype(int) + 2**15])
@@ -342,9 +283,6 @@ def _i16_layer_norm(op: I16LayerNormOp, operands: Arrays) -> Array:
     mean = row_mean(NUMPY, data.sum(axis=-1, keepdims=True), count).astype(np.int64)
     variance = row_variance(NUMPY, (data**2).sum(axis=-1, keepdims=True), mean, count, op.variance_guard)
     return layer_normalized(NUMPY, data, mean, *inverse_roots(variance), weight, bias, op.scale)
-
-
-# Evaluators of gathers and scatters by indices that are known at run time alone.
 
 
 @evaluates(DynamicGatherOp)
@@ -414,9 +352,6 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
     rounding = _HALF if arithmetic is Interpolation.TFLITE_FLOAT else _F32(0)
     info = np.iinfo(data.dtype.name)
     return np.clip(np.trunc(total + rounding), info.min, info.max)
-
-
-# Evaluators of the ops that resize images.
 
 
 evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

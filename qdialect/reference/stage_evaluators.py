@@ -35,8 +35,6 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, QuantizedType
 from qdialect.reference.evaluators import Array
 from qdialect.reference.qnn_evaluators import look_up
 
-# The registry of stage evaluators: from the values a stage takes to those it leaves.
-
 
 @dataclass(frozen=True)
 class StageInputs:
@@ -70,13 +68,7 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
     return register
 
 
-# `activation`: see `qdialect.arithmetic.activations`.
-
-
 evaluates_stage(ActivationStage)(lambda stage, values, _: activate(stage.function, stage.alpha, values))
-
-
-# `add`: see `qdialect.arithmetic.elementwise.add`.
 
 
 @evaluates_stage(AddStage)
@@ -96,13 +88,7 @@ def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
     return add(lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, after.range), *how)
 
 
-# `clamp`: values limited to [min, max].
-
-
 evaluates_stage(ClampStage)(lambda stage, values, _: np.clip(values, stage.min, stage.max))
-
-
-# `dequantize`: accumulators times the products of their scales, plus an f32 bias.
 
 
 @evaluates_stage(DequantizeStage)
@@ -113,13 +99,7 @@ def _dequantize(stage: DequantizeStage, accumulators: Array, inputs: StageInputs
     return values if inputs.bias.dtype == np.int32 else values + inputs.bias
 
 
-# `lut`: entries of a table.
-
-
 evaluates_stage(LutStage)(lambda stage, values, _: look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element]))
-
-
-# `quantize`: see `qdialect.arithmetic.requantize_f32`.
 
 
 @evaluates_stage(QuantizeStage)
@@ -128,18 +108,12 @@ def _quantize(stage: QuantizeStage, values: Array, _: StageInputs) -> Array:
     return requantize_f32(values, after.scale, after.zero_point, *after.range, stage.rounding, stage.scaling)
 
 
-# `requantize`: see `qdialect.arithmetic.requantization`.
-
-
 @evaluates_stage(RequantizeStage)
 def _requantize(stage: RequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
     op, after = inputs.op, stage.quantized
     multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
     parameters = requantize_parameters(stage.rounding, multipliers)
     return requantize(accumulators, parameters, after.zero_point, *after.range, stage.rounding)
-
-
-# `sum`: f32 values plus the dequantized residual.
 
 
 @evaluates_stage(SumStage)

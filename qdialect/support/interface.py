@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# The interface of a compiled network: its inputs and outputs, and the kernel calls that it makes.
-
 
 @dataclass(frozen=True)
 class Port:

@@ -130,8 +130,6 @@ def _text(file: Path) -> str:
         return ""
 
 
-# How many threads a network may be divided among, and what its code calls of their runtime.
-
 MAX = 256
 """Parts beyond this have nothing left to compute."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from qdialect.targets.machine import Machine, machine_of
 
-# Instruction sets of x86 CPUs by LLVM's names: what each needs, and which ones this machine has.
-
 # Of LLVM's X86.td, as far as it concerns these.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "sse3": (),
@@ -113,8 +111,6 @@ def host_features() -> frozenset[str]:
     return without(found, "amx-tile") if "amx-tile" in found and not may_use_tiles() else found
 
 
-# x86 CPUs by LLVM's names, with the features of each, of those that matter here.
-
 _NEHALEM = V2
 _SANDY_BRIDGE = V2 | {"avx"}
 _HASWELL = V3
@@ -193,8 +189,6 @@ def _each() -> Iterator[tuple[str, frozenset[str]]]:
 CPUS: Mapping[str, frozenset[str]] = dict(_each())
 """The features of each CPU."""
 
-
-# Which CPU this machine has, by LLVM's name: whose figures measured times are held against.
 
 # Vendor, family and a range of models, as the kernel shows them from CPUID's leaf 1.
 _AMD, _INTEL = "AuthenticAMD", "GenuineIntel"

@@ -153,8 +153,6 @@ ZEN_5_PIPES = replace(
 )
 
 
-# Models of CPU cores, as far as the choice of tiles depends on them.
-
 _KB = 1 << 10
 _MB = 1 << 20
 _MEMORY_CYCLES = 256

@@ -60,8 +60,6 @@ def tables(rows: Sequence[Sequence[float]], offset: float, shift: int) -> list[t
     return list(zip(*(filled[(entry - start) % machine.ENTRIES] for entry in range(machine.ENTRIES)), strict=True))
 
 
-# e^x in float32.
-
 # (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; the largest error is 2^-25.8 of e^r - 1.
 EXPONENTIAL = (0.00138825225, 0.00836651307, 0.0416672006, 0.166665435, 0.49999997)
 # ln 2 in two parts; the first has 15 bits, so that its product with any exponent is exact.
@@ -98,8 +96,6 @@ def exponential(m: machine.Machine[machine.V], r: machine.V) -> machine.V:
     return m.multiply_add(m.multiply_add(machine.polynomial(m, r, EXPONENTIAL), r, one), r, one)
 
 
-# 2^x in float32.
-
 # (2^r - 1) / r for |r| <= 1/2; the largest error is 2^-26.0 of 2^r.
 POWER_OF_TWO = (0.000154762965, 0.00134002685, 0.00961800385, 0.055503279, 0.240226507, 0.693147182)
 _EXP2_LOWEST, _EXP2_HIGHEST = -151.0, 129.0
@@ -115,8 +111,6 @@ def exp2(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     value = m.multiply_add(machine.polynomial(m, r, POWER_OF_TWO), r, m.constant(1.0))
     return m.scale(value, biased)
 
-
-# e^x - 1 in float32.
 
 # (e^r - 1 - r) / r^2 for |r| <= 0.42; the largest error is 2^-26.9 of e^r - 1.
 EXPM1 = (0.000198476861, 0.00139647292, 0.00833345484, 0.0416660123, 0.166666657, 0.5)
@@ -164,8 +158,6 @@ def expm1_below_zero(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     return m.where_less(m.constant(-_LINEAR), x, x, m.add(value, value))
 
 
-# The natural logarithm in float32.
-
 # (log(1 + m) - m + m^2 / 2) / m^3 for m in [-1/4, 1/2]; the largest error is 2^-27.3 of log(1 + m).
 LOGARITHM = (-0.0461680964, 0.105828181, -0.13186878, 0.144676924, -0.166437432, 0.199910909, -0.250001937, 0.333334476)
 MIN_FRACTION = 0.75
@@ -194,8 +186,6 @@ def joined(m: machine.Machine[machine.V], k: machine.V, fraction: machine.V) -> 
     return m.multiply_add(k, m.constant(math.log(2)), value)
 
 
-# log(1 + x) in float32.
-
 _LOG1P_LARGE = 2.0**64
 """Above it 1 + x is x, and log(1 + x) that of x made smaller by a power of two, whose exponent has a reciprocal."""
 _DOWNWARDS, _LOG1P_STEPS = 2.0**-32, 32.0
@@ -218,8 +208,6 @@ def log1p(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     value = m.where_less(x, m.constant(math.inf), value, x)
     return m.where_less(m.absolute(x), m.constant(_LINEAR), x, value)
 
-
-# The error function in float32.
 
 # Eighths of octaves of 1.25 + 0.949 x below 5; the largest error is 2^-26.2 of erf(x).
 ERF = Pieces(
@@ -253,8 +241,6 @@ def erf(m: machine.Machine[machine.V], x: machine.V) -> machine.V:
     """Polynomials of pieces of |x|, with the sign of x."""
     return m.with_sign(piecewise(m, machine.at_most(m, m.absolute(x), _ERF_ONE), ERF), x)
 
-
-# The hyperbolic tangent in float32.
 
 # (tanh(t) / t - 1) / t^2 by t^2; the largest error is 2^-29.9 of tanh(c + t).
 NEAR = (0.0179524533, -0.053495083, 0.133313119, -0.333333075)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import machine
 from qdialect.arithmetic.machine import FloatMachine, V
 
-# The machine that the algorithms of this package are written for: it computes on float32 values.
-#
 # Every operation is rounded once, a fused multiply-add too.  NumPy is one machine, vector code another: as both do the
 # same operations in the same order, their results have the same bits on every CPU.
 
@@ -120,8 +118,6 @@ def at_least(m: Machine[V], x: V, bound: float) -> V:
     limit = m.constant(bound)
     return m.where_less(x, limit, limit, x)
 
-
-# Sums of float32 values in an order that vectors can follow.
 
 PARTIAL_SUMS = 16
 """Of a row; a number of every vector's lanes divides it."""

@@ -19,8 +19,6 @@ from qdialect.dialect.stages.stage_base import (
     stage,
 )
 
-# `activation`: a function of f32 values.
-
 _LARGEST_ALPHA = 2.0**30
 
 
@@ -46,9 +44,6 @@ class ActivationStage(Stage):
         require(abs(alpha) <= _LARGEST_ALPHA, "C2", f"{path} alpha must be in [-2^30, 2^30], but got {alpha}")
 
 
-# `add`: the residual is added to quantized values.
-
-
 @stage("add")
 @dataclass(frozen=True, kw_only=True)
 class AddStage(QuantizedStage):
@@ -72,9 +67,6 @@ class AddStage(QuantizedStage):
     def check(self, position: StagePosition) -> None:
         super().check(position)
         check_residual_zero_point("C2", position, self.residual_zero_point)
-
-
-# `clamp`: quantized values are limited to a part of their range.
 
 
 @stage("clamp")
@@ -103,9 +95,6 @@ class ClampStage(Stage):
         return min(max(bounds[0], self.min), self.max), max(min(bounds[1], self.max), self.min)
 
 
-# `dequantize`: accumulators become the f32 values they stand for.
-
-
 @stage("dequantize")
 @dataclass(frozen=True, kw_only=True)
 class DequantizeStage(Stage):
@@ -117,9 +106,6 @@ class DequantizeStage(Stage):
     takes: ClassVar[Domain] = Domain.ACCUMULATORS
     leaves: ClassVar[Domain] = Domain.F32
     multiplier: Multiplier = field(default=Multiplier.F64, metadata=kind(choice(Multiplier)))
-
-
-# `lut`: quantized values are looked up in a table.
 
 
 @stage("lut")
@@ -149,9 +135,6 @@ class LutStage(QuantizedStage):
         require(position.is_channels_last, "C2", f"{position.path} must be the last stage, but another one follows it")
 
 
-# `quantize`: f32 values become quantized values.
-
-
 @stage("quantize")
 @dataclass(frozen=True, kw_only=True)
 class QuantizeStage(QuantizedStage):
@@ -173,9 +156,6 @@ class QuantizeStage(QuantizedStage):
         require(not self.rounding.is_fixed, "C2", f"{wanted}, but got {self.rounding}")
 
 
-# `requantize`: accumulators become quantized values by one multiplication.
-
-
 @stage("requantize")
 @dataclass(frozen=True, kw_only=True)
 class RequantizeStage(QuantizedStage):
@@ -188,9 +168,6 @@ class RequantizeStage(QuantizedStage):
     takes: ClassVar[Domain] = Domain.ACCUMULATORS
     rounding: Rounding = field(metadata=kind(choice(Rounding)))
     multiplier: Multiplier = field(default=Multiplier.F64, metadata=kind(choice(Multiplier)))
-
-
-# `sum`: the dequantized residual is added to f32 values.
 
 
 @stage("sum")

@@ -14,8 +14,8 @@ Its fields are its attributes; one with a default may be left out of the text, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -97,20 +97,11 @@ class QuantizedStage(Stage):
         require(low <= found <= high, "C1", text)
 
     def resolved(self, output: QuantizedType) -> Self:
-        return replace(
-            self,
-            scale=output.scale if self.scale is None else self.scale,
-            zero_point=output.zero_point if self.zero_point is None else self.zero_point,
-            element=output.element if self.element is None else self.element,
-        )
+        return replace(self, **{name: getattr(output, name) for name in _OUTPUT_KINDS if getattr(self, name) is None})
 
     def shortened(self, output: QuantizedType) -> Self:
-        return replace(
-            self,
-            scale=None if self.scale == output.scale else self.scale,
-            zero_point=None if self.zero_point == output.zero_point else self.zero_point,
-            element=None if self.element == output.element else self.element,
-        )
+        implied = [name for name in _OUTPUT_KINDS if getattr(self, name) == getattr(output, name)]
+        return replace(self, **dict.fromkeys(implied))
 
     def meaning(self, before: QuantizedType | None) -> QuantizedType:
         return self.quantized
@@ -172,7 +163,8 @@ def kind(value: AttributeKind[Any]) -> dict[str, AttributeKind[Any]]:
 
 def attributes_of(stage_class: type[Stage]) -> dict[str, StageAttribute]:
     """The attributes of a stage by name."""
-    return {one.name: _attribute(one) for one in fields(stage_class)}
+    declared = {one: one.metadata.get("kind") or _OUTPUT_KINDS[one.name] for one in fields(stage_class)}
+    return {one.name: StageAttribute(own, one.default, one.default is MISSING) for one, own in declared.items()}
 
 
 def encoded(one: Stage) -> ir.Attribute:
@@ -180,7 +172,7 @@ def encoded(one: Stage) -> ir.Attribute:
     found: dict[str, ir.Attribute] = {}
     for name, attribute in attributes_of(type(one)).items():
         value = getattr(one, name)
-        if attribute.is_required or not _equal(value, attribute.default):
+        if attribute.is_required or value != attribute.default:
             found[name] = attribute.kind.to_attribute(value)
     return ir.DictAttr.get({one.name: ir.DictAttr.get(found) if found else ir.UnitAttr.get()})
 
@@ -214,13 +206,3 @@ def _named(attribute: ir.Attribute) -> tuple[str, dict[str, ir.Attribute]]:
     (entry,) = ir.DictAttr(attribute)
     attributes = ir.DictAttr(entry.attr) if isinstance(entry.attr, ir.DictAttr) else ()
     return entry.name, {one.name: one.attr for one in attributes}
-
-
-def _attribute(one: Field[Any]) -> StageAttribute:
-    metadata: Mapping[str, AttributeKind[Any]] = one.metadata
-    own = metadata["kind"] if metadata else _OUTPUT_KINDS[one.name]
-    return StageAttribute(own, one.default, one.default is MISSING)
-
-
-def _equal(value: Any, default: Any) -> bool:
-    return value is default or (default is not None and value == default)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from qdialect.dialect import ConstraintError
 from qdialect.frontends.building.checks import GraphNode, UnsupportedError, refuse
 from qdialect.frontends.tosa.operators import Conversion, convert, converted_ops
 from qdialect.frontends.tosa.operators.rescale import give_scales
 from qdialect.ir._mlir import func, ir, ops_in
-from qdialect.ir.context import location_of, names_of, parse, verify
+from qdialect.ir.context import functions, location_of, name_of, names_of, parse, verify
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import interface_with_parameters, is_quantized, storage_type
@@ -41,48 +41,45 @@ class ImportTosa(Pass):
         unsupported = converted(module)
         if unsupported:
             message = f"{self.name}: {len(unsupported)} ops have no counterpart in qnn"
-            notes = tuple(one.note() for one in unsupported)
+            notes = tuple(
+                Diagnostic(Severity.NOTE, f"'{one.kind}' op {one.reason}", *location_of(one.location))
+                for one in unsupported
+            )
             raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
-@dataclass(frozen=True)
-class UnsupportedOp:
-    """An op without a counterpart."""
+class UnsupportedOp(NamedTuple):
+    """An op without a counterpart, which may be gone."""
 
     kind: str
     location: ir.Location
     reason: str
 
-    def note(self) -> Diagnostic:
-        """A diagnostic note at the op's location."""
-        file, line, column = location_of(self.location)
-        return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
-
 
 def converted(module: ir.Module) -> list[UnsupportedOp]:
     """Convert every function of `module` that has `tosa` ops, in place; one with unsupported ops stays as it is."""
-    functions = [op for op in module.body.operations if has_tosa(op.operation)]
+    found = list(filter(has_tosa, functions(module)))
     with module.context, ir.Location.unknown():
-        unsupported = [one for function in functions for one in _convert_function(function)]
+        unsupported = [one for function in found for one in _convert_function(function)]
         # Ops that two ops of one kernel have made superfluous.
         apply_patterns(module, ())
     return unsupported
 
 
 def has_tosa(operation: ir.Operation) -> bool:
-    """Whether it is a function of one block with `tosa` ops or quantized arguments."""
-    if operation.name != "func.func" or len(operation.regions[0].blocks) != 1:
+    """Whether a function has one block, with `tosa` ops or quantized arguments."""
+    if len(operation.regions[0].blocks) != 1:
         return False
     block = operation.regions[0].blocks[0]
     quantized = any(is_quantized(argument.type) for argument in block.arguments)
     return quantized or any(op.operation.name.startswith("tosa.") for op in block.operations)
 
 
-def _convert_function(function: ir.OpView) -> list[UnsupportedOp]:
+def _convert_function(function: ir.Operation) -> list[UnsupportedOp]:
     """Replace `function` by the converted one; if ops have no counterpart, leave it and return them."""
     created, conversion = _declared(function)
     unsupported: list[UnsupportedOp] = []
-    *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]
+    *body, last = [op.operation for op in function.regions[0].blocks[0].operations]
     block = created.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         for op in body:
@@ -90,21 +87,17 @@ def _convert_function(function: ir.OpView) -> list[UnsupportedOp]:
         if not unsupported:
             with last.location:
                 func.ReturnOp([conversion.value(value) for value in last.operands])
-    if unsupported:
-        created.operation.erase()
-        return unsupported
-    function.operation.erase()
-    return []
+    (created.operation if unsupported else function).erase()
+    return unsupported
 
 
-def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
-    """A function with the interface of `function` on storage types, and a conversion that knows its arguments."""
-    old = function.operation
+def _declared(old: ir.Operation) -> tuple[func.FuncOp, Conversion]:
+    """A function with the interface of `old` on storage types, and a conversion that knows its arguments."""
     type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
     sides = ("arg_attrs", list(type_.inputs)), ("res_attrs", list(type_.results))
     types = [[storage_type(one) for one in found] for _, found in sides]
-    with ir.InsertionPoint(function), old.location:
-        created = func.FuncOp(ir.StringAttr(old.attributes["sym_name"]).value, (types[0], types[1]))
+    with ir.InsertionPoint(old), old.location:
+        created = func.FuncOp(name_of(old), (types[0], types[1]))
     for name, attribute in old.attributes.items():
         if name != "function_type":
             created.attributes[name] = attribute
@@ -152,8 +145,6 @@ def _cloned(conversion: Conversion, op: ir.Operation) -> None:
         conversion.define(before, after)
 
 
-# Text of MLIR with `tosa` ops as a model file.
-
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 
 
@@ -168,13 +159,14 @@ def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Mod
     """
     module = parse(source, context)
     with module.context:
-        functions = [op.operation for op in module.body.operations if has_tosa(op.operation)]
-        for function in functions:
+        found = list(filter(has_tosa, functions(module)))
+        for function in found:
             for name, op in _named(function):
                 op.location = ir.Location.name(name, op.location)
     unsupported = converted(module)
-    refuse(_name_of(source), [_note(one) for one in unsupported])
-    if functions:
+    is_file = isinstance(source, Path) or source.endswith(".mlir")
+    refuse(Path(source).name if is_file else "model.mlir", [_note(*one) for one in unsupported])
+    if found:
         verify(module)
     return module
 
@@ -182,8 +174,7 @@ def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Mod
 def nodes_of(source: str | Path) -> tuple[GraphNode, ...]:
     """The `tosa` ops of a file but constants, supported or not; raises `ParseError` for text that is no MLIR."""
     module = parse(source)
-    functions = [op.operation for op in module.body.operations if has_tosa(op.operation)]
-    return tuple(node for function in functions for node in _nodes(function))
+    return tuple(node for function in functions(module) if has_tosa(function) for node in _nodes(function))
 
 
 def supported_operators() -> Sequence[str]:
@@ -208,13 +199,6 @@ def _named(function: ir.Operation) -> Iterator[tuple[str, ir.Operation]]:
         yield f"%{number}", op
 
 
-def _note(one: UnsupportedOp) -> Diagnostic:
-    return replace(one.note(), message=f"{_title(one.kind, one.location)}: {one.reason}")
-
-
-def _title(kind: str, location: ir.Location) -> str:
-    return " ".join((kind, *names_of(location)[:1]))
-
-
-def _name_of(source: str | Path) -> str:
-    return Path(source).name if isinstance(source, Path) or source.endswith(".mlir") else "model.mlir"
+def _note(kind: str, location: ir.Location, reason: str) -> Diagnostic:
+    title = " ".join((kind, *names_of(location)[:1]))
+    return Diagnostic(Severity.NOTE, f"{title}: {reason}", *location_of(location))

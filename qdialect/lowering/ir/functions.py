@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from qdialect.ir._mlir import ir, rewrite
-from qdialect.ir.context import location_of
+from qdialect.ir.context import functions, location_of, name_of
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.support.late_imports import UNINTERRUPTED
 
@@ -16,16 +16,6 @@ CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
 REFERENCES = ("callee", "global_name")
 """Attributes of the LLVM dialect that name another function or constant of the module."""
-
-
-def name_of(function: ir.Operation) -> str:
-    """The symbol of a function."""
-    return ir.StringAttr(function.attributes["sym_name"]).value
-
-
-def functions(module: ir.Module) -> list[ir.Operation]:
-    """The functions of `module`, declarations too."""
-    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
 
 
 def ops_named(module: ir.Module, *names: str) -> list[ir.Operation]:
@@ -198,11 +188,6 @@ def at(point: Point, loops: Sequence[int]) -> tuple[int, ...]:
 def error_at(location: ir.Location, message: str, notes: tuple[Diagnostic, ...] = ()) -> CompileError:
     """An error at `location`, with `notes` below it."""
     return CompileError(message, (Diagnostic(Severity.ERROR, message, *location_of(location), notes),))
-
-
-def note_at(op: ir.Operation, text: str) -> Diagnostic:
-    """``'name' op text``, at `op`."""
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *location_of(op.location))
 
 
 def op_error(op: ir.Operation, text: str) -> CompileError:

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from qdialect.ir._mlir import ir, ops_in, rewrite
-from qdialect.lowering.ir.functions import CLOCK, error_at, note_at, ops_named
+from qdialect.ir.context import note_at
+from qdialect.lowering.ir.functions import CLOCK, error_at, ops_named
 from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
 from qdialect.lowering.ir.views import ALLOCATIONS
 from qdialect.passes.pass_base import Pass

@@ -162,14 +162,10 @@ def _product_of_factors(graph: ElementwiseGraph) -> F64Array | None:
     return total
 
 
-def _itself(number: F64Array) -> F64Array:
-    return number
-
-
 _DIVISIONS = ("arith.divf", "arith.divsi", "arith.divui", "arith.floordivsi", "arith.ceildivsi")
 _FACTORS: dict[str, Callable[[F64Array], F64Array]] = {
-    "arith.mulf": _itself,
-    "arith.muli": _itself,
+    "arith.mulf": np.positive,
+    "arith.muli": np.positive,
     "arith.shli": np.exp2,
     **dict.fromkeys(_DIVISIONS, np.reciprocal),
     **dict.fromkeys(("arith.shrsi", "arith.shrui"), lambda number: np.exp2(-number)),

@@ -18,24 +18,13 @@ from qdialect.passes.pattern import MatchFailure
 from qdialect.reference import interpreter
 
 # Where upstream ops leave their result undefined: LLVM calls it poison, and any number may stand for it.
+#
+# That is a float that the integer type does not hold, a shift by the width of the type or more, and an integer division
+# by zero or of the minimum by -1 (MLIR's arith dialect, LLVM's language reference).
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 _Rule = Callable[[Sequence[Array], np.dtype[Any]], Mask]
-
-
-def undefined_elements(name: str, operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask | None:
-    """Where the op called `name` has no defined result of `dtype` for these operands; None where it always has one.
-
-    That is a float that the integer type does not hold, a shift by the width of the type or more, and an integer
-    division by zero or of the minimum by -1 (MLIR's arith dialect, LLVM's language reference).
-    """
-    rule = _RULES.get(name)
-    return None if rule is None else rule(operands, dtype)
-
-
-def _unsigned(array: Array) -> Array:
-    return array.view(f"u{array.itemsize}") if array.dtype.kind == "i" else array
 
 
 def _conversion(signed: bool) -> _Rule:
@@ -50,7 +39,8 @@ def _conversion(signed: bool) -> _Rule:
 
 
 def _shift(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
-    return _unsigned(operands[1]) >= 8 * dtype.itemsize
+    amounts = operands[1]
+    return amounts.view(f"u{amounts.itemsize}" if amounts.dtype.kind == "i" else amounts.dtype) >= 8 * dtype.itemsize
 
 
 def _signed_division(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
@@ -67,8 +57,6 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
-# An element-wise graph: from one tensor, constants aside, through upstream ops to one value.
-#
 # All tensors of such a graph have one shape, so that an element of the result depends on one element of the source and,
 # where constants differ along the last dimension, on its channel.  The graph is evaluated on any numbers, not on
 # tensors: arrays are [N, C] with N numbers for each of C channels, or [N, 1] where all channels are alike.
@@ -152,7 +140,8 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
             return array
         if array is not None:
             constants[current] = array
-        elif op is None or _is_same(current, source) or not (is_member(op) or current == value):
+        # The bindings compare a value with values alone.
+        elif op is None or (source is not None and current == source) or not (is_member(op) or current == value):
             sources.append(current)
         else:
             pending.append((current, True))
@@ -167,7 +156,8 @@ def is_member(op: ir.OpView) -> bool:
 
     An op that quantizes to 8 bits ends a graph: what it gives is the source of another one.
     """
-    return _is_elementwise(op) and not (isinstance(op, RequantizeOp | QuantizeOp) and _is_eight_bit(op.output))
+    is_end = isinstance(op, RequantizeOp | QuantizeOp) and element_of(op.output.type) in ("i8", "ui8")
+    return _is_elementwise(op) and not is_end
 
 
 def _is_elementwise(op: ir.OpView) -> bool:
@@ -176,10 +166,6 @@ def _is_elementwise(op: ir.OpView) -> bool:
     if isinstance(op, RequantizeOp | QuantizeOp | DequantizeOp):
         return _parameters_of(op) == 1 or 0 < op.axis == len(shape_of(op.operation.operands[0].type)) - 1
     return isinstance(op, ClipOp) or op.operation.name in UPSTREAM_OPS
-
-
-def _is_eight_bit(value: ir.Value) -> bool:
-    return element_of(value.type) in ("i8", "ui8")
 
 
 def is_known_tensor(value: ir.Value) -> bool:
@@ -216,11 +202,6 @@ def used_outside(graph: ElementwiseGraph) -> str | None:
             name = "an argument" if owner is None else f"the result of '{owner.operation.name}'"
             return f"needs {name} alone, but '{outside[0].operation.name}' uses it too"
     return None
-
-
-def _is_same(value: ir.Value, other: ir.Value | None) -> bool:
-    # The bindings compare a value with values alone.
-    return other is not None and value == other
 
 
 def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | MatchFailure:
@@ -278,8 +259,8 @@ def _evaluate_op(op: ir.OpView, values: dict[ir.Value, Array], undefined: dict[i
     else:
         values[result] = np.asarray(_EVALUATORS[name](op, operands)).astype(dtype)
     masks = [undefined.get(operand) for operand in op.operation.operands]
-    own = undefined_elements(name, operands, dtype)
-    found = [mask for mask in (*masks, own) if mask is not None]
+    own = [_RULES[name](operands, dtype)] if name in _RULES else []
+    found = [mask for mask in (*masks, *own) if mask is not None]
     if not found:
         return
     if name == "arith.select":

@@ -18,8 +18,6 @@ from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure
 from qdialect.passes.tabulate import is_eight_bit
 
-# Which numbers the source of an element-wise graph can have.
-
 Range = tuple[IntArray, IntArray]
 
 
@@ -59,8 +57,6 @@ def _taps(contraction: AnyContraction, channels: int) -> NDArray[np.int64] | Non
     return np.stack([above, below], axis=1)
 
 
-# On which tensors values depend through element-wise ops, found once for each value of a module.
-
 _ENOUGH = 2
 
 
@@ -98,7 +94,11 @@ class Sources:
     def _from_operands(self, value: ir.Value) -> Dependence:
         operands = _operands(value)
         if not operands:
-            return Dependence(() if _is_constant(value) else (value,), 0)
+            op = producer(value)
+            while isinstance(op, BroadcastOp):
+                op = producer(op.input)
+            is_constant = op is not None and op.operation.name in CONSTANT_OPS
+            return Dependence(() if is_constant else (value,), 0)
         before = [self._known[operand] for operand in operands]
         sources = dict.fromkeys(source for dependence in before for source in dependence.sources)
         return Dependence(tuple(sources)[:_ENOUGH], 1 + max(dependence.depth for dependence in before))
@@ -108,15 +108,6 @@ def _operands(value: ir.Value) -> list[ir.Value]:
     op = producer(value)
     return list(op.operation.operands) if op is not None and is_member(op) else []
 
-
-def _is_constant(value: ir.Value) -> bool:
-    op = producer(value)
-    while isinstance(op, BroadcastOp):
-        op = producer(op.input)
-    return op is not None and op.operation.name in CONSTANT_OPS
-
-
-# The 8-bit type for the integers of a graph that go on to an 8-bit result.
 
 _MAX_OPS = 64
 

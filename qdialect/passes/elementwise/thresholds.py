@@ -102,7 +102,6 @@ class _Proof:
     def __init__(self, graph: ElementwiseGraph, evaluation: Evaluation) -> None:
         self._graph = graph
         self._evaluation = evaluation
-        self._channels = evaluation.values[graph.source].shape[1]
         ends = evaluation.values
         every = np.ones(1, np.bool_)
         self._is_monotonic: dict[ir.Value, Flags] = {graph.source: every, **dict.fromkeys(graph.constants, every)}
@@ -232,15 +231,6 @@ def _within_sign(ends: _Ends, result: Array) -> Flags:
     return _same_sign(ends[0]) & _same_sign(result)
 
 
-def _magnitude(ends: _Ends, result: Array) -> Flags:
-    return _same_sign(ends[0]) & _all_hold(result >= 0)
-
-
-def _root(ends: _Ends, _: Array) -> Flags:
-    flags: Flags = ends[0] >= 0
-    return _all_hold(flags)
-
-
 _RULES: Mapping[str, _Rule] = {
     "arith.addi": lambda ends, result: _are_together(*ends) & _equals(result, _exact(ends[0]) + _exact(ends[1])),
     "arith.subi": lambda ends, result: _are_opposed(*ends) & _equals(result, _exact(ends[0]) - _exact(ends[1])),
@@ -250,9 +240,8 @@ _RULES: Mapping[str, _Rule] = {
     "arith.subf": lambda ends, _: _are_opposed(*ends),
     "arith.mulf": lambda ends, _: _one_stays(*ends),
     "arith.trunci": lambda ends, result: _equals(result, _exact(ends[0])),
-    "math.absf": _magnitude,
-    "math.absi": _magnitude,
-    "math.sqrt": _root,
+    **dict.fromkeys(("math.absf", "math.absi"), lambda ends, result: _same_sign(ends[0]) & _all_hold(result >= 0)),
+    "math.sqrt": lambda ends, _: _all_hold(np.greater_equal(ends[0], 0)),
     **dict.fromkeys(("arith.divf", "arith.divsi", "arith.floordivsi", "arith.ceildivsi", "arith.shrsi"), _by_constant),
     **dict.fromkeys(("arith.divui", "arith.ceildivui", "arith.shrui"), _unsigned_by_constant),
     **dict.fromkeys(("arith.maxsi", "arith.minsi", "arith.maximumf", "arith.minimumf"), _together),
@@ -316,8 +305,6 @@ def _key_of(op: ir.OpView) -> _Key | None:
         return _order
     return _sign if op.operation.name in _SIGN_OPS else None
 
-
-# An element-wise graph as a step function of its source: where each of its integers begins.
 
 _VALUES = 256
 _PART = 2**14

@@ -15,14 +15,27 @@ from qdialect.ir._mlir import ir
 Array = NDArray[Any]
 Number = int | float | bool
 
+Attribute = str | bool | int | Sequence[int]
+IDENTITY = (1 << 30, 30)
+"""Multiplier and shift of RESCALE that change nothing but zero point and type."""
 _COMPARISONS = ("equal", "greater", "greater_equal")
 
 
-def create(name: str, operands: Sequence[ir.Value], shape: Sequence[int], element: str, **attributes: str) -> ir.Value:
-    """``tosa.<name>`` with a result of this type; attributes are MLIR text."""
+def create(
+    name: str, operands: Sequence[ir.Value], shape: Sequence[int], element: str, **attributes: Attribute
+) -> ir.Value:
+    """``tosa.<name>`` with a result of this type; an attribute is MLIR text, an i32, a bool or an array of i64."""
     type_ = ir.RankedTensorType.get(list(shape), ir.Type.parse(element))
-    parsed = {key: ir.Attribute.parse(text) for key, text in attributes.items()}
+    parsed = {key: ir.Attribute.parse(_text(attribute)) for key, attribute in attributes.items()}
     return ir.Operation.create(f"tosa.{name}", results=[type_], operands=list(operands), attributes=parsed).results[0]
+
+
+def _text(attribute: Attribute) -> str:
+    if isinstance(attribute, str):
+        return attribute
+    if isinstance(attribute, Sequence):
+        return f"array<i64: {', '.join(map(str, attribute))}>"
+    return str(attribute).lower() if isinstance(attribute, bool) else f"{attribute} : i32"
 
 
 def const(array: Array) -> ir.Value:
@@ -60,7 +73,7 @@ def filled(value: Number | Array, like: ir.Value) -> ir.Value:
     return const(array.reshape((1,) * rank if array.size == 1 else (1,) * (rank - array.ndim) + array.shape))
 
 
-def apply(name: str, first: ir.Value, *others: ir.Value | Number | Array, **attributes: str) -> ir.Value:
+def apply(name: str, first: ir.Value, *others: ir.Value | Number | Array, **attributes: Attribute) -> ir.Value:
     """An element-wise op; numbers and arrays become constants, and the result has the broadcast shape."""
     operands = [first, *(one if isinstance(one, ir.Value) else filled(one, first) for one in others)]
     shape = np.broadcast_shapes(*(shape_of(one.type) for one in operands))
@@ -70,12 +83,6 @@ def apply(name: str, first: ir.Value, *others: ir.Value | Number | Array, **attr
     if name == "negate":
         operands += [entry(0, element)] * 2
     return create(name, operands, shape, element, **attributes)
-
-
-def multiplied_high(value: ir.Value, factors: Array, shift: int) -> ir.Value:
-    """``(value * factor + 2^(shift - 1)) >> shift`` in 64 bits, of i32 values."""
-    operands = [value, filled(factors, value), entry(shift, "i8")]
-    return create("mul", operands, shape_of(value.type), "i32")
 
 
 def select(condition: ir.Value, then: ir.Value, other: ir.Value) -> ir.Value:
@@ -90,21 +97,17 @@ def cast(value: ir.Value, element: str) -> ir.Value:
 
 
 def clamp(value: ir.Value, low: Number, high: Number) -> ir.Value:
-    """`value` within [low, high]."""
+    """`value` within [low, high]; attributes have floats by their bits."""
     element = element_of(value.type)
-    texts = {name: _text(bound, element) for name, bound in (("min_val", low), ("max_val", high))}
-    return create("clamp", [value], shape_of(value.type), element, **texts)
-
-
-def _text(number: Number, element: str) -> str:
-    """A number as an attribute; a float by its bits."""
-    text = f"0x{np.float32(number).view(np.uint32):08X}" if element == "f32" else str(number)
-    return f"{text} : {element}"
+    is_float = element == "f32"
+    texts = [f"0x{np.float32(one).view(np.uint32):08X}" if is_float else str(one) for one in (low, high)]
+    minimum, maximum = (f"{text} : {element}" for text in texts)
+    return create("clamp", [value], shape_of(value.type), element, min_val=minimum, max_val=maximum)
 
 
 def shift_right(value: ir.Value, amounts: Array | int, *, rounds: bool) -> ir.Value:
     """An arithmetic shift; with `rounds` ties go up."""
-    return apply("arithmetic_right_shift", value, amounts, round=str(rounds).lower())
+    return apply("arithmetic_right_shift", value, amounts, round=rounds)
 
 
 def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
@@ -149,10 +152,15 @@ def pad(value: ir.Value, low: Sequence[int], high: Sequence[int], fill: Number) 
     return create("pad", [value, lengths(pairs), entry(fill, element)], shape, element)
 
 
+def of_rank(value: ir.Value, rank: int) -> ir.Value:
+    """`value` with dimensions of extent 1 before its own."""
+    shape = shape_of(value.type)
+    return reshape(value, (1,) * (rank - len(shape)) + shape)
+
+
 def tile(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     """`value` repeated up to `shape`, which may have dimensions before its own."""
-    own = shape_of(value.type)
-    value = reshape(value, (1,) * (len(shape) - len(own)) + own)
+    value = of_rank(value, len(shape))
     multiples = [extent // found for extent, found in zip(shape, shape_of(value.type), strict=True)]
     if set(multiples) <= {1}:
         return value
@@ -165,14 +173,14 @@ def concatenate(values: Sequence[ir.Value], axis: int) -> ir.Value:
         return values[0]
     shape = list(shape_of(values[0].type))
     shape[axis] = sum(shape_of(value.type)[axis] for value in values)
-    return create("concat", values, shape, element_of(values[0].type), axis=f"{axis} : i32")
+    return create("concat", values, shape, element_of(values[0].type), axis=axis)
 
 
 def reduce(name: str, value: ir.Value, axes: Sequence[int], *, keep_dims: bool) -> ir.Value:
     """``tosa.reduce_<name>`` along one axis after the other."""
     for axis in axes:
         shape = [1 if i == axis else extent for i, extent in enumerate(shape_of(value.type))]
-        value = create(f"reduce_{name}", [value], shape, element_of(value.type), axis=f"{axis} : i32")
+        value = create(f"reduce_{name}", [value], shape, element_of(value.type), axis=axis)
     shape = shape_of(value.type)
     return value if keep_dims else reshape(value, [extent for i, extent in enumerate(shape) if i not in axes])
 
@@ -195,10 +203,9 @@ def rescale(
     shifts = const(np.array([shift for _, shift in pairs], np.int8))
     points = [_zero_point(point, one) for point, one in zip(zero_points, (found, element), strict=True)]
     flags = {"per_channel": len(pairs) > 1, "input_unsigned": unsigned[0], "output_unsigned": unsigned[1]}
-    texts = {name: str(flag).lower() for name, flag in {**flags, "scale32": True}.items()}
     mode = f"#tosa.rounding_mode<{'DOUBLE_ROUND' if rounds_twice else 'SINGLE_ROUND'}>"
     operands = [value, multipliers, shifts, *points]
-    return create("rescale", operands, shape_of(value.type), element, rounding_mode=mode, **texts)
+    return create("rescale", operands, shape_of(value.type), element, rounding_mode=mode, scale32=True, **flags)
 
 
 def _zero_point(point: int, element: str) -> ir.Value:

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from qdialect import dialect as qnn
 from qdialect.arithmetic.block_weights import BlockWeights
 from qdialect.arithmetic.choices import BlockActivations
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import apply, const, create, entry
 from qdialect.passes.tosa_export.export import SIGN, Export, exports, require, shape_of_result, sign_of
 
-# Convolutions and matrix products.
-#
 # CONV2D wants windows that end where the padded data does: padding, then rows and columns of the data, that no window
 # reads are left out.
 
@@ -44,8 +43,8 @@ def bias_of(export: Export, op: Contraction, channels: int) -> ir.Value:
 
 def note_bound(export: Export, op: Contraction) -> None:
     """Remember how large accumulators may become, where weight and bias are constants."""
-    weight = export.array(op.weight)
-    bias = np.zeros(1) if op.bias is None else export.array(op.bias)
+    weight = constant_value(op.weight)
+    bias = np.zeros(1) if op.bias is None else constant_value(op.bias)
     if weight is None or bias is None:
         return
     points = np.array(op.weight_zero_points).reshape(-1, *[1] * (weight.ndim - 1))
@@ -57,9 +56,8 @@ def note_bound(export: Export, op: Contraction) -> None:
     export.bounds[op.output] = found
 
 
-def ints(values: Sequence[int]) -> str:
-    """An attribute of several integers."""
-    return f"array<i64: {', '.join(map(str, values))}>"
+def _points(op: Contraction | qnn.MatMulOp, weight_zero_point: int) -> list[ir.Value]:
+    return [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(weight_zero_point, "i8")]
 
 
 def exact_window(
@@ -82,12 +80,12 @@ def _conv2d(export: Export, op: qnn.Conv2DOp) -> ir.Value:
     kernel = shape_of(weight.type)[1:3]
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True)]
     data, pad = exact_window(data, extents, op.strides, op.padding)
-    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints(op.dilation), "acc_type": "i32"}
-    points = [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
+    window = {"pad": pad, "stride": op.strides, "dilation": op.dilation, "acc_type": "i32"}
+    points = _points(op, zero_point)
     bias, shape = bias_of(export, op, channels), shape_of_result(op)
-    depth = shape_of(op.data.type)[3]
-    if op.groups > 1 and op.groups == depth:
-        return _depthwise(data, weight, [bias, *points], shape, window)
+    if 1 < op.groups == shape_of(op.data.type)[3]:
+        operands = [data, _depthwise(weight, op.groups), bias, *points]
+        return create("depthwise_conv2d", operands, shape, "i32", **window)
     parts = [
         create("conv2d", [*operands, *points], (*shape[:3], channels // op.groups), "i32", **window)
         for operands in _groups(data, weight, bias, op.groups)
@@ -95,14 +93,10 @@ def _conv2d(export: Export, op: qnn.Conv2DOp) -> ir.Value:
     return builder.concatenate(parts, 3)
 
 
-def _depthwise(
-    data: ir.Value, weight: ir.Value, rest: list[ir.Value], shape: tuple[int, ...], window: dict[str, str]
-) -> ir.Value:
+def _depthwise(weight: ir.Value, depth: int) -> ir.Value:
     """Weights [C * M, KH, KW, 1] as [KH, KW, C, M]."""
-    channels, height, width, _ = shape_of(weight.type)
-    depth = shape_of(data.type)[3]
-    moved = builder.transpose(builder.reshape(weight, (depth, channels // depth, height, width)), (2, 3, 0, 1))
-    return create("depthwise_conv2d", [data, moved, *rest], shape, "i32", **window)
+    channels, *kernel, _ = shape_of(weight.type)
+    return builder.transpose(builder.reshape(weight, (depth, channels // depth, *kernel)), (2, 3, 0, 1))
 
 
 def _groups(data: ir.Value, weight: ir.Value, bias: ir.Value, groups: int) -> list[list[ir.Value]]:
@@ -124,28 +118,16 @@ def _conv_transpose2d(export: Export, op: qnn.ConvTranspose2DOp) -> ir.Value:
     weight, zero_point = weight_of(export, op)
     weight = _dilated(weight, op.dilation, zero_point)
     data, channels = export.value(op.data), shape_of(op.weight.type)[0]
-    points = [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
-    kernel = shape_of(weight.type)[1:3]
-    whole = [(n - 1) * s + k + extra for n, s, k, extra in _extents(op, kernel)]
-    window = {"out_pad": ints((0, op.output_padding[0], 0, op.output_padding[1])), "stride": ints(op.strides)}
-    batch = shape_of(data.type)[0]
+    points, (below, beyond) = _points(op, zero_point), op.output_padding
+    batch, *size, _ = shape_of(data.type)
+    extents = zip(size, op.strides, shape_of(weight.type)[1:3], op.output_padding, strict=True)
+    shape = (batch, *((n - 1) * s + k + extra for n, s, k, extra in extents), channels // op.groups)
+    window = {"out_pad": (0, below, 0, beyond), "stride": op.strides, "acc_type": "i32"}
     parts = [
-        create(
-            "transpose_conv2d",
-            [*operands, *points],
-            (batch, *whole, channels // op.groups),
-            "i32",
-            **window,
-            acc_type="i32",
-        )
+        create("transpose_conv2d", [*operands, *points], shape, "i32", **window)
         for operands in _groups(data, weight, bias_of(export, op, channels), op.groups)
     ]
     return builder.slice_of(builder.concatenate(parts, 3), (0, *op.padding[:2], 0), shape_of_result(op))
-
-
-def _extents(op: qnn.ConvTranspose2DOp, kernel: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    size = shape_of(op.data.type)[1:3]
-    return [(size[i], op.strides[i], kernel[i], op.output_padding[i]) for i in (0, 1)]
 
 
 def _dilated(weight: ir.Value, dilation: Sequence[int], zero_point: int) -> ir.Value:
@@ -169,8 +151,8 @@ def _dense(export: Export, op: qnn.DenseOp) -> ir.Value:
     rows = int(np.prod(shape_of(op.data.type)[:-1]))
     operands = [builder.reshape(export.value(op.data), (rows, 1, 1, depth))]
     operands += [builder.reshape(weight, (channels, 1, 1, depth)), bias_of(export, op, channels)]
-    operands += [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
-    window = {"pad": ints((0,) * 4), "stride": ints((1, 1)), "dilation": ints((1, 1)), "acc_type": "i32"}
+    operands += _points(op, zero_point)
+    window = {"pad": (0,) * 4, "stride": (1, 1), "dilation": (1, 1), "acc_type": "i32"}
     return builder.reshape(create("conv2d", operands, (rows, 1, 1, channels), "i32", **window), shape_of_result(op))
 
 
@@ -178,32 +160,29 @@ def _dense(export: Export, op: qnn.DenseOp) -> ir.Value:
 def _matmul(export: Export, op: qnn.MatMulOp) -> ir.Value:
     points = np.array(op.weight_zero_points)
     require(bool((points == points[0]).all()), f"weight_zero_points must be equal, but got {points.tolist()}")
-    shape = shape_of_result(op)
-    rows, columns, depth = shape[-2], shape[-1], shape_of(op.data.type)[-1]
-    batches = int(np.prod(shape[:-2]))
-    left = builder.reshape(builder.tile(export.value(op.data), (*shape[:-2], rows, depth)), (batches, rows, depth))
-    spread = builder.tile(export.value(op.weight), (*shape[:-2], depth, columns))
-    operands = [left, builder.reshape(spread, (batches, depth, columns))]
-    operands += [entry(op.input_zero_point - sign_of(op.data.type), "i8")]
-    operands += [entry(int(points[0]) - sign_of(op.weight.type), "i8")]
-    product = create("matmul", operands, (batches, rows, columns), "i32")
+    zero_points = _points(op, int(points[0]) - sign_of(op.weight.type))
+    product = _product(op, export.value(op.data), export.value(op.weight), zero_points, "i32")
     if op.bias is not None:
-        product = apply("add", product, builder.reshape(export.value(op.bias), (1, 1, columns)))
-    return builder.reshape(product, shape)
+        product = apply("add", product, builder.of_rank(export.value(op.bias), 3))
+    return builder.reshape(product, shape_of_result(op))
 
 
-# Convolutions and matrix products of f32 values.
+def _product(
+    op: qnn.MatMulOp | qnn.F32MatmulOp, left: ir.Value, right: ir.Value, zero_points: list[ir.Value], element: str
+) -> ir.Value:
+    """MATMUL, whose operands are as many matrices."""
+    *batches, rows, columns = shape_of_result(op)
+    depth, count = shape_of(right.type)[-2], math.prod(batches)
+    left = builder.reshape(builder.tile(left, (*batches, rows, depth)), (count, rows, depth))
+    right = builder.reshape(builder.tile(right, (*batches, depth, columns)), (count, depth, columns))
+    return create("matmul", [left, right, *zero_points], (count, rows, columns), element)
 
 
 @exports(qnn.F32MatmulOp)
 def _f32_matmul(export: Export, op: qnn.F32MatmulOp) -> ir.Value:
     require(op.bias is None, "bias must be added behind the sum")
-    data, shape = export.value(op.data), shape_of(op.data.type)
-    batches, columns = math.prod(shape[:-2]), shape_of(op.matrix.type)[-1]
-    matrix = builder.tile(export.value(op.matrix), (*shape[:-2], shape[-1], columns))
-    left = builder.reshape(data, (batches, *shape[-2:]))
-    operands = [left, builder.reshape(matrix, (batches, shape[-1], columns)), entry(0.0, "f32"), entry(0.0, "f32")]
-    product = create("matmul", operands, (batches, shape[-2], columns), "f32")
+    zero_points = [entry(0.0, "f32"), entry(0.0, "f32")]
+    product = _product(op, export.value(op.data), export.value(op.matrix), zero_points, "f32")
     return builder.reshape(product, shape_of_result(op))
 
 
@@ -232,11 +211,9 @@ def _f32_conv2d(export: Export, op: qnn.F32Conv2DOp) -> ir.Value:
     require(op.bias is None, "bias must be added behind the sum")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True)]
     data, pad = exact_window(export.value(op.data), extents, op.strides, (0,) * 4)
-    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints(op.dilation), "acc_type": "f32"}
+    window = {"pad": pad, "stride": op.strides, "dilation": op.dilation, "acc_type": "f32"}
     weight, channels = export.value(op.weight), shape_of(op.weight.type)[0]
     rest = [const(np.zeros(channels, np.float32)), entry(0.0, "f32"), entry(0.0, "f32")]
     if op.groups == 1:
         return create("conv2d", [data, weight, *rest], shape_of_result(op), "f32", **window)
-    apart = builder.reshape(weight, (depth, channels // depth, *kernel))
-    moved = builder.transpose(apart, (2, 3, 0, 1))
-    return create("depthwise_conv2d", [data, moved, *rest], shape_of_result(op), "f32", **window)
+    return create("depthwise_conv2d", [data, _depthwise(weight, depth), *rest], shape_of_result(op), "f32", **window)

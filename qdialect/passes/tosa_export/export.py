@@ -13,7 +13,7 @@ import numpy as np
 
 from qdialect.dialect import QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array
@@ -23,7 +23,6 @@ Op = TypeVar("Op", bound=QnnOp)
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "f32")
 """The element types that a `tosa` function may have here."""
 SIGN = 128
-_IDENTITY = (1 << 30, 30)
 
 
 class Export:
@@ -40,20 +39,16 @@ class Export:
 
     def knows(self, old: ir.Value) -> bool:
         """Whether `old` has become something, or is a constant."""
-        return old in self._values or self.array(old) is not None
+        return old in self._values or constant_value(old) is not None
 
     def value(self, old: ir.Value) -> ir.Value:
         """The new value of `old`; a constant is built where it is asked for."""
-        array = self.array(old)
+        array = constant_value(old)
         return self._values[old] if array is None else builder.const(signed(array))
-
-    def array(self, old: ir.Value) -> Array | None:
-        """The values of a constant, as `qnn` knows them; None for other values."""
-        return constant_value(old)
 
     def constant(self, old: ir.Value, what: str) -> Array:
         """The values of a constant; `what` is named in the error for what is not constant."""
-        array = self.array(old)
+        array = constant_value(old)
         if array is None:
             raise UnsupportedError(f"{what} must be a constant, but got a value that is known at run time only")
         return array
@@ -64,6 +59,12 @@ class Export:
         return self.bounds.get(old, max(abs(low - zero_point), abs(high - zero_point)))
 
 
+def every_value(type_: ir.Type) -> Array:
+    """All values of a tensor type of few bits, in ascending order."""
+    low, high = ELEMENT_RANGES[element_of(type_)]
+    return np.arange(low, high + 1).astype(dtype_of(type_))
+
+
 def sign_of(type_: ir.Type) -> int:
     """By how much values of this type are held lower: 128 for `ui8`, else 0."""
     return SIGN if element_of(type_) == "ui8" else 0
@@ -72,12 +73,6 @@ def sign_of(type_: ir.Type) -> int:
 def signed(array: Array) -> Array:
     """An array as it is held."""
     return (array.astype(np.int16) - SIGN).astype(np.int8) if array.dtype == np.uint8 else array
-
-
-def held_element(type_: ir.Type) -> str:
-    """The element type as which a tensor is held."""
-    element = element_of(type_)
-    return "i8" if element == "ui8" else element
 
 
 class UnsupportedError(Exception):
@@ -105,11 +100,6 @@ def exports(*op_classes: type[Op]) -> Callable[[Callable[[Export, Op], ir.Value]
         return exporter
 
     return add
-
-
-def exports_each(*names: str) -> Callable[[Exporter], Exporter]:
-    """Register the exporter of upstream ops by their names."""
-    return EXPORTERS.register(*names)
 
 
 def export_function(old: ir.Operation, block: ir.Block) -> Iterator[tuple[ir.Operation, str]]:
@@ -162,13 +152,13 @@ def _check(op: ir.Operation) -> None:
 def _read(argument: ir.Value) -> ir.Value:
     if element_of(argument.type) != "ui8":
         return argument
-    return builder.rescale(argument, "i8", [_IDENTITY], (SIGN, 0), unsigned=(True, False))
+    return builder.rescale(argument, "i8", [builder.IDENTITY], (SIGN, 0), unsigned=(True, False))
 
 
 def _written(value: ir.Value, type_: ir.Type) -> ir.Value:
     if element_of(type_) != "ui8":
         return value
-    return builder.rescale(value, "ui8", [_IDENTITY], (0, SIGN), unsigned=(False, True))
+    return builder.rescale(value, "ui8", [builder.IDENTITY], (0, SIGN), unsigned=(False, True))
 
 
 def shape_of_result(op: QnnOp) -> tuple[int, ...]:

@@ -9,31 +9,37 @@ import numpy as np
 from qdialect import dialect as qnn
 from qdialect.arithmetic import QuantParams, elementwise
 from qdialect.arithmetic.choices import ScatterReduction
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.builder import Array, apply, clamp, const, create, filled, select
+from qdialect.passes.tosa_export.builder import apply, clamp, const, create, filled, select
 from qdialect.passes.tosa_export.contraction import f32_weights
-from qdialect.passes.tosa_export.export import Export, exports, exports_each, require, shape_of_result, sign_of, signed
-
-# The parts of a concatenation at the parameters of its result.
+from qdialect.passes.tosa_export.export import (
+    EXPORTERS,
+    Export,
+    every_value,
+    exports,
+    require,
+    shape_of_result,
+    sign_of,
+    signed,
+)
+from qdialect.reference.evaluators import nearest_rows
 
 
 def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     source, target = op.inputs[index], dtype_of(op.output.type)
-    info = np.iinfo(dtype_of(source.type).name)
-    values = np.arange(info.min, int(info.max) + 1).astype(info.dtype)
+    values = every_value(source.type)
     own = QuantParams(op.input_scales[index], op.input_zero_points[index])
-    output = QuantParams(op.output_scale, op.output_zero_point)
-    found = elementwise.concat([values], [own], 0, output, range_of(op.output.type), op.rounding, op.multiplier)
+    found = elementwise.concat(
+        [values], [own], 0, op.output_params, range_of(op.output.type), op.rounding, op.multiplier
+    )
     found = found.astype(target)
     held = export.value(source)
     if np.array_equal(signed(found), signed(values)):
         return held
     return create("table", [held, const(signed(found))], shape_of(held.type), "i8")
-
-
-# Data movement: elements stay what they are.
 
 
 exports(qnn.ReshapeOp)(lambda export, op: builder.reshape(export.value(op.input), op.shape))
@@ -66,7 +72,7 @@ def _slice(export: Export, op: qnn.SliceOp) -> ir.Value:
 def _gather(export: Export, op: qnn.GatherOp) -> ir.Value:
     value, extent = export.value(op.input), shape_of(op.input.type)[op.axis]
     if list(op.indices) == list(reversed(range(extent))):
-        return create("reverse", [value], shape_of_result(op), element_of(value.type), axis=f"{op.axis} : i32")
+        return create("reverse", [value], shape_of_result(op), element_of(value.type), axis=op.axis)
     return gathered(value, op.axis, op.indices)
 
 
@@ -92,13 +98,13 @@ exports(qnn.ConcatOp)(
 )
 
 
-@exports_each("tensor.concat")
+@EXPORTERS.register("tensor.concat")
 def _tensor_concat(export: Export, op: ir.OpView) -> ir.Value:
     axis = ir.IntegerAttr(op.operation.attributes["dim"]).value
     return builder.concatenate([export.value(operand) for operand in op.operation.operands], axis)
 
 
-@exports_each("tensor.bitcast")
+@EXPORTERS.register("tensor.bitcast")
 def _bitcast(export: Export, op: ir.OpView) -> ir.Value:
     """Between signed and unsigned bytes the sign bit of what is held changes."""
     source, target = (element_of(value.type) for value in (op.operation.operands[0], op.operation.results[0]))
@@ -106,21 +112,14 @@ def _bitcast(export: Export, op: ir.OpView) -> ir.Value:
     return builder.apply("bitwise_xor", export.value(op.operation.operands[0]), -128)
 
 
-# Rows at indices that are known at run time.
-
-
 def _positions(export: Export, indices: ir.Value, extent: int) -> ir.Value:
     """Indices [1, W] from 0 on: negative ones count from the end, one outside is the nearest."""
-    count, known = int(np.prod(shape_of(indices.type))), export.array(indices)
+    count, known = int(np.prod(shape_of(indices.type))), constant_value(indices)
     if known is not None:
-        return builder.const(_inside(known, extent).reshape(1, -1))
+        return builder.const(nearest_rows(known, extent).astype(np.int32).reshape(1, -1))
     value = builder.reshape(export.value(indices), (1, count))
     from_end = apply("add", value, extent)
     return clamp(select(apply("greater", filled(0, value), value), from_end, value), 0, extent - 1)
-
-
-def _inside(indices: Array, extent: int) -> Array:
-    return np.where(indices < 0, indices + extent, indices).clip(0, extent - 1).astype(np.int32)
 
 
 @exports(qnn.DynamicGatherOp)
@@ -141,7 +140,7 @@ def _dynamic_scatter(export: Export, op: qnn.DynamicScatterOp) -> ir.Value:
     """SCATTER writes every row once."""
     require(op.reduction is ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
     indices, extent = export.constant(op.indices, "indices"), shape_of(op.data.type)[0]
-    rows = _inside(indices, extent)
+    rows = nearest_rows(indices, extent).astype(np.int32)
     require(len(np.unique(rows)) == rows.size, f"indices must name different rows, but got {indices.tolist()}")
     depth = int(np.prod(shape_of(op.data.type)[1:]))
     data = builder.reshape(export.value(op.data), (1, extent, depth))

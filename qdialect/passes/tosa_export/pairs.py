@@ -19,19 +19,17 @@ from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameter
 from qdialect.arithmetic.quantization import scale_factors
 from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.builder import apply, cast, clamp, rescale, shift_right
+from qdialect.passes.tosa_export.builder import IDENTITY, apply, cast, clamp, of_rank, rescale, shift_right
 from qdialect.passes.tosa_export.export import Export, UnsupportedError, exports, require, shape_of_result, sign_of
 from qdialect.passes.tosa_export.scaling import (
-    IDENTITY,
+    Requantization,
     held,
     multiplied,
     multiplier_of,
     pairs_of,
     quotient,
-    requantized_bytes,
     rounded_floats,
 )
 
@@ -45,12 +43,7 @@ def _sides(export: Export, op: BinaryOp) -> list[tuple[ir.Value, int]]:
     """Both operands as they are held, of one rank, with their zero points."""
     rank = len(shape_of_result(op))
     sides = ((op.lhs, op.lhs_zero_point), (op.rhs, op.rhs_zero_point))
-    return [(_of_rank(export.value(value), rank), point - sign_of(value.type)) for value, point in sides]
-
-
-def _of_rank(value: ir.Value, rank: int) -> ir.Value:
-    shape = shape_of(value.type)
-    return builder.reshape(value, (1,) * (rank - len(shape)) + shape)
+    return [(of_rank(export.value(value), rank), point - sign_of(value.type)) for value, point in sides]
 
 
 def _offsets(export: Export, op: BinaryOp) -> list[ir.Value]:
@@ -69,8 +62,8 @@ def _mul(export: Export, op: MulOp) -> ir.Value:
 def _requantized(
     op: BinaryOp, value: ir.Value, params: RequantizeParameters, rounding: Rounding, bound: int
 ) -> ir.Value:
-    element = element_of(op.output.type)
-    return requantized_bytes(value, params, rounding, bound, op.output_zero_point, op.quantization.bounds, element)
+    how = Requantization(params, rounding, bound, op.output_zero_point, op.quantization.bounds)
+    return how.bytes_of(value, element_of(op.output.type))
 
 
 exports(AddOp)(lambda export, op: _signed_sum(export, op, 1, op.arithmetic))

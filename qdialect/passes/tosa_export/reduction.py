@@ -15,12 +15,10 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array, apply, const, create, entry, filled, select
-from qdialect.passes.tosa_export.contraction import exact_window, ints
+from qdialect.passes.tosa_export.contraction import exact_window
 from qdialect.passes.tosa_export.export import Export, exports, require, shape_of_result, sign_of
-from qdialect.passes.tosa_export.scaling import centered, held, requantized_bytes
+from qdialect.passes.tosa_export.scaling import Requantization, centered, held
 
-# Pools, means and sums over axes.
-#
 # AVG_POOL2D divides as `half_away_centered` does.  Other divisions are those of sums, which a depthwise convolution
 # with ones gives: INTDIV truncates, and half of the count before it rounds away from zero.
 
@@ -33,7 +31,7 @@ def _clamped(op: PoolOp, value: ir.Value) -> ir.Value:
 @exports(qnn.MaxPool2DOp)
 def _max_pool2d(export: Export, op: qnn.MaxPool2DOp) -> ir.Value:
     data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
-    window = {"kernel": ints(op.kernel), "stride": ints(op.strides), "pad": ints(pad)}
+    window = {"kernel": op.kernel, "stride": op.strides, "pad": pad}
     return _clamped(op, create("max_pool2d", [data], shape_of_result(op), "i8", **window))
 
 
@@ -43,7 +41,7 @@ def _avg_pool2d(export: Export, op: qnn.AvgPool2DOp) -> ir.Value:
         return _divided_sums(export, op)
     data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
     points = [entry(op.zero_point - sign_of(op.data.type), "i8")] * 2
-    window = {"kernel": ints(op.kernel), "stride": ints(op.strides), "pad": ints(pad), "acc_type": "i32"}
+    window = {"kernel": op.kernel, "stride": op.strides, "pad": pad, "acc_type": "i32"}
     return _clamped(op, create("avg_pool2d", [data, *points], shape_of_result(op), "i8", **window))
 
 
@@ -56,7 +54,7 @@ def _divided_sums(export: Export, op: qnn.AvgPool2DOp) -> ir.Value:
     data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
     operands = [data, const(np.ones((*op.kernel, channels, 1), np.int8)), const(np.zeros(channels, np.int32))]
     operands += [entry(center - sign_of(op.data.type), "i8"), entry(0, "i8")]
-    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints((1, 1)), "acc_type": "i32"}
+    window = {"pad": pad, "stride": op.strides, "dilation": (1, 1), "acc_type": "i32"}
     total = create("depthwise_conv2d", operands, shape_of_result(op), "i32", **window)
     if op.count_include_pad and op.zero_point != center:
         total = apply("add", total, (whole - inside) * (op.zero_point - center))
@@ -99,28 +97,18 @@ def _over_axes(export: Export, op: qnn.MeanOp | qnn.SumOp) -> ir.Value:
         else requantize_parameters(op.rounding, real)
     )
     bound = export.bound(op.input, op.input_zero_point) * count
-    how = (op.rounding, bound, op.output_zero_point, range_of(op.output.type), element_of(op.output.type))
-    return requantized_bytes(total, params, *how)
+    how = Requantization(params, op.rounding, bound, op.output_zero_point, range_of(op.output.type))
+    return how.bytes_of(total, element_of(op.output.type))
 
 
-# Reductions over axes, and indices of extremes.
-
-_REDUCTIONS = {
-    qnn.F32MaxOp: "max",
-    qnn.F32MinOp: "min",
-    qnn.IntMaxOp: "max",
-    qnn.IntMinOp: "min",
-    qnn.IntSumOp: "sum",
-    qnn.ReduceMaxOp: "max",
-    qnn.ReduceMinOp: "min",
-}
 Reduction = qnn.F32MaxOp | qnn.F32MinOp | qnn.IntMaxOp | qnn.IntMinOp | qnn.IntSumOp | qnn.ReduceMaxOp | qnn.ReduceMinOp
 
 
-@exports(*_REDUCTIONS)
+@exports(qnn.F32MaxOp, qnn.F32MinOp, qnn.IntMaxOp, qnn.IntMinOp, qnn.IntSumOp, qnn.ReduceMaxOp, qnn.ReduceMinOp)
 def _reduction(export: Export, op: Reduction) -> ir.Value:
     """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
-    kind = _REDUCTIONS[type(op)]
+    # The names of the ops end with it.
+    kind = op.operation.name[-3:]
     value = export.value(op.input)
     if isinstance(op, qnn.IntSumOp) and element_of(op.output.type) != element_of(op.input.type):
         value = centered(value, np.array([-sign_of(op.input.type)]))
@@ -188,9 +176,9 @@ def _arg(export: Export, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> ir.Value:
     if isinstance(op, qnn.ArgMinOp):
         value = apply("bitwise_not", value)
     if op.last:
-        value = create("reverse", [value], shape, "i8", axis=f"{op.axis} : i32")
+        value = create("reverse", [value], shape, "i8", axis=op.axis)
     rest = [extent for i, extent in enumerate(shape) if i != op.axis]
-    found = create("argmax", [value], rest, "i32", axis=f"{op.axis} : i32")
+    found = create("argmax", [value], rest, "i32", axis=op.axis)
     if op.last:
         found = apply("sub", filled(shape[op.axis] - 1, found), found)
     return builder.reshape(found, shape_of_result(op))

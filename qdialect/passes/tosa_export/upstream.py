@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export.builder import apply, cast, filled, select
-from qdialect.passes.tosa_export.export import Export, exports_each, require
+from qdialect.passes.tosa_export.export import EXPORTERS, Export, require
 
 _SAME = {
     "arith.addf": "add",
@@ -73,22 +73,22 @@ def _result(op: ir.OpView) -> str:
     return element_of(op.operation.results[0].type)
 
 
-exports_each(*_SAME)(lambda export, op: apply(_SAME[op.operation.name], *_operands(export, op)))
+EXPORTERS.register(*_SAME)(lambda export, op: apply(_SAME[op.operation.name], *_operands(export, op)))
 
 
-@exports_each(*_OF_WORDS)
+@EXPORTERS.register(*_OF_WORDS)
 def _of_words(export: Export, op: ir.OpView) -> ir.Value:
     require(_result(op) == "i32", f"must be on i32, but got {_result(op)}")
     return apply(_OF_WORDS[op.operation.name], *_operands(export, op))
 
 
-@exports_each(*_BITS)
+@EXPORTERS.register(*_BITS)
 def _bits(export: Export, op: ir.OpView) -> ir.Value:
     kind = "logical" if _result(op) == "i1" else "bitwise"
     return apply(f"{kind}_{_BITS[op.operation.name]}", *_operands(export, op))
 
 
-@exports_each("arith.divf")
+@EXPORTERS.register("arith.divf")
 def _division(export: Export, op: ir.OpView) -> ir.Value:
     """By a power of two: a product.  TOSA's reciprocal is not rounded once, and a product with it twice."""
     lhs, rhs = op.operation.operands
@@ -99,7 +99,7 @@ def _division(export: Export, op: ir.OpView) -> ir.Value:
     return apply("mul", export.value(lhs), np.float32(1) / divisor)
 
 
-@exports_each("arith.cmpi", "arith.cmpf")
+@EXPORTERS.register("arith.cmpi", "arith.cmpf")
 def _comparison(export: Export, op: ir.OpView) -> ir.Value:
     predicate = ir.IntegerAttr(op.operation.attributes["predicate"]).value
     known = _FLOAT_PREDICATES if op.operation.name == "arith.cmpf" else _INTEGER_PREDICATES
@@ -114,10 +114,10 @@ def _comparison(export: Export, op: ir.OpView) -> ir.Value:
     return apply("logical_not", holds) if is_opposite else holds
 
 
-exports_each("arith.select")(lambda export, op: select(*_operands(export, op)))
+EXPORTERS.register("arith.select")(lambda export, op: select(*_operands(export, op)))
 
 
-@exports_each("arith.extsi", "arith.sitofp", "arith.uitofp", "arith.extui", "arith.trunci")
+@EXPORTERS.register("arith.extsi", "arith.sitofp", "arith.uitofp", "arith.extui", "arith.trunci")
 def _cast(export: Export, op: ir.OpView) -> ir.Value:
     """An integer's sign is kept, a boolean is 0 or 1."""
     (value,) = _operands(export, op)
@@ -130,7 +130,7 @@ def _cast(export: Export, op: ir.OpView) -> ir.Value:
     return apply("equal", apply("bitwise_and", cast(value, "i32"), 1), 1)
 
 
-@exports_each("arith.fptosi")
+@EXPORTERS.register("arith.fptosi")
 def _whole(export: Export, op: ir.OpView) -> ir.Value:
     """Towards zero."""
     (value,) = _operands(export, op)
@@ -138,7 +138,7 @@ def _whole(export: Export, op: ir.OpView) -> ir.Value:
     return cast(select(is_negative, apply("ceil", value), apply("floor", value)), _result(op))
 
 
-@exports_each("arith.shli", "arith.shrsi", "arith.shrui")
+@EXPORTERS.register("arith.shli", "arith.shrsi", "arith.shrui")
 def _shift(export: Export, op: ir.OpView) -> ir.Value:
     """By constants below the width."""
     amounts = export.constant(op.operation.operands[1], "amount")
@@ -147,5 +147,5 @@ def _shift(export: Export, op: ir.OpView) -> ir.Value:
     require(holds, f"amount must be in [0, {width}), but got {amounts.min()} to {amounts.max()}")
     (value, amount), name = _operands(export, op), op.operation.name
     if name == "arith.shrsi":
-        return apply("arithmetic_right_shift", value, amount, round="false")
+        return apply("arithmetic_right_shift", value, amount, round=False)
     return apply("logical_left_shift" if name == "arith.shli" else "logical_right_shift", value, amount)

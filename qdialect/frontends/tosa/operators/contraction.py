@@ -11,11 +11,17 @@ from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.slices import framed, spaced
-from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, padding, result_element, window
+from qdialect.frontends.tosa.operators.conversion import (
+    Conversion,
+    Plan,
+    converts,
+    is_constant,
+    padding,
+    result_element,
+    window,
+)
 from qdialect.frontends.tosa.operators.rescale import plan_of, scaling_of, sole_rescale
 from qdialect.ir._mlir import ir
-
-# Convolutions and matrix products of f32 values, in the order of `qnn.f32_conv2d` and `qnn.f32_matmul`.
 
 
 def _with_bias(conversion: Conversion, op: ir.Operation, product: ir.Value) -> ir.Value:
@@ -45,21 +51,9 @@ def f32_transposed_convolution(conversion: Conversion, op: ir.Operation) -> ir.V
     return _with_bias(conversion, op, conversion.build(qnn.F32Conv2DOp, data, turned, element="f32"))
 
 
-def f32_product(conversion: Conversion, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """Products of batches of matrices; `rhs` may be one for all."""
-    batches = math.prod(shape_of(rhs.type)[:-2])
-    if batches == 1:
-        rhs = conversion.reshape(rhs, shape_of(rhs.type)[-2:])
-    return conversion.build(qnn.F32MatmulOp, lhs, rhs, element="f32")
-
-
-# Convolutions and matrix products, whose accumulators a rescale usually reads.
-
-
 @converts("tosa.conv2d")
 def _conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    weight = conversion.value(op.operands[1])
-    return _convolution(conversion, op, weight, groups=1)
+    return _convolution(conversion, op, conversion.value(op.operands[1]), groups=1)
 
 
 @converts("tosa.depthwise_conv2d")
@@ -85,8 +79,7 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
         padding=padding(op),
         dilation=window(op, "dilation"),
         groups=groups,
-        weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
-        **_data(conversion, op, op.operands[3]),
+        **_parameters(conversion, op, 3, "weight_zp"),
     )
     return _with_bias_of_run_time(conversion, op, convolution)
 
@@ -111,8 +104,7 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
         strides=strides,
         padding=(*cut, max(-bottom, 0), max(-right, 0)),
         output_padding=(max(bottom, 0), max(right, 0)),
-        weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
-        **_data(conversion, op, op.operands[3]),
+        **_parameters(conversion, op, 3, "weight_zp"),
     )
     return _with_bias_of_run_time(conversion, op, convolution)
 
@@ -122,20 +114,20 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A constant right-hand side of one batch is the weight of a dense op; MATMUL_T has its columns as rows."""
     left, right = (conversion.value(operand) for operand in list(op.operands)[:2])
     has_rows = op.name == "tosa.matmul_t"
-    if not _is_float(op) and conversion.is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
+    if not _is_float(op) and is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
         weight = conversion.array(op.operands[1], "b")[0]
         weight = conversion.constant(weight if has_rows else weight.T)
-        return conversion.build(qnn.DenseOp, left, weight, None, element="i32", **_product_parameters(conversion, op))
+        return conversion.build(
+            qnn.DenseOp, left, weight, None, element="i32", **_parameters(conversion, op, 2, "b_zp")
+        )
     if has_rows:
         right = conversion.transpose(right, (0, 2, 1))
     if _is_float(op):
-        return f32_product(conversion, left, right)
-    return conversion.build(qnn.MatMulOp, left, right, None, element="i32", **_product_parameters(conversion, op))
-
-
-def _product_parameters(conversion: Conversion, op: ir.Operation) -> dict[str, Any]:
-    weight_zero_point = conversion.zero_point(op.operands[3], "b_zp")
-    return {**_data(conversion, op, op.operands[2]), "weight_zero_points": (weight_zero_point,)}
+        # One matrix may be for all batches.
+        shape = shape_of(right.type)
+        right = right if math.prod(shape[:-2]) > 1 else conversion.reshape(right, shape[-2:])
+        return conversion.build(qnn.F32MatmulOp, left, right, element="f32")
+    return conversion.build(qnn.MatMulOp, left, right, None, element="i32", **_parameters(conversion, op, 2, "b_zp"))
 
 
 def _is_float(op: ir.Operation) -> bool:
@@ -144,7 +136,7 @@ def _is_float(op: ir.Operation) -> bool:
 
 def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value | None:
     """A constant bias; None for one of run time."""
-    if not conversion.is_constant(op.operands[2]):
+    if not is_constant(op.operands[2]):
         return None
     bias = conversion.array(op.operands[2], "bias")
     require(bias.dtype == np.int32, f"bias must be of i32, but got {bias.dtype.name}")
@@ -152,19 +144,21 @@ def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value |
 
 
 def _with_bias_of_run_time(conversion: Conversion, op: ir.Operation, sums: ir.Value) -> ir.Value:
-    if conversion.is_constant(op.operands[2]):
+    if is_constant(op.operands[2]):
         return sums
     bias = conversion.broadcast(conversion.value(op.operands[2]), shape_of(sums.type))
     return conversion.upstream("arith.addi", sums, bias)
 
 
-def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:
-    """Parameters of the data, and the weights' scales that the rescale of the accumulators wants."""
+def _parameters(conversion: Conversion, op: ir.Operation, first: int, weight_name: str) -> dict[str, Any]:
+    """Zero points, the operands from `first` on, and the weights' scales that the rescale of the accumulators wants."""
+    weight_zero_point = conversion.zero_point(op.operands[first + 1], weight_name)
     plan = _plan(conversion, op)
     return {
         "input_scale": plan.input_scale,
-        "input_zero_point": conversion.zero_point(zero_point, "input_zp"),
+        "input_zero_point": conversion.zero_point(op.operands[first], "input_zp"),
         "weight_scales": plan.weight_scales,
+        "weight_zero_points": (weight_zero_point,),
     }
 
 

@@ -16,8 +16,6 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import storage_type
 from qdialect.support.registry import Registry
 
-# Shapes that ops compute from constant shapes and from the extents of static tensors.
-
 Lengths = tuple[int, ...]
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
@@ -74,8 +72,6 @@ def _of_operands(name: str, operands: list[Lengths]) -> Lengths:
     return tuple(_BINARY[name](lhs, rhs) for lhs, rhs in zip(*operands, strict=True))
 
 
-# Shared by the converters: values made so far, constants, scales, and the registry.
-
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 
 
@@ -111,11 +107,7 @@ class Conversion(OpBuilder):
 
     def knows(self, old: ir.Value) -> bool:
         """Whether `old` has become something, is a constant, or a shape that is computed of such."""
-        return old in self._values or _is_constant(old) or shape_op(old) is not None
-
-    def is_constant(self, old: ir.Value) -> bool:
-        """Whether `old` is a constant."""
-        return _is_constant(old)
+        return old in self._values or is_constant(old) or shape_op(old) is not None
 
     def value(self, old: ir.Value) -> ir.Value:
         """The new value of `old`; a constant is built where it is first asked for."""
@@ -151,7 +143,8 @@ class Conversion(OpBuilder):
         return self.scales.get(old, 1.0)
 
 
-def _is_constant(old: ir.Value) -> bool:
+def is_constant(old: ir.Value) -> bool:
+    """Whether `old` is a constant."""
     return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
 
 

@@ -22,8 +22,6 @@ from qdialect.frontends.tosa.operators.conversion import (
 )
 from qdialect.ir._mlir import ir
 
-# Functions of one tensor: of 8-bit quantized values they are tables.
-
 _FRACTION_BITS = 7
 
 
@@ -127,9 +125,6 @@ def _function(conversion: Conversion, op: ir.Operation) -> ir.Value:
     return conversion.expression(_FORMULAS[op.name], value)
 
 
-# CAST between integers, booleans and float32.
-
-
 @converts("tosa.cast")
 def _cast(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Integers lose high bits or gain the sign; floats go to the nearest integer, ties to even, or to the end.
@@ -161,8 +156,6 @@ def _nearest_integer(s: Arithmetic, value: ir.Value, element: str) -> ir.Value:
     whole = s.convert("arith.fptosi", near, "i64")
     return s.resize(s.op("arith.minsi", whole, high), element)
 
-
-# Integers and booleans that stand for themselves: arithmetic, bits, comparisons and choices.
 
 _BINARY = {
     "tosa.bitwise_and": "arith.andi",
@@ -246,10 +239,9 @@ def _extreme(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if result_element(op) != "f32":
         return s.op(f"arith.{name}si", *operands)
     extreme = s.op(f"arith.{name}imumf", *operands)
-    return _without_nan(s, extreme, *operands) if mode(op, "nan_mode") == "IGNORE" else extreme
-
-
-def _without_nan(s: Arithmetic, extreme: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    if mode(op, "nan_mode") != "IGNORE":
+        return extreme
+    lhs, rhs = operands
     other = s.select(s.compare("ne", lhs, lhs), rhs, extreme)
     return s.select(s.compare("ne", rhs, rhs), lhs, other)
 

@@ -18,8 +18,6 @@ from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.tosa.operators.conversion import Conversion, converts, mode, window
 from qdialect.ir._mlir import ir
 
-# Pools of what no 8-bit pool takes, f32 values and 16-bit integers: along height, then along width.
-
 
 def _maximum(conversion: Conversion, value: ir.Value, pool: Pool, *, ignores_nan: bool) -> ir.Value:
     """The largest element of each window; NaN where there is one, or, if those are ignored, nothing else."""
@@ -32,11 +30,6 @@ def _maximum(conversion: Conversion, value: ir.Value, pool: Pool, *, ignores_nan
     largest = pool.maxima(conversion, s.select(is_number, value, -np.inf))
     has_number = pool.maxima(conversion, s.resize(is_number, "i32"))
     return s.select(s.compare("ne", has_number, 0), largest, np.nan)
-
-
-def _average_floats(conversion: Conversion, value: ir.Value, pool: Pool, counts: Array) -> ir.Value:
-    """The sum of each window over the number of its elements, in float32."""
-    return conversion.f32("divf", pool.sums(conversion, value), conversion.constant(counts.astype(np.float32)))
 
 
 def _average_integers(
@@ -57,8 +50,6 @@ def _average_integers(
     low, high = ELEMENT_RANGES[element]
     return s.resize(s.op("arith.minsi", s.op("arith.maxsi", mean, low), high), element)
 
-
-# Windows: means and maxima.
 
 # Up to there TOSA's reciprocal is exact, see `qdialect.reference.qnn_evaluators`.
 _MAX_KERNEL_ELEMENTS = 2**20
@@ -83,7 +74,8 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     kernel, strides, pad = _lengths(conversion, op, first_operand=3)
     element = element_of(value.type)
     if element == "f32":
-        return _average_floats(conversion, value, *_pool(op, kernel, strides, pad))
+        pool, counts = _pool(op, kernel, strides, pad)
+        return conversion.f32("divf", pool.sums(conversion, value), conversion.constant(counts.astype(np.float32)))
     before, after = (
         conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input_zp", "output_zp"))
     )

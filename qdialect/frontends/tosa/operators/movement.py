@@ -10,10 +10,8 @@ from qdialect import dialect as qnn
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.slices import gather
-from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute
+from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute, is_constant
 from qdialect.ir._mlir import ir
-
-# Data movement: quantized values and their scales stay what they are.
 
 # A float32 holds every whole number up to there.
 _MAX_WHOLE = 2**24
@@ -37,7 +35,7 @@ def _transpose(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.pad")
 def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
     pairs = conversion.integers(op.operands[1], "padding")
-    if not conversion.is_constant(op.operands[2]):
+    if not is_constant(op.operands[2]):
         return _pad_with(conversion, op, pairs, conversion.value(op.operands[2]))
     fill = conversion.array(op.operands[2], "pad_const")
     number = fill.astype(np.float64).item()
@@ -100,9 +98,6 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
         output_scale=scale,
         output_zero_point=0,
     )
-
-
-# GATHER and SCATTER: rows of each batch at indices that are known at run time.
 
 
 def _rows(conversion: Conversion, data: ir.Value, indices: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -16,7 +16,15 @@ from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE, is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, flag, mode, result_element
+from qdialect.frontends.tosa.operators.conversion import (
+    Conversion,
+    Plan,
+    converts,
+    flag,
+    is_constant,
+    mode,
+    result_element,
+)
 from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import parameters_of, storage_type
 
@@ -31,7 +39,7 @@ from qdialect.passes.quant_types import parameters_of, storage_type
 #
 # TOSA leaves open what a rescale gives whose scaled value does not fit 32 bits; here it saturates.
 
-_MIN_SHIFT, _MAX_SHIFT, _MAX_DOUBLE_ROUND_SHIFT = 2, 62, 31
+_MIN_SHIFT, _MAX_SHIFT, _MAX_SHIFT_OF_ONE = 2, 62, 31
 _SIGN_BIT = np.arange(256, dtype=np.uint8) ^ 0x80
 
 
@@ -60,25 +68,23 @@ def scaling_of(conversion: Conversion, op: ir.Operation) -> Scaling:
         require(multiplier >= 0, f"multiplier must not be negative, but got {multiplier}")
         wanted = f"in [{_MIN_SHIFT}, {_MAX_SHIFT}]"
         require(_MIN_SHIFT <= shift <= _MAX_SHIFT, f"shift must be {wanted}, but got {shift}")
-    rounding = Rounding.FIXED64_DOUBLE if _rounds_twice(op, pairs) else Rounding.FIXED64_UP
+    is_long = any(shift > _MAX_SHIFT_OF_ONE and multiplier != 0 for multiplier, shift in pairs)
+    rounds_twice = mode(op, "rounding_mode") == "DOUBLE_ROUND" and is_long
+    require(not rounds_twice or _keeps_second_nudge(pairs), "multipliers of DOUBLE_ROUND must be 2^30 or more")
+    rounding = Rounding.FIXED64_DOUBLE if rounds_twice else Rounding.FIXED64_UP
     return Scaling(tuple(float(np.ldexp(multiplier, -shift)) for multiplier, shift in pairs), rounding)
 
 
-def _rounds_twice(op: ir.Operation, pairs: list[tuple[int, int]]) -> bool:
-    if mode(op, "rounding_mode") != "DOUBLE_ROUND" or all(
-        shift <= _MAX_DOUBLE_ROUND_SHIFT or multiplier == 0 for multiplier, shift in pairs
-    ):
-        return False
-    for multiplier, shift in pairs:
-        headroom = 31 - multiplier.bit_length()
-        holds = multiplier == 0 or headroom == 0 or shift + headroom <= _MAX_DOUBLE_ROUND_SHIFT
-        require(holds, f"multiplier of DOUBLE_ROUND must be 2^30 or more with a shift by {shift}, but got {multiplier}")
-    return True
+def _keeps_second_nudge(pairs: list[tuple[int, int]]) -> bool:
+    """Whether multipliers in [2^30, 2^31) with the shifts to them have the same second nudge."""
+    headroom = [(31 - multiplier.bit_length(), shift) for multiplier, shift in pairs if multiplier > 0]
+    return all(more == 0 or shift + more <= _MAX_SHIFT_OF_ONE for more, shift in headroom)
 
 
-def signed_values(conversion: Conversion, old: ir.Value, zero_point: int, *, is_unsigned: bool) -> QuantizedValues:
-    """The quantized values of `old`; where its signless bytes are unsigned ones, less 128, as is their zero point."""
-    value = conversion.value(old)
+def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
+    """The operand of a ``tosa.rescale``; where its signless bytes are unsigned ones, less 128, as is the zero point."""
+    value, is_unsigned = conversion.value(op.operands[0]), flag(op, "input_unsigned")
+    zero_point = conversion.zero_point(op.operands[3], "input_zp", is_unsigned=is_unsigned)
     if not is_unsigned or element_of(value.type) == "ui8":
         return QuantizedValues(value, zero_point)
     require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {element_of(value.type)}")
@@ -89,13 +95,6 @@ def _with_other_sign(conversion: Conversion, value: ir.Value) -> ir.Value:
     """Bytes less or plus 128: a signed value and an unsigned one in the same 8 bits."""
     identity: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
     return conversion.build(LutOp, value, element="i8", table=_SIGN_BIT, **identity)
-
-
-def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
-    """The operand of a ``tosa.rescale``."""
-    is_unsigned = flag(op, "input_unsigned")
-    zero_point = conversion.zero_point(op.operands[3], "input_zp", is_unsigned=is_unsigned)
-    return signed_values(conversion, op.operands[0], zero_point, is_unsigned=is_unsigned)
 
 
 @dataclass(frozen=True)
@@ -151,28 +150,21 @@ _LARGER = _LIFT / 2
 
 @dataclass(frozen=True)
 class Pair:
-    """Two values of 8-bit quantized values that meet as 32-bit integers, their rescales, and the rescale back."""
+    """Two 8-bit quantized values that meet as 32-bit integers: their rescales and multipliers, and the rescale back."""
 
-    lhs: ir.Value
-    rhs: ir.Value
+    is_sum: bool
+    """Whether they are those of `qnn.add`; else they are those of `qnn.mul`."""
     rescales: tuple[ir.Operation, ir.Operation]
+    multipliers: tuple[float, float]
     scaling: Scaling
 
-
-@dataclass(frozen=True)
-class Sum(Pair):
-    """A sum of `qnn.add`."""
-
-    lhs_multiplier: float
-    rhs_multiplier: float
+    @property
+    def operands(self) -> list[ir.Value]:
+        """The two values."""
+        return [rescale.operands[0] for rescale in self.rescales]
 
 
-@dataclass(frozen=True)
-class Product(Pair):
-    """A product of `qnn.mul`."""
-
-
-def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
+def pair_of(conversion: Conversion, op: ir.Operation) -> Pair | None:
     """The sum or product of 8-bit quantized values that the ``tosa.rescale`` `op` ends; None where it ends none."""
     try:
         return _pair_of(conversion, op)
@@ -181,7 +173,7 @@ def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
         return None
 
 
-def _pair_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
+def _pair_of(conversion: Conversion, op: ir.Operation) -> Pair | None:
     join, scaling = op.operands[0].owner, scaling_of(conversion, op)
     ends = result_element(op) in ("i8", "ui8") and len(scaling.multipliers) == 1
     if not isinstance(join, ir.Operation | ir.OpView) or join.name not in ("tosa.add", "tosa.mul") or not ends:
@@ -190,13 +182,13 @@ def _pair_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
     lhs, rhs = (_widening(conversion, value) for value in operands[:2])
     if lhs is None or rhs is None or conversion.zero_point(op.operands[3], "input_zp") != 0:
         return None
-    multipliers = [scaling_of(conversion, rescale).multipliers[0] for rescale in (lhs, rhs)]
-    values = (lhs.operands[0], rhs.operands[0], (lhs, rhs), scaling)
-    if join.name == "tosa.add":
-        is_sum = max(multipliers) == _LARGER and min(*multipliers, *scaling.multipliers) > 0
-        return Sum(*values, *multipliers) if is_sum else None
-    is_product = multipliers == [1.0, 1.0] and conversion.zero_point(operands[2], "shift") == 0
-    return Product(*values) if is_product else None
+    multipliers = scaling_of(conversion, lhs).multipliers[0], scaling_of(conversion, rhs).multipliers[0]
+    is_sum = join.name == "tosa.add"
+    if is_sum:
+        holds = max(multipliers) == _LARGER and min(*multipliers, *scaling.multipliers) > 0
+    else:
+        holds = multipliers == (1.0, 1.0) and conversion.zero_point(operands[2], "shift") == 0
+    return Pair(is_sum, (lhs, rhs), multipliers, scaling) if holds else None
 
 
 def _widening(conversion: Conversion, value: ir.Value) -> ir.Operation | None:
@@ -214,35 +206,28 @@ def _widening(conversion: Conversion, value: ir.Value) -> ir.Operation | None:
 
 def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) -> ir.Value | None:
     """The 8-bit sum or product that the rescale `op` ends; None where it ends none."""
-    pair = sum_of(conversion, op)
+    pair = pair_of(conversion, op)
     if pair is None:
         return None
-    values = [input_values(conversion, rescale) for rescale in pair.rescales]
-    if isinstance(pair, Product):
-        scales = (pair.scaling.multipliers[0], 1.0, 1.0)
-        return (
-            _joined(conversion, MulOp, values, scales, target, rounding=pair.scaling.rounding)
-            if is_scale(scales[0])
-            else None
-        )
-    is_double = pair.scaling.rounding is Rounding.FIXED64_DOUBLE
+    values, rounding = [input_values(conversion, rescale) for rescale in pair.rescales], pair.scaling.rounding
+    back = pair.scaling.multipliers[0]
+    if not pair.is_sum:
+        scales = [back, 1.0, 1.0]
+        return _joined(conversion, MulOp, values, scales, target, rounding=rounding) if is_scale(back) else None
+    is_double = rounding is Rounding.FIXED64_DOUBLE
     arithmetic = AddArithmetic.SHIFTED_DOUBLE if is_double else AddArithmetic.SHIFTED_SINGLE
-    scales = (conversion.scale(pair.lhs), conversion.scale(pair.rhs), conversion.scale(op.results[0]))
+    scales = [conversion.scale(value) for value in (*pair.operands, op.results[0])]
     if not _has_multipliers(pair, scales):
-        scales = (
-            pair.lhs_multiplier / _LARGER,
-            pair.rhs_multiplier / _LARGER,
-            1 / (_LARGER * pair.scaling.multipliers[0]),
-        )
+        scales = [*(multiplier / _LARGER for multiplier in pair.multipliers), 1 / (_LARGER * back)]
     holds = all(map(is_scale, scales)) and _has_multipliers(pair, scales)
     return _joined(conversion, AddOp, values, scales, target, arithmetic=arithmetic) if holds else None
 
 
-def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
+def _has_multipliers(pair: Pair, scales: Sequence[float]) -> bool:
     """Whether `qnn.add` at these scales multiplies as the rescales do: by ``2^20 * s / t`` and ``t / (2^20 * s_y)``."""
     lhs, rhs, output = (QuantParams(scale, 0) for scale in scales)
     common = scale_of_sum(lhs, rhs, output)
-    wanted = (pair.lhs_multiplier / _LIFT, pair.rhs_multiplier / _LIFT, pair.scaling.multipliers[0])
+    wanted = (*(multiplier / _LIFT for multiplier in pair.multipliers), pair.scaling.multipliers[0])
     found = (common.lhs, common.rhs, common.output)
     return list(map(quantize_multiplier, wanted)) == list(map(quantize_multiplier, found))
 
@@ -251,7 +236,7 @@ def _joined(
     conversion: Conversion,
     op_class: type[AddOp | MulOp],
     values: Sequence[QuantizedValues],
-    scales: tuple[float, float, float],
+    scales: Sequence[float],
     target: Target,
     **how: Any,
 ) -> ir.Value:
@@ -268,7 +253,7 @@ def _joined(
 # ``((value - z_i) * multiplier + nudge) >> shift``, plus z_o, clamped.  The nudge is ``2^(shift - 1)``; with
 # DOUBLE_ROUND and a shift above 31 it is larger by 2^30, smaller for negative values.
 
-_SECOND_NUDGE, _MAX_SHIFT_OF_ONE = 1 << 30, 31
+_SECOND_NUDGE = 1 << 30
 
 
 def is_requantization(conversion: Conversion, op: ir.Operation) -> bool:
@@ -278,7 +263,7 @@ def is_requantization(conversion: Conversion, op: ir.Operation) -> bool:
     twice.
     """
     operands = list(op.operands)
-    if not all(conversion.is_constant(operand) for operand in operands[1:]):
+    if not all(is_constant(operand) for operand in operands[1:]):
         return False
     source = element_of(storage_type(operands[0].type))
     sides = (("input_unsigned", source), ("output_unsigned", result_element(op)))
@@ -286,16 +271,7 @@ def is_requantization(conversion: Conversion, op: ir.Operation) -> bool:
         return False
     multipliers, shifts = (conversion.array(operands[i], "parameters").ravel() for i in (1, 2))
     rounds_twice = mode(op, "rounding_mode") == "DOUBLE_ROUND" and bool((shifts > _MAX_SHIFT_OF_ONE).any())
-    return not rounds_twice or _keeps_second_nudge(multipliers.tolist(), shifts.tolist())
-
-
-def _keeps_second_nudge(multipliers: list[int], shifts: list[int]) -> bool:
-    """Whether multipliers in [2^30, 2^31) with the shifts to them have the same second nudge."""
-    for multiplier, shift in zip(multipliers, shifts, strict=True):
-        headroom = 31 - multiplier.bit_length()
-        if multiplier > 0 and headroom > 0 and shift + headroom > _MAX_SHIFT_OF_ONE:
-            return False
-    return True
+    return not rounds_twice or _keeps_second_nudge(list(zip(multipliers.tolist(), shifts.tolist(), strict=True)))
 
 
 def rescaled_integers(conversion: Conversion, op: ir.Operation) -> ir.Value:
@@ -340,9 +316,6 @@ def _narrow(s: Arithmetic, value: ir.Value, element: str, is_unsigned: bool) -> 
     return s.convert("tensor.bitcast", narrow, element) if element.startswith("u") else narrow
 
 
-# RESCALE: a requantization, or the integer arithmetic that it is.
-
-
 @converts("tosa.rescale")
 def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if not is_requantization(conversion, op):
@@ -372,25 +345,13 @@ def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
 #
 # Data movement keeps a scale, a sum of quantized values fixes the ratios of three, and contractions and other rescales
 # fix none: their weights' scales take what is left.  So scales spread along sums and data movement from the values
-# whose
-# types or interfaces give one, and from any value where none does.  Where two contradict each other the first counts.
+# whose types or interfaces give one, and from any value where none does.  Where two contradict each other the first
+# counts.
 
-_KEEPS_SCALE = (
-    "tosa.avg_pool2d",
-    "tosa.cast",
-    "tosa.clamp",
-    "tosa.concat",
-    "tosa.identity",
-    "tosa.max_pool2d",
-    "tosa.pad",
-    "tosa.reduce_max",
-    "tosa.reduce_min",
-    "tosa.reshape",
-    "tosa.reverse",
-    "tosa.slice",
-    "tosa.tile",
-    "tosa.transpose",
+_MOVEMENT = (
+    "avg_pool2d cast clamp concat identity max_pool2d pad reduce_max reduce_min reshape reverse slice tile transpose"
 )
+_KEEPS_SCALE = tuple(f"tosa.{name}" for name in _MOVEMENT.split())
 
 _Links = dict[ir.Value, list[tuple[ir.Value, float]]]
 
@@ -424,10 +385,11 @@ def _linked(conversion: Conversion, op: ir.Operation) -> Iterator[tuple[ir.Value
         operands = list(op.operands) if op.name == "tosa.concat" else [op.operands[0]]
         for operand in operands:
             yield operand, op.results[0], 1.0
-    found = sum_of(conversion, op) if op.name == "tosa.rescale" else None
-    if isinstance(found, Sum):
-        yield found.lhs, found.rhs, found.rhs_multiplier / found.lhs_multiplier
-        yield found.lhs, op.results[0], 1 / (found.lhs_multiplier * found.scaling.multipliers[0])
+    found = pair_of(conversion, op) if op.name == "tosa.rescale" else None
+    if found is not None and found.is_sum:
+        (lhs, rhs), (own, other) = found.operands, found.multipliers
+        yield lhs, rhs, other / own
+        yield lhs, op.results[0], 1 / (own * found.scaling.multipliers[0])
 
 
 def _known(function: ir.Operation) -> Iterator[tuple[ir.Value, float]]:

@@ -18,8 +18,8 @@ from qdialect import dialect as qnn
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import SMALL_FLOATS, TypeConstraint, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import joined, names_of
-from qdialect.lowering.ir.functions import error_at, note_at
+from qdialect.ir.context import joined, names_of, note_at
+from qdialect.lowering.ir.functions import error_at
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
 from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
