@@ -247,11 +247,6 @@ def _of_outputs(weight: int) -> Callable[[Node, Shapes, Shape], int]:
     return lambda _, inputs, output: math.prod(output) * math.prod(_shape(inputs, weight)[1:])
 
 
-def _of_inputs(weight: int) -> Callable[[Node, Shapes, Shape], int]:
-    """A transposed convolution: every input element meets the weights of its channel."""
-    return lambda _, inputs, output: math.prod(_shape(inputs, 0)) * math.prod(_shape(inputs, weight)[1:])
-
-
 def _of_rows(node: Node, inputs: Shapes, output: Shape) -> int:
     """A product of matrices; rows of the first may be its columns."""
     data = _shape(inputs, 0)
@@ -278,7 +273,7 @@ _PRODUCTS: dict[str, Callable[[Node, Shapes, Shape], int]] = {
     "Conv": _of_outputs(1),
     "ConvInteger": _of_outputs(1),
     "QLinearConv": _of_outputs(3),
-    "ConvTranspose": _of_inputs(1),
+    "ConvTranspose": lambda _, inputs, output: math.prod(_shape(inputs, 0)) * math.prod(_shape(inputs, 1)[1:]),
     "MatMul": _of_rows,
     "MatMulInteger": _of_rows,
     "QLinearMatMul": _of_rows,

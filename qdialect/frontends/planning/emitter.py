@@ -256,17 +256,13 @@ def _build(planned: Planned, name: str) -> ir.Module:
         emitter.define(value, argument)
     with ir.InsertionPoint(block):
         for value in planned.values:
-            _emit(emitter, value, name)
+            try:
+                with checks.converting():
+                    emitter.emit(value)
+            except (ConstraintError, BuildError, checks.UnsupportedError) as error:
+                raise ValueRefusedError.of(name, value.name, str(error)) from error
         func.ReturnOp([emitter.to_channels_first(value) for _, value in planned.results])
     return module
-
-
-def _emit(emitter: Emitter, value: Value, name: str) -> None:
-    try:
-        with checks.converting():
-            emitter.emit(value)
-    except (ConstraintError, BuildError, checks.UnsupportedError) as error:
-        raise ValueRefusedError.of(name, value.name, str(error)) from error
 
 
 def _interface(name: str, value: Value) -> checks.Interface:

@@ -19,7 +19,7 @@ from qdialect.frontends import frameworks
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.planning import partition
-from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
@@ -225,11 +225,7 @@ def _of_sequence(operator: Operator) -> int:
     held = (tensor for tensor in operator.inputs if tensor is not None and tensor.data is not None)
     weights = sum(math.prod(tensor.shape) for tensor in held if len(tensor.shape) == 2)
     first = operator.inputs[0]
-    return math.prod(_steps(first.shape)) * weights if first is not None else 0
-
-
-def _steps(shape: Shape) -> Shape:
-    return shape[:2]
+    return math.prod(first.shape[:2]) * weights if first is not None else 0
 
 
 # Parts of a .tflite model written back as flatbuffers, for LiteRT to run.

@@ -231,11 +231,6 @@ def _quotient(function: Callable[[Array, Array], Array]) -> Folder:
     return _pointwise(divide)
 
 
-def _divide(lhs: Array, rhs: Array) -> Array:
-    """Towards zero."""
-    return np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))
-
-
 _FOLDERS: dict[str, Folder] = {
     "ABS": _of_integers(np.abs),
     "EQUAL": _pointwise(np.equal),
@@ -251,7 +246,8 @@ _FOLDERS: dict[str, Folder] = {
     "BROADCAST_ARGS": lambda _, arrays: np.array(np.broadcast_shapes(*(tuple(map(int, array)) for array in arrays))),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,
-    "DIV": _quotient(_divide),
+    # Towards zero.
+    "DIV": _quotient(lambda lhs, rhs: np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))),
     "EXPAND_DIMS": _reshape,
     "FLOOR_DIV": _quotient(np.floor_divide),
     "FLOOR_MOD": _quotient(np.mod),

@@ -178,20 +178,16 @@ def _clip(call: Call) -> tensors.Tensor:
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
     if any(tensor is not None and tensors.known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
-        return _between(call)
+        # Bounds that are known at run time alone.
+        found: tensors.Tensor = call.f32(0)
+        for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
+            bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
+            require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
+            # A bound that is NaN bounds nothing.
+            found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
+        return found
     minimum, maximum = _bound(call, 1, "min", -_LARGEST), _bound(call, 2, "max", _LARGEST)
     return _clamped(call, min(minimum, maximum), maximum)
-
-
-def _between(call: Call) -> tensors.Tensor:
-    """Input 0 between bounds that are known at run time alone."""
-    found: tensors.Tensor = call.f32(0)
-    for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
-        bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
-        require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
-        # A bound that is NaN bounds nothing.
-        found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
-    return found
 
 
 def _is_wide(source: tensors.Tensor) -> bool:

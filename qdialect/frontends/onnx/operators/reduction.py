@@ -140,10 +140,6 @@ def _same(_: Arithmetic, x: ir.Value) -> ir.Value:
     return x
 
 
-def _magnitude(s: Arithmetic, x: ir.Value) -> ir.Value:
-    return s.op("math.absf", x)
-
-
 def _square(s: Arithmetic, x: ir.Value) -> ir.Value:
     return s.op("arith.mulf", x, x)
 
@@ -158,7 +154,7 @@ class _Norm:
 
 
 _NORMS = {
-    "ReduceL1": _Norm(_magnitude, qnn.F32SumOp, _same),
+    "ReduceL1": _Norm(lambda s, x: s.op("math.absf", x), qnn.F32SumOp, _same),
     "ReduceL2": _Norm(_square, qnn.F32SumOp, lambda s, x: s.op("math.sqrt", x)),
     "ReduceLogSum": _Norm(_same, qnn.F32SumOp, lambda s, x: s.op("math.log", x)),
     "ReduceProd": _Norm(_same, qnn.F32ProdOp, _same),

@@ -268,7 +268,7 @@ def _product(
     """i32 products of the values of a tensor with the rows of all `weights`, biases added."""
     matrix = np.concatenate([constant(weight, "weight") for weight in weights])
     pairs = zip(weights, biases or [None] * len(weights), strict=True)
-    starts = [_start(weight, bias) for weight, bias in pairs]
+    starts = [np.zeros(weight.shape[0], np.int32) if bias is None else constant(bias, "bias") for weight, bias in pairs]
     how: dict[str, Any] = {
         "input_scale": of.scale,
         "input_zero_point": of.zero_point,
@@ -277,10 +277,6 @@ def _product(
     return emitter.build(
         DenseOp, value, emitter.constant(matrix), emitter.constant(np.concatenate(starts)), element="i32", **how
     )
-
-
-def _start(weight: Tensor, bias: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]]:
-    return np.zeros(weight.shape[0], np.int32) if bias is None else constant(bias, "bias")
 
 
 def _rescaled(

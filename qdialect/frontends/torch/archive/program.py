@@ -179,15 +179,18 @@ class _Reader:
     def node(self, node: Field) -> None:
         """Add what a node of the program is."""
         kind = shown(node["target"].text().removeprefix(_PREFIX))
-        if _gives_numbers(node["outputs"]) or is_check(kind):
+        # Symbolic numbers alone, or a check of them.
+        kinds = [output.union()[0] for output in node["outputs"].items()]
+        if (bool(kinds) and all(one.startswith("as_sym_") for one in kinds)) or is_check(kind):
             # Extents are computed, and checked, when they are chosen.
             return
         where = _where(node)
         if kind == _PART:
             self._part(node)
             return
+        # Operators without a schema have arguments without names.
         arguments = {
-            _argument_name(given, index): argument_of(given["arg"], self._known, self._number, self._subgraph)
+            (given["name"].text() or str(index)): argument_of(given["arg"], self._known, self._number, self._subgraph)
             for index, given in enumerate(node["inputs"].items())
         }
         schema = schema_of(kind)
@@ -276,11 +279,6 @@ class _Reader:
         return value.number() if kind == "as_float" else value.integer()
 
 
-def _argument_name(given: Field, index: int) -> str:
-    """Operators without a schema have arguments without names."""
-    return given["name"].text() or str(index)
-
-
 def _results(outputs: Field) -> Iterator[Field | None]:
     """The names of a node's results, None for one that is left out."""
     for output in outputs.items():
@@ -293,12 +291,6 @@ def _results(outputs: Field) -> Iterator[Field | None]:
             yield None
         else:
             output.refuse(f"must be tensors, but got {shown(kind)}")
-
-
-def _gives_numbers(outputs: Field) -> bool:
-    """Whether a node gives symbolic numbers alone."""
-    kinds = [output.union()[0] for output in outputs.items()]
-    return bool(kinds) and all(kind.startswith("as_sym_") for kind in kinds)
 
 
 def _single(outputs: Field) -> Field | None:
