@@ -19,8 +19,6 @@ from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, 
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import file_location
 
-# Builds ops of a function at the location of what is being emitted.
-
 Op = TypeVar("Op", bound=qnn.QnnOp)
 
 # Numbers of the predicates of arith.cmpf and arith.cmpi.

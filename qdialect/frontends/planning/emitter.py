@@ -13,8 +13,6 @@ from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import file_location, make_context, verify
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
 
-# Builds the function's ops: which values are held, in which order of dimensions, and constants.
-
 
 @dataclass(frozen=True, eq=False)
 class Value:

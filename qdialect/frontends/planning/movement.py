@@ -19,8 +19,6 @@ from qdialect.frontends.planning.block_weights import BlockQuantized, gathered_r
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.ir._mlir import ir
 
-# Ways to move the elements of a tensor, on quantized values and on f32 values.
-#
 # Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
 
 

@@ -18,8 +18,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
-# Windows over 8-bit images: their sums, and their maxima, which are the quantized values of the largest numbers.
-
 
 @dataclass(frozen=True, eq=False)
 class Largest(F32Tensor):

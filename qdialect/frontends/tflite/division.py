@@ -29,8 +29,6 @@ from qdialect.frontends.tflite.operators.registry import keeps_state
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 
-# A .tflite model divided between this compiler and LiteRT.
-
 _BLOCK_STEP = 32
 """Blocks of int4 that XNNPACK's delegate takes are multiples of this; it refuses int2, for which others give zeros."""
 

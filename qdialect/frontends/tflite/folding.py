@@ -24,10 +24,6 @@ from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.ir.context import make_context
 from qdialect.support.diagnostics import ImportModelError
 
-# Shape arithmetic: nodes on integers that are all known become constants before anything is planned.
-#
-# Shapes of tensors are known, so SHAPE is the usual start of such a chain; it ends where a shape is an operand.
-
 Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
 
@@ -277,8 +273,7 @@ _FOLDERS: dict[str, Folder] = {
 
 # STABLEHLO_COMPOSITE: an operator with a name of its own, and a subgraph that computes it.
 #
-# Exporters of PyTorch models write them for normalizations and attention.  The nodes of the subgraph take its
-# location.
+# Exporters of PyTorch models write them for normalizations and attention.  The nodes of the subgraph take its location.
 
 _MAX_COMPOSITES = 8
 """Of composites within composites."""
@@ -324,8 +319,7 @@ def _fits_composite(operator: Operator, body: Graph) -> bool:
 
 # WHILE whose trip count is known: its condition reads integers that are all known before every trip.
 #
-# Such are the loops that Keras makes of recurrent layers.  What the trips compute takes the loop's place, node by
-# node.
+# Such are the loops that Keras makes of recurrent layers.  What the trips compute takes the loop's place, node by node.
 
 MAX_TRIPS = 256
 _MAX_LOOP_NODES = 20_000

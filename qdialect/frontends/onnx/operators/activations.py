@@ -23,8 +23,6 @@ from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 
-# Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
-#
 # Tables hold transcendental functions that are rounded from float64; between float32 tensors they are those of kernels,
 # at most an ulp from the truth. ONNX Runtime's own are an ulp or two off; a quantized value differs where such an ulp
 # takes a quotient over a tie.

@@ -17,8 +17,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channel
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, known
 from qdialect.ir._mlir import ir
 
-# The operands of convolutions and matrix products of quantized numbers.
-
 # How much scales differ that are the same product, rounded in another order.
 _SAME = 1e-6
 

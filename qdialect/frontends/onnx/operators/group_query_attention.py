@@ -49,8 +49,6 @@ from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir
 
-# GroupQueryAttention of com.microsoft, in float32: several heads of the queries share one of the keys and values.
-#
 # Caches and calls may hold more tokens than count, which `seqlens_k` tells, mostly when the network runs.  Their
 # lengths are known, and their sum is `total_sequence_length`.
 

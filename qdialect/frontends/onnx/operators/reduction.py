@@ -20,8 +20,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
-# Reductions over axes of quantized tensors.
-
 _ARG_OPS = {"ArgMax": qnn.ArgMaxOp, "ArgMin": qnn.ArgMinOp}
 _EXTREME_OPS = {"ReduceMax": qnn.ReduceMaxOp, "ReduceMin": qnn.ReduceMinOp}
 _ROUNDING = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}

@@ -23,8 +23,6 @@ from qdialect.frontends.tflite.operators.plain import binary
 from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
-# Functions of two tensors that broadcast, with fused activations where the operator has one.
-
 Bounds = tuple[int, int]
 # Of a rescale, in the kernel's fixed-point arithmetic.
 _SMALLEST_FACTOR = 2.0**-32

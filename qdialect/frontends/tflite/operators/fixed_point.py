@@ -12,8 +12,6 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.ir._mlir import ir
 
-# Fixed-point arithmetic of TFLite's kernels on tensors of integers, by upstream ops.
-
 _INT32 = (-(2**31), 2**31 - 1)
 _LARGEST_EXPONENT = 30
 

@@ -25,10 +25,7 @@ from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_co
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
 
-# FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
-#
-# A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's
-# delegate
+# A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's delegate
 # takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
 # holds, so it is added before.
 

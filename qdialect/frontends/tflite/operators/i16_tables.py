@@ -22,8 +22,6 @@ from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_i16
 from qdialect.ir._mlir import ir
 
-# Functions of one 16-bit tensor that the kernels read from tables, with straight lines between the entries.
-
 _FIRST, _LAST = -(2**15), 2**15 - 1
 _OUTPUT_SCALE = 2.0**-15
 

@@ -31,8 +31,6 @@ from qdialect.frontends.tflite.operators.registry import Building, Emission, Emi
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
-# Elements at indices that are known at run time: GATHER, GATHER_ND, REVERSE_SEQUENCE and DYNAMIC_UPDATE_SLICE.
-#
 # Every one is a gather of rows, or a scatter of rows, of a tensor whose leading dimensions are taken as one.  LiteRT
 # fails at an index outside of its dimension; here it reads another element of the tensor.
 

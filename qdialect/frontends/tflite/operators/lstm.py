@@ -23,8 +23,6 @@ from qdialect.frontends.tflite.operators.recurrence import LONGEST, SHORTEST, Ga
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
-# UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: states are zero at the start of a call.
-
 # Of BIDIRECTIONAL_SEQUENCE_LSTM: where the tensors of each direction stand, as the operator of one direction has them.
 _FORWARD = (0, *range(1, 18), 35, 36)
 _BACKWARD = (0, *range(18, 35), 37, 38)

@@ -25,8 +25,6 @@ from qdialect.frontends.tflite.operators.f32 import packed_weight
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_f32, imports_i16
 from qdialect.ir._mlir import ir
 
-# BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it.
-
 _LARGEST_I32 = 2.0**31 - 4
 
 

@@ -27,8 +27,6 @@ from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16, imports_integers
 from qdialect.ir._mlir import ir
 
-# Element-wise operators on integers, booleans and floats that stand for themselves.
-
 
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""

@@ -19,8 +19,6 @@ from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.registry import Registry
 
-# Builds the function's ops: values by tensor, locations, constants.
-
 
 class Emitter(OpBuilder):
     """The values emitted so far, and the location of the tensor being emitted."""

@@ -29,8 +29,6 @@ from qdialect.frontends.tflite.operators.recurrence import (
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
-# RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
-#
 # Weights are of float32, or of i8 ("hybrid"); the operations are those of TFLite's RnnBatchStep.
 
 _RNN_INPUTS = 5

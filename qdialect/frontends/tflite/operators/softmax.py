@@ -20,8 +20,6 @@ from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, 
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
 from qdialect.ir._mlir import ir
 
-# SOFTMAX over the last dimension.
-
 _OUTPUT_SCALE = 1 / 256
 # In the kernel's Q5.26 the scaled distance of two quantized values must not vanish.
 _SMALLEST_FACTOR = 2.0**-26

@@ -34,8 +34,6 @@ from qdialect.frontends.torch.operators.run_time_quantization import DynamicCont
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
 from qdialect.ir._mlir import ir
 
-# The operands of convolutions and matrix products of quantized numbers.
-
 
 def data_of(call: Call, name: str) -> Quantized:
     """Data that a contraction can read."""

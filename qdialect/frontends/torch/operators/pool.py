@@ -26,8 +26,6 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
 from qdialect.ir._mlir import ir
 
-# Windows of convolutions and pools: strides, dilation and padding of each dimension.
-
 
 def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Window:
     """The window of a node's arguments over an image of `size`, which it fits at least once.

@@ -22,8 +22,6 @@ from qdialect.frontends.torch.operators import quantization, tensors
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.ir._mlir import ir
 
-# Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
-#
 # All arithmetic is float32, as PyTorch's own is.  PyTorch holds scales of rows with zero points in float64 and divides
 # and rounds by these, so the quotient is rounded as if it were exact.  Of a number that is exactly halfway between two
 # quantized values the last bit of PyTorch's reciprocal decides; here it becomes the even one.

@@ -16,8 +16,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
-# The kinds of planned tensors that only PyTorch has.
-#
 # PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``,
 # both in float32 (``quantized_decomposed``).
 

@@ -15,8 +15,6 @@ from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref
 from qdialect.support.diagnostics import ImportModelError
 
-# The package `torch`, which is loaded when a program is read and not before.
-
 
 def torch_package() -> Any:
     """The module `torch`, with the operators of PT2E registered.

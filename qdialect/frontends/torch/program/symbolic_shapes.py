@@ -11,8 +11,6 @@ from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.extents import Extents
 from qdialect.support.diagnostics import ImportModelError
 
-# Expressions of extents that a program leaves open, as PyTorch's archives write them.
-#
 # ``Mul(Integer(2), Symbol('s0', positive=True, integer=True))`` is twice the extent `s0`.  Such a text is parsed, never
 # run: it consists of the functions that are listed here.
 
