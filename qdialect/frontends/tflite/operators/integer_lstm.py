@@ -145,7 +145,10 @@ class IntegerLstm:
             scale = self.tensors.cell_state.scale
             sums = _sum(emitter, sums, _rescaled(emitter, seen, "i32", scale, gate.peephole.scales, output))
         if gate.norm is not None:
-            sums = _normalized(emitter, gate, gate.norm, sums)
+            bias = np.zeros(gate.norm.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
+            guard = max(1, int(_GUARD * np.float32(gate.norm.scale)))
+            how = {"element": "i16", "scale": gate.norm.scale, "variance_guard": guard}
+            sums = emitter.build(I16LayerNormOp, sums, emitter.value(gate.norm), emitter.constant(bias), **how)
         function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
 
@@ -252,14 +255,6 @@ def _quantized(clip: float, tensor: Tensor) -> int:
     with np.errstate(all="ignore"):
         steps = float(np.float32(clip) / np.float32(tensor.scale))
     return int(min(max(steps, low), high)) if math.isfinite(steps) else 0
-
-
-def _normalized(emitter: Emitter, gate: Gate, weight: Tensor, sums: ir.Value) -> ir.Value:
-    """The sums of a gate normalized along its cells, times coefficients, plus biases."""
-    bias = np.zeros(weight.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
-    guard = max(1, int(_GUARD * np.float32(weight.scale)))
-    how = {"scale": weight.scale, "variance_guard": guard}
-    return emitter.build(I16LayerNormOp, sums, emitter.value(weight), emitter.constant(bias), element="i16", **how)
 
 
 def _product(

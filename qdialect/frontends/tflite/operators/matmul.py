@@ -188,7 +188,10 @@ def _batch_matmul_i16(operator: Operator) -> Building:
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     output = checks.output_of(operator)
     checks.sixteen_bit(lhs, "left operand")
-    _check_right(rhs)
+    require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
+    require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
+    checks.check_scales(rhs, "right operand")
+    require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")
     checks.check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
     emitter = yield
     data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
@@ -197,10 +200,3 @@ def _batch_matmul_i16(operator: Operator) -> Building:
     scales = {"input_scale": lhs.scale, "weight_scales": rhs.scales, "output_scale": output.scale}
     how = {"rounding": I16Rounding.FIXED16_UP, "multiplier": Multiplier.F32_PRODUCT}
     return emitter.reshape(emitter.build(I16RequantizeOp, acc, element="i16", **scales, **how), output.shape)
-
-
-def _check_right(rhs: Tensor) -> None:
-    require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
-    require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
-    checks.check_scales(rhs, "right operand")
-    require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")

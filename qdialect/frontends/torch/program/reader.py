@@ -200,7 +200,10 @@ class _Reader:
         results = _parts(value) if _is_list(value) else (value,)
         outputs = tuple(self._output(result, node.name) for result in results)
         arguments = {name: self._argument(argument, graphs) for name, argument in _arguments(node).items()}
-        return Node(node.name, _kind(node.target), arguments, outputs, _where(node))
+        stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+        entries = list(stack.values())
+        path = str(entries[-1][0]) if entries else ""
+        return Node(node.name, _kind(node.target), arguments, outputs, path.removeprefix("L['self']").lstrip("."))
 
     def _output(self, value: Any, name: str) -> Output:
         if not _is_tensor(value):
@@ -304,14 +307,6 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return hasattr(value, "node") or isinstance(value, int | float)
-
-
-def _where(node: Any) -> str:
-    """The path of the innermost module that the call came from."""
-    stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
-    entries = list(stack.values())
-    path = str(entries[-1][0]) if entries else ""
-    return path.removeprefix("L['self']").lstrip(".")
 
 
 def _kind(target: Any) -> str:
