@@ -251,19 +251,14 @@ class Shares(tensors.F32Tensor):
             require(element in tensors.EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
         is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
+        point = to.zero_point + (OFFSET if is_shifted else 0)
+        how: dict[str, Any] = {"axis": 1 if self.is_flat else self.axis, "arithmetic": SoftmaxArithmetic.ORT_TABLE}
+        how |= {"input_scale": before.scale, "output_scale": to.scale, "output_zero_point": point}
 
         def emit(emitter: Emitter) -> Emitted:
             data = emitter.to_channels_first(self.source.values)
-            shares = emitter.build(
-                SoftmaxOp,
-                emitter.reshape(data, flat) if self.is_flat else data,
-                element="ui8" if is_shifted else to.element,
-                axis=1 if self.is_flat else self.axis,
-                input_scale=before.scale,
-                output_scale=to.scale,
-                output_zero_point=to.zero_point + (OFFSET if is_shifted else 0),
-                arithmetic=SoftmaxArithmetic.ORT_TABLE,
-            )
+            data = emitter.reshape(data, flat) if self.is_flat else data
+            shares = emitter.build(SoftmaxOp, data, element="ui8" if is_shifted else to.element, **how)
             return emitter.reshape(shifted(emitter, shares, "i8") if is_shifted else shares, self.shape), False
 
         return plan.compute(name, self.shape, to.element, emit)

@@ -147,7 +147,7 @@ class IntegerLstm:
         if gate.norm is not None:
             bias = np.zeros(gate.norm.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
             guard = max(1, int(_GUARD * np.float32(gate.norm.scale)))
-            how = {"element": "i16", "scale": gate.norm.scale, "variance_guard": guard}
+            how: dict[str, Any] = {"element": "i16", "scale": gate.norm.scale, "variance_guard": guard}
             sums = emitter.build(I16LayerNormOp, sums, emitter.value(gate.norm), emitter.constant(bias), **how)
         function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
@@ -279,17 +279,9 @@ def _rescaled(
 ) -> ir.Value:
     """i32 numbers of a scale as those of an output; channels last."""
     how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
-    return emitter.build(
-        RequantizeOp,
-        value,
-        element=element,
-        input_scale=scale,
-        weight_scales=tuple(scales),
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-        axis=len(shape_of(value.type)) - 1,
-        **how,
-    )
+    how |= {"input_scale": scale, "weight_scales": tuple(scales), "axis": len(shape_of(value.type)) - 1}
+    how |= {"output_scale": output.scale, "output_zero_point": output.zero_point}
+    return emitter.build(RequantizeOp, value, element=element, **how)
 
 
 def _shifted(emitter: Emitter, value: ir.Value, bits: int) -> ir.Value:

@@ -66,15 +66,8 @@ class Product:
         """Accumulators as quantized values of the output."""
         if self.rounding is Rounding.FIXED64_NEAREST:
             return rescaled_dense(emitter, acc, self.output, self.lhs.scale, self.rhs.scales)
-        return emitter.requantize(
-            acc,
-            self.output,
-            self.lhs.scale,
-            self.multiplier,
-            rounding=self.rounding,
-            weight_scales=self.rhs.scales,
-            axis=len(shape_of(acc.type)) - 1,
-        )
+        how = {"weight_scales": self.rhs.scales, "axis": len(shape_of(acc.type)) - 1}
+        return emitter.requantize(acc, self.output, self.lhs.scale, self.multiplier, self.rounding, **how)
 
 
 def rescaled_dense(

@@ -173,16 +173,10 @@ def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tens
     """Quantized values with the parameters of `output` side by side along `axis`, any number of them."""
     if len(values) > MAX_VARIADIC:
         return emitter.concatenate(values, axis)
-    return emitter.build(
-        ConcatOp,
-        *values,
-        element=output.element,
-        axis=axis,
-        input_scales=[output.scale] * len(values),
-        input_zero_points=[output.zero_point] * len(values),
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-    )
+    scale, point, count = output.scale, output.zero_point, len(values)
+    inputs = {"input_scales": [scale] * count, "input_zero_points": [point] * count}
+    how = {**inputs, "output_scale": scale, "output_zero_point": point}
+    return emitter.build(ConcatOp, *values, element=output.element, axis=axis, **how)
 
 
 def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:

@@ -227,18 +227,15 @@ class DynamicContraction(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             data = self.read(emitter, source)
-            product = emitter.build(
-                self.op_class,
+            operands = (
                 parameters.quantize(emitter, data) if self.is_padded else data,
                 emitter.constant(self.taps),
                 emitter.to_channels_first(parameters.scale),
                 parameters.narrow_point(emitter),
                 None if self.bias is None else emitter.constant(self.bias),
-                element="f32",
-                weight_scales=self.weight.scales,
-                weight_zero_points=self.weight.zero_points,
-                **self.attributes,
             )
+            how = {"weight_scales": self.weight.scales, "weight_zero_points": self.weight.zero_points}
+            product = emitter.build(self.op_class, *operands, element="f32", **how, **self.attributes)
             return self.finish(emitter, product)
 
         return plan.compute(name, self.shape, "f32", emit)
