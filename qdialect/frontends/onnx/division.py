@@ -52,7 +52,7 @@ class OnnxDivision(PlannedDivision):
             if tensor is not None:
                 self._models.declare_tensor(tensor, _NUMBERS[tensor.element])
         self.known = {name: array for name in self.judged.results if (array := self.array_of(name)) is not None}
-        self._nodes = [node for node in self._graph.nodes if not self._is_known(node)]
+        self._nodes = [node for node in self._graph.nodes if any(n and n not in self.known for n in node.outputs)]
         computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
         self.nodes = with_copies(self._partition_node(node, computed) for node in self._nodes)
         self.inputs = [self._open(tensor.name, tensor) for tensor in self._graph.inputs]
@@ -85,9 +85,6 @@ class OnnxDivision(PlannedDivision):
         infos = frameworks.onnx_runtime_types(lambda: self._models.whole(unknown, graph.constants)) if unknown else []
         self._models.declare(infos)
         return graph.declaring(infos)
-
-    def _is_known(self, node: Node) -> bool:
-        return all(name in self.known for name in node.outputs if name)
 
     def _partition_node(self, node: Node, computed: Container[str]) -> PartitionNode:
         gives = tuple(filter(None, node.outputs))

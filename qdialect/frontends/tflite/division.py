@@ -261,7 +261,10 @@ def extract(
     _add_biases(schema, model, subgraph)
     # Both name tensors of the whole.
     model.signatureDefs, model.metadata = [], []
-    _drop_unread(schema, model, {*inputs, *outputs, *_tensors_of(subgraph.operators)})
+    fields = ("inputs", "outputs", "intermediates")
+    lists = (getattr(operator, name) for operator in subgraph.operators for name in fields)
+    read = {int(index) for held in lists if held is not None for index in held}
+    _drop_unread(schema, model, {*inputs, *outputs, *read})
     for index, shape in shapes.items():
         subgraph.tensors[index].shape = list(shape)
     for index, array in constants.items():
@@ -305,11 +308,6 @@ def _add_biases(schema: Any, model: Any, subgraph: Any) -> None:
             model.buffers.append(buffer)
             operator.inputs = [*inputs[:2], len(subgraph.tensors)]
             subgraph.tensors.append(bias)
-
-
-def _tensors_of(operators: Sequence[Any]) -> set[int]:
-    lists = (getattr(operator, name) for operator in operators for name in ("inputs", "outputs", "intermediates"))
-    return {int(index) for held in lists if held is not None for index in held}
 
 
 def _drop_unread(schema: Any, model: Any, read: set[int]) -> None:

@@ -6,7 +6,7 @@ operand.  All of it is done before anything is planned."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -285,7 +285,8 @@ def inline(folding: Folding, operator: Operator, depth: int = 0) -> bool:
     if body is None or depth > _MAX_COMPOSITES or not _fits_composite(operator, body):
         return False
     own = {tensor.index: folding.fresh(tensor) for tensor in body.tensors if tensor.data is not None}
-    own.update(zip(_indices(body.inputs), (tensor for tensor in operator.inputs if tensor is not None), strict=True))
+    given = (tensor for tensor in operator.inputs if tensor is not None)
+    own.update(zip((tensor.index for tensor in body.inputs), given, strict=True))
     # A result that the body passes on is defined at the end.
     pairs = list(zip(body.outputs, operator.outputs, strict=True))
     own.update((inner.index, outer) for inner, outer in reversed(pairs) if inner.index not in own)
@@ -304,10 +305,6 @@ def inline(folding: Folding, operator: Operator, depth: int = 0) -> bool:
         if own[inner.index] is not outer:
             folding.define(outer, folding.known(own[inner.index]))
     return True
-
-
-def _indices(tensors: Iterable[Tensor]) -> list[int]:
-    return [tensor.index for tensor in tensors]
 
 
 def _fits_composite(operator: Operator, body: Graph) -> bool:

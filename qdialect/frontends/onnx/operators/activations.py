@@ -303,15 +303,12 @@ def _qlinear_softmax(call: Call) -> tensors.Tensor:
         value = call.value(0)
         shares = NoShares(value.shape, value.element, call.kernel)
         return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
-    source = dequantized(_with_limited_scale(call), 0, 1, 0)
+    scale = elementwise.wide_scale_of(call.tensor(1))
+    if scale is not None:
+        call = call.with_input(1, tensors.Constant(np.array(_limited(scale), np.float32)))
+    source = dequantized(call, 0, 1, 0)
     qdq_group = _shares(call, source, axis, version)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
-
-
-def _with_limited_scale(call: Call) -> Call:
-    """The scale of the data within the dialect's."""
-    scale = elementwise.wide_scale_of(call.tensor(1))
-    return call if scale is None else call.with_input(1, tensors.Constant(np.array(_limited(scale), np.float32)))
 
 
 def _dequantized(call: Call) -> Quantized:

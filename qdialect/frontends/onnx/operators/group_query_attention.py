@@ -78,7 +78,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     rotation = _rotation(call, (batch, steps, width), earlier, lengths)
     queries = heads_of(call, query, heads, kept)
     keys, values = (heads_of(call, one, key_heads, kept) for one in own)
-    queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
+    queries, keys = (
+        call.plan.ordered(call.name, one.shape, "f32", [one], lambda emitter, held: rotation(emitter, held[0]))
+        for one in (queries, keys)
+    )
     join = appended if lengths is None else lengths.appended
     whole = [
         join(call, cached, own if scale is None else in_few_bits(call, own, scale, bits))
@@ -410,10 +413,6 @@ def _rotation(call: Call, shape: Shape, earlier: int, lengths: _Lengths | None) 
         return rotate(emitter, value, cosines, sines, is_interleaved)
 
     return rotation
-
-
-def _changed(call: Call, source: Value, change: Change) -> Value:
-    return call.plan.ordered(call.name, source.shape, "f32", [source], lambda emitter, held: change(emitter, held[0]))
 
 
 def _window(size: int, steps: int, earlier: int) -> Array | None:

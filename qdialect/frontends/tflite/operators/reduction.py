@@ -13,7 +13,7 @@ import tflite
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding, folded_count_multiplier, quantize_multiplier
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.frontends.building.checks import Array, axes_in, require, required
+from qdialect.frontends.building.checks import axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.reduction import order_key, top_k
@@ -277,22 +277,13 @@ def _top_k(operator: Operator) -> registry.Building:
     rows, k = math.prod(data.shape[:-1]), counts[0]
     emitter = yield
     value = emitter.reshape(emitter.value(data), (rows, extent))
-    first = top_k(emitter, _keys(emitter, value, data), 1, k)
-    s = Arithmetic(emitter)
-    at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
+    # Integers in the order of the numbers.
+    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), emitter.without_sign(value)
+    first = top_k(emitter, order_key(s, bits, "i64" if data.element == "i64" else "i32"), 1, k)
+    s, starts = Arithmetic(emitter), np.arange(rows, dtype=np.int64).reshape(rows, 1) * extent
+    starts = np.ascontiguousarray(np.broadcast_to(starts, (rows, k)))
+    at = s.op("arith.addi", first, emitter.constant(starts))
     flat = emitter.reshape(value, (rows * extent,))
     values = emitter.build(qnn.DynamicGatherOp, flat, at, element=data.element, axis=0)
     shape = (*data.shape[:-1], k)
     return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
-
-
-def _keys(emitter: registry.Emitter, value: ir.Value, data: Tensor) -> ir.Value:
-    """Integers in the order of the numbers."""
-    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), emitter.without_sign(value)
-    return order_key(s, bits, "i64" if data.element == "i64" else "i32")
-
-
-def _starts(rows: int, extent: int, width: int) -> Array:
-    """Where each row starts, for `width` elements of it."""
-    first = np.arange(rows, dtype=np.int64).reshape(rows, 1) * extent
-    return np.ascontiguousarray(np.broadcast_to(first, (rows, width)))

@@ -38,7 +38,10 @@ def read_members(members: Members, extents: Extents) -> Graph:
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
     not as the schema requires, one that changes its buffers, has inputs that are no tensors or unknown extents.
     """
-    _check_byte_order(members)
+    order = members.read(_BYTE_ORDER) if _BYTE_ORDER in members else b"little"
+    if order != b"little":
+        found = shown(order.decode(errors="replace"))
+        raise ImportModelError(f"member '{_BYTE_ORDER}' must be little, but got {found}")
     root = _root(members)
     module = root["graph_module"]
     sizes = sizes_of(_declared_shapes(module), extents, _ranges(root))
@@ -82,14 +85,6 @@ def _ranges(root: Field) -> dict[str, Range]:
 def _end(held: Field, name: str, default: float) -> float:
     end = held.get(name)
     return default if end is None else end.integer()
-
-
-def _check_byte_order(members: Members) -> None:
-    order = members.read(_BYTE_ORDER) if _BYTE_ORDER in members else b"little"
-    if order != b"little":
-        raise ImportModelError(
-            f"member '{_BYTE_ORDER}' must be little, but got {shown(order.decode(errors='replace'))}"
-        )
 
 
 @dataclass

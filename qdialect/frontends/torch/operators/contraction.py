@@ -154,10 +154,8 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
     rows = _quantized_rows(data, packed)
     shape = (packed.depth, len(packed.weight)) if packed else matrices[0].shape
     found = f"{list(data.shape)} and {list(shape)}"
-    require(
-        _pairs(data.shape, shape),
-        f"operands must be matrices, the right one alone or one for each of the left, but got {found}",
-    )
+    fits = _pairs(data.shape, shape)
+    require(fits, f"operands must be matrices, the right one alone or one for each of the left, but got {found}")
     require(data.shape[-1] == shape[-2], f"operands must have a common extent, but got {found}")
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -42,7 +42,8 @@ def read_program(program: Any, extents: Extents) -> Graph:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
             buffers[spec.target] = name
-            constants[name] = _copied(_held(program, spec.target))
+            held = program.state_dict if spec.target in program.state_dict else program.constants
+            constants[name] = _copied(held[spec.target])
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
             given.append(nodes[name])
         else:
@@ -169,7 +170,7 @@ class _Reader:
         parts: dict[str, Graph] = {}
         for node in graph.nodes:
             if node.op == "get_attr":
-                held = _attribute(module, node.target)
+                held = attrgetter(node.target)(module)
                 if hasattr(held, "graph"):
                     parts[node.name] = self._subgraph(held)
                 else:
@@ -267,16 +268,6 @@ def _result(result: Any) -> str:
     if not hasattr(result, "op") or not _is_tensor(_value(result)):
         raise ImportModelError(f"result must be a tensor, but got {result}")
     return result.name
-
-
-def _held(program: Any, target: str) -> Any:
-    return program.state_dict[target] if target in program.state_dict else program.constants[target]
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
 
 
 def _copied(tensor: Any) -> Array:
