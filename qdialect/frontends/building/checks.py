@@ -18,8 +18,6 @@ from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.support.files import read_bytes
 
-# Checks shared by front ends: reading a file, reporting every unsupported op in one error, nodes and interfaces.
-
 T = TypeVar("T")
 Array = NDArray[Any]
 Shape = tuple[int, ...]

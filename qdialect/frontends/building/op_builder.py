@@ -19,8 +19,6 @@ from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, 
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import file_location
 
-# Builds ops of a function at the location of what is being emitted.
-
 Op = TypeVar("Op", bound=qnn.QnnOp)
 
 # Numbers of the predicates of arith.cmpf and arith.cmpi.
@@ -275,20 +273,15 @@ _FEW = 32
 
 def blocked_sum(emitter: OpBuilder, value: ir.Value, axes: Sequence[int], keep_dims: bool = True) -> ir.Value:
     """The sum of an f32 value over `axes`, which are ascending and with `keep_dims` stay as extents of 1."""
-    for run in reversed(_runs(axes)):
-        value = _sum_of_run(emitter, value, run, keep_dims)
-    return value
-
-
-def _runs(axes: Sequence[int]) -> list[list[int]]:
-    """Axes that follow each other."""
     runs: list[list[int]] = []
     for axis in axes:
         if runs and runs[-1][-1] == axis - 1:
             runs[-1].append(axis)
         else:
             runs.append([axis])
-    return runs
+    for run in reversed(runs):
+        value = _sum_of_run(emitter, value, run, keep_dims)
+    return value
 
 
 def _sum_of_run(emitter: OpBuilder, value: ir.Value, run: Sequence[int], keep_dims: bool) -> ir.Value:

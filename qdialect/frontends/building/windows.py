@@ -17,8 +17,6 @@ from qdialect.frontends.building.op_builder import OpBuilder, reduced_numbers
 from qdialect.frontends.building.slices import check_indices, framed, gather
 from qdialect.ir._mlir import ir
 
-# Windows of convolutions and pools: strides, dilation and padding of each dimension.
-
 
 @dataclass(frozen=True)
 class Window:

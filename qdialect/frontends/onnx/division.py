@@ -52,7 +52,7 @@ class OnnxDivision(PlannedDivision):
             if tensor is not None:
                 self._models.declare_tensor(tensor, _NUMBERS[tensor.element])
         self.known = {name: array for name in self.judged.results if (array := self.array_of(name)) is not None}
-        self._nodes = [node for node in self._graph.nodes if not self._is_known(node)]
+        self._nodes = [node for node in self._graph.nodes if any(n and n not in self.known for n in node.outputs)]
         computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
         self.nodes = with_copies(self._partition_node(node, computed) for node in self._nodes)
         self.inputs = [self._open(tensor.name, tensor) for tensor in self._graph.inputs]
@@ -85,9 +85,6 @@ class OnnxDivision(PlannedDivision):
         infos = frameworks.onnx_runtime_types(lambda: self._models.whole(unknown, graph.constants)) if unknown else []
         self._models.declare(infos)
         return graph.declaring(infos)
-
-    def _is_known(self, node: Node) -> bool:
-        return all(name in self.known for name in node.outputs if name)
 
     def _partition_node(self, node: Node, computed: Container[str]) -> PartitionNode:
         gives = tuple(filter(None, node.outputs))
@@ -247,11 +244,6 @@ def _of_outputs(weight: int) -> Callable[[Node, Shapes, Shape], int]:
     return lambda _, inputs, output: math.prod(output) * math.prod(_shape(inputs, weight)[1:])
 
 
-def _of_inputs(weight: int) -> Callable[[Node, Shapes, Shape], int]:
-    """A transposed convolution: every input element meets the weights of its channel."""
-    return lambda _, inputs, output: math.prod(_shape(inputs, 0)) * math.prod(_shape(inputs, weight)[1:])
-
-
 def _of_rows(node: Node, inputs: Shapes, output: Shape) -> int:
     """A product of matrices; rows of the first may be its columns."""
     data = _shape(inputs, 0)
@@ -278,7 +270,7 @@ _PRODUCTS: dict[str, Callable[[Node, Shapes, Shape], int]] = {
     "Conv": _of_outputs(1),
     "ConvInteger": _of_outputs(1),
     "QLinearConv": _of_outputs(3),
-    "ConvTranspose": _of_inputs(1),
+    "ConvTranspose": lambda _, inputs, output: math.prod(_shape(inputs, 0)) * math.prod(_shape(inputs, 1)[1:]),
     "MatMul": _of_rows,
     "MatMulInteger": _of_rows,
     "QLinearMatMul": _of_rows,

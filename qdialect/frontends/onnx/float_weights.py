@@ -47,13 +47,16 @@ class ContractionConstants:
         return _with_fused_bias(call) if node.index in self._is_integer else call
 
     def _are_constants_quantized(self, node: Node) -> bool:
-        is_plain = node.inputs[1] not in self._computed or self._weight_dequantization(node) is not None
-        return is_plain and self._has_plain_bias(node) and self._is_dequantized(node) and self._ends_quantized(node)
-
-    def _has_plain_bias(self, node: Node) -> bool:
+        if node.inputs[1] in self._computed and self._weight_dequantization(node) is None:
+            return False
         name = node.inputs[_BIAS] if len(node.inputs) > _BIAS else ""
         bias = self._readers.constant(name)
-        return not name or (bias is not None and bias.ndim == 1)
+        if name and (bias is None or bias.ndim != 1):
+            return False
+        # One scale dequantizes the data.
+        found = self._groups.start(node, 0)
+        scale = None if found is None else self._readers.constant(found[0].inputs[1])
+        return scale is not None and scale.size == 1 and self._ends_quantized(node)
 
     def _weight_dequantization(self, node: Node) -> Node | None:
         """The DequantizeLinear of the weights, perhaps behind what is dropped."""
@@ -61,12 +64,6 @@ class ContractionConstants:
         while giver is not None and giver.kind in (*NOTHING, *_DROPPED):
             giver = self._readers.giver(giver.inputs[0])
         return giver if giver is not None and is_operator(giver, "DequantizeLinear") else None
-
-    def _is_dequantized(self, node: Node) -> bool:
-        """Whether the data is dequantized by one scale."""
-        found = self._groups.start(node, 0)
-        scale = None if found is None else self._readers.constant(found[0].inputs[1])
-        return scale is not None and scale.size == 1
 
     def _ends_quantized(self, node: Node) -> bool:
         """Whether one QuantizeLinear reads the result, perhaps behind bounds and then movements."""

@@ -56,10 +56,6 @@ def _over_axes(node: Node, operands: Operands) -> Sequence[int]:
     return data.shape
 
 
-def _together(_: Node, operands: Operands) -> Sequence[int]:
-    return (sum(operand.size for operand in operands),)
-
-
 def _listed(_: Node, operands: Operands) -> Sequence[int]:
     require(operands[0].dtype.kind in "iu", f"extents and axes must be integers, but got {operands[0].dtype}")
     return operands[0].ravel().tolist()
@@ -91,10 +87,6 @@ def _one_hot(_: Node, operands: Operands) -> Sequence[int]:
     return (*indices.shape, max(int(depth.ravel()[0]), 0))
 
 
-def _second(_: Node, operands: Operands) -> Sequence[int]:
-    return operands[1].shape
-
-
 def _rows(_: Node, operands: Operands) -> Sequence[int]:
     """Of GatherND: at most a row of all of the data's elements for each index."""
     data, indices = operands
@@ -110,10 +102,10 @@ _SHAPES: dict[str, ResultShape] = {
     **dict.fromkeys(_POINTWISE, _broadcast),
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), _counted),
     **dict.fromkeys(("Cast", "CumSum", "ScatterElements", "ScatterND", "Slice", "Trilu"), _first),
-    "Concat": _together,
+    "Concat": lambda _, operands: (sum(operand.size for operand in operands),),
     "ConstantOfShape": _listed,
     "Gather": _gathered,
-    "GatherElements": _second,
+    "GatherElements": lambda _, operands: operands[1].shape,
     "GatherND": _rows,
     "OneHot": _one_hot,
     "Range": _ranged,
@@ -258,7 +250,8 @@ def _evaluated(node: Node, operands: Operands) -> Array:
         with np.errstate(all="ignore"):
             (result,) = evaluator.run(None, dict(zip(names, operands, strict=True)))
             floats = result
-            if _is_in_float64(node, operands):
+            is_integer = node.kind in _IN_FLOAT64 and operands[0].dtype.kind in "iu"
+            if is_integer and not _is_integer_product(node, operands):
                 (floats,) = evaluator.run(None, dict(zip(names, _widened(node, operands), strict=True)))
     # The package raises many exceptions where inputs do not fit, assertions and bare exceptions among them.
     except Exception as error:
@@ -269,11 +262,6 @@ def _evaluated(node: Node, operands: Operands) -> Array:
     require(is_exact, f"constant result of {array.dtype} must be exact in float64, in which ONNX Runtime computes")
     require(array.dtype.kind in _NUMBERS, f"constant result must hold numbers, but got {array.dtype}")
     return array
-
-
-def _is_in_float64(node: Node, operands: Operands) -> bool:
-    is_integer = node.kind in _IN_FLOAT64 and operands[0].dtype.kind in "iu"
-    return is_integer and not _is_integer_product(node, operands)
 
 
 def _is_integer_product(node: Node, operands: Operands) -> bool:

@@ -179,16 +179,12 @@ def take_branches(model: onnx.ModelProto, conditions: Mapping[str, bool]) -> onn
         if node.op_type != "If" or node.domain not in ("", "ai.onnx") or output not in conditions:
             result.graph.node.append(node)
             continue
-        branch = _branch(node, conditions[output])
+        name = "then_branch" if conditions[output] else "else_branch"
+        branch = next(attribute.g for attribute in node.attribute if attribute.name == name)
         nodes, constants = _spliced(branch, node.output)
         result.graph.node.extend(nodes)
         result.graph.initializer.extend(constants)
     return result
-
-
-def _branch(node: onnx.NodeProto, condition: bool) -> onnx.GraphProto:
-    name = "then_branch" if condition else "else_branch"
-    return next(attribute.g for attribute in node.attribute if attribute.name == name)
 
 
 def _spliced(branch: onnx.GraphProto, outputs: Sequence[str]) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:

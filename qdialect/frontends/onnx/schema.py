@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from qdialect.frontends.building.checks import Array, Interface, require
+from qdialect.frontends.building.checks import Interface, require
 from qdialect.frontends.onnx.model import ELEMENTS, Attributes, Node, known_tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant, Tensor
@@ -151,14 +151,14 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
 
     A node that holds graphs is not looked into.
     """
-    from onnx import defs, shape_inference
+    from onnx import defs, numpy_helper, shape_inference
 
     if "." in node.kind or any(_holds_graph(value) for value in node.attributes.values()):
         return []
     given = {name: tensor for name, tensor in zip(node.inputs, inputs, strict=True) if tensor is not None}
     types = {name: _type(tensor) for name, tensor in given.items()}
     known = {name: tensor.array for name, tensor in given.items() if isinstance(tensor, Constant)}
-    data = {name: _data(array) for name, array in known.items() if array.size <= _LONGEST}
+    data = {name: numpy_helper.from_array(array) for name, array in known.items() if array.size <= _LONGEST}
     # The package raises many exceptions where a node does not fit its schema.
     try:
         schema = defs.get_schema(node.kind, node.version, "")
@@ -188,12 +188,6 @@ def _type(tensor: Tensor) -> onnx.TypeProto:
         return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(tensor.array.dtype), tensor.shape)
     element = tensor.element if isinstance(tensor, Value) else "f32"
     return helper.make_tensor_type_proto(_NUMBERS[element], tensor.shape)
-
-
-def _data(array: Array) -> onnx.TensorProto:
-    from onnx import numpy_helper
-
-    return numpy_helper.from_array(array)
 
 
 _NUMBERS = {element: number for number, element in ELEMENTS.items()}

@@ -94,10 +94,9 @@ def _by_channel(integers: Array, scales: Array, points: Array | None, axis: int)
 def packed_matrix(tensor: Tensor, *, is_transposed: bool = False) -> PackedWeights | None:
     """The constant [K, N], or [N, K] where it `is_transposed`, as packed weights; None for other tensors."""
     blocks = in_blocks(tensor, int(is_transposed)) if len(tensor.shape) == 2 else None
-    return None if blocks is None else _packed_rows(blocks if is_transposed else blocks.transposed((1, 0)))
-
-
-def _packed_rows(rows: BlockQuantized) -> PackedWeights | None:
+    if blocks is None:
+        return None
+    rows = blocks if is_transposed else blocks.transposed((1, 0))
     return pack_weights(rows.integers, rows.scales, rows.zero_points, rows.size)
 
 

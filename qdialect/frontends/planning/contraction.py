@@ -161,17 +161,10 @@ class Contraction(tensors.F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             accumulators = self.accumulate(emitter, whole)
-            requantized = emitter.build(
-                RequantizeOp,
-                accumulators,
-                element=to.element,
-                input_scale=self.data.scales[0],
-                weight_scales=self.scales,
-                output_scale=to.scale,
-                output_zero_point=to.zero_point,
-                axis=len(shape_of(accumulators.type)) - 1,
-                **to.profile.rescale,
-            )
+            how = {"output_scale": to.scale, "output_zero_point": to.zero_point, **to.profile.rescale}
+            scales = {"input_scale": self.data.scales[0], "weight_scales": self.scales}
+            axis = len(shape_of(accumulators.type)) - 1
+            requantized = emitter.build(RequantizeOp, accumulators, element=to.element, axis=axis, **scales, **how)
             return self.finish(emitter, requantized)
 
         return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
@@ -262,21 +255,19 @@ class WordContraction(Contraction):
         require(largest < _LARGEST_FACTOR, f"scale of the sums must be below 2^14 output scales, but is {largest}")
         require(to.element in tensors.SIXTEEN_BIT, f"output of 16-bit data must be i16 or ui16, but is {to.element}")
         point, low, high = (signed_word(to.element, one) for one in (to.zero_point, to.minimum, to.maximum))
+        how: dict[str, Any] = {
+            "input_scale": self.data.scales[0],
+            "weight_scales": self.scales,
+            "output_scale": to.scale,
+            "output_zero_point": point,
+            "output_min": low,
+            "output_max": high,
+            "rounding": I16Rounding.F64_EVEN,
+            "multiplier": Multiplier.F64,
+        }
 
         def emit(emitter: Emitter) -> Emitted:
-            words = emitter.build(
-                I16RequantizeOp,
-                self.accumulate(emitter, whole),
-                element="i16",
-                input_scale=self.data.scales[0],
-                weight_scales=self.scales,
-                output_scale=to.scale,
-                output_zero_point=point,
-                output_min=low,
-                output_max=high,
-                rounding=I16Rounding.F64_EVEN,
-                multiplier=Multiplier.F64,
-            )
+            words = emitter.build(I16RequantizeOp, self.accumulate(emitter, whole), element="i16", **how)
             return self.finish(emitter, words)
 
         words = plan.compute(name, self.shape, "i16", emit)

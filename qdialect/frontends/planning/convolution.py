@@ -177,15 +177,10 @@ class Layer:
         return accumulate
 
     def _accumulate(self, emitter: Emitter, bias: Array | None) -> ir.Value:
-        return emitter.build(
-            self.op_class,
-            image(emitter, self.data.values),
-            self.weight.emit(emitter, kernel_shape(self.weight.shape)),
-            None if bias is None else emitter.constant(bias),
-            element="i32",
-            **accumulator_attributes(self.data, self.weight),
-            **self.attributes,
-        )
+        data, how = image(emitter, self.data.values), accumulator_attributes(self.data, self.weight)
+        taps = self.weight.emit(emitter, kernel_shape(self.weight.shape))
+        start = None if bias is None else emitter.constant(bias)
+        return emitter.build(self.op_class, data, taps, start, element="i32", **how, **self.attributes)
 
 
 def check_groups(channels: int, weight: Shape, groups: int) -> None:
@@ -308,20 +303,17 @@ class TransposedVolumes:
     ) -> ir.Value:
         channels = shape[1]
         scales, points = self._repeated(weight.scales, channels), self._repeated(weight.zero_points, channels)
-        of_all = Weight(weight.values, scales, points)
-        sums = emitter.build(
-            ConvTranspose2DOp,
-            emitter.last(data.values),
-            emitter.constant(taps_of_depth(weight.values)),
-            None if bias is None else emitter.constant(np.array(self._repeated(tuple(bias), channels), np.int32)),
-            element="i32",
-            **accumulator_attributes(data, of_all),
-            strides=self.strides[1:],
-            padding=(*self.before[1:], *self.after[1:]),
-            output_padding=self.extra[1:],
-            dilation=self.dilation[1:],
-            groups=self.groups,
-        )
+        how = {
+            **accumulator_attributes(data, Weight(weight.values, scales, points)),
+            "strides": self.strides[1:],
+            "padding": (*self.before[1:], *self.after[1:]),
+            "output_padding": self.extra[1:],
+            "dilation": self.dilation[1:],
+            "groups": self.groups,
+        }
+        start = None if bias is None else emitter.constant(np.array(self._repeated(tuple(bias), channels), np.int32))
+        taps = emitter.constant(taps_of_depth(weight.values))
+        sums = emitter.build(ConvTranspose2DOp, emitter.last(data.values), taps, start, element="i32", **how)
         return self._interleaved(emitter, sums, shape)
 
     def _repeated(self, entries: tuple[_Entry, ...], channels: int) -> tuple[_Entry, ...]:

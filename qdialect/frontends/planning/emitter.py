@@ -13,8 +13,6 @@ from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import file_location, make_context, verify
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
 
-# Builds the function's ops: which values are held, in which order of dimensions, and constants.
-
 
 @dataclass(frozen=True, eq=False)
 class Value:
@@ -256,17 +254,13 @@ def _build(planned: Planned, name: str) -> ir.Module:
         emitter.define(value, argument)
     with ir.InsertionPoint(block):
         for value in planned.values:
-            _emit(emitter, value, name)
+            try:
+                with checks.converting():
+                    emitter.emit(value)
+            except (ConstraintError, BuildError, checks.UnsupportedError) as error:
+                raise ValueRefusedError.of(name, value.name, str(error)) from error
         func.ReturnOp([emitter.to_channels_first(value) for _, value in planned.results])
     return module
-
-
-def _emit(emitter: Emitter, value: Value, name: str) -> None:
-    try:
-        with checks.converting():
-            emitter.emit(value)
-    except (ConstraintError, BuildError, checks.UnsupportedError) as error:
-        raise ValueRefusedError.of(name, value.name, str(error)) from error
 
 
 def _interface(name: str, value: Value) -> checks.Interface:

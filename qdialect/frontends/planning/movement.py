@@ -19,8 +19,6 @@ from qdialect.frontends.planning.block_weights import BlockQuantized, gathered_r
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.ir._mlir import ir
 
-# Ways to move the elements of a tensor, on quantized values and on f32 values.
-#
 # Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
 
 
@@ -239,7 +237,10 @@ def move(plan: tensors.Plan, name: str, source: tensors.Tensor, movement: Moveme
     """`source`, moved."""
     check_shape(movement.shape, "result")
     if isinstance(source, tensors.Constant):
-        return _moved_constant(plan, name, source, movement)
+        if movement.is_known:
+            return tensors.Constant(_moved(plan, source.array, movement))
+        value = move_value(plan, name, tensors.known(name, source.array), movement, None)
+        return tensors.Computed(value.shape, value) if value.element == "f32" else value
     if isinstance(source, Value):
         return move_value(plan, name, source, movement, None)
     if isinstance(source, BlockQuantized) and isinstance(movement, Transposition):
@@ -278,13 +279,6 @@ def gathered(plan: tensors.Plan, name: str, source: tensors.Tensor, indices: Val
         if not isinstance(source, tensors.F32Tensor):
             raise
         return move(plan, name, tensors.Computed(source.shape, source.f32(plan, name)), movement)
-
-
-def _moved_constant(plan: tensors.Plan, name: str, source: tensors.Constant, movement: Movement) -> tensors.Tensor:
-    if movement.is_known:
-        return tensors.Constant(_moved(plan, source.array, movement))
-    value = move_value(plan, name, tensors.known(name, source.array), movement, None)
-    return tensors.Computed(value.shape, value) if value.element == "f32" else value
 
 
 def _moved(plan: tensors.Plan, array: Array, movement: Movement) -> Array:

@@ -18,8 +18,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
-# Windows over 8-bit images: their sums, and their maxima, which are the quantized values of the largest numbers.
-
 
 @dataclass(frozen=True, eq=False)
 class Largest(F32Tensor):
@@ -52,16 +50,8 @@ def _pooled(emitter: Emitter, data: ir.Value, window: Window) -> ir.Value:
     element = element_of(data.type)
     low, high = ELEMENT_RANGES[element]
     taps, undilated = _without_dilation(emitter, data, window, low)
-    return emitter.build(
-        MaxPool2DOp,
-        taps,
-        element=element,
-        kernel=undilated.kernel,
-        strides=undilated.strides,
-        padding=undilated.padding,
-        output_min=low,
-        output_max=high,
-    )
+    how = {"kernel": undilated.kernel, "strides": undilated.strides, "padding": undilated.padding}
+    return emitter.build(MaxPool2DOp, taps, element=element, **how, output_min=low, output_max=high)
 
 
 def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: int) -> tuple[ir.Value, Window]:
@@ -80,18 +70,11 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
 def window_sums(emitter: Emitter, source: Quantized, window: Window, share: float) -> ir.Value:
     """i32 sums of ``(q - z) * share``, by a convolution with ones; the padding holds the zero point z."""
     flat, channels, before = window.two_dimensional(), source.shape[1], source.parameters
-    return emitter.build(
-        Conv2DOp,
-        image_of(emitter, source.values, len(window.kernel)),
-        emitter.constant(np.broadcast_to(np.int8(1), (channels, *flat.kernel, 1))),
-        element="i32",
-        strides=flat.strides,
-        padding=flat.padding,
-        groups=channels,
-        input_scale=before.scale,
-        input_zero_point=before.zero_point,
-        weight_scales=(share,),
-    )
+    ones = emitter.constant(np.broadcast_to(np.int8(1), (channels, *flat.kernel, 1)))
+    how = {"strides": flat.strides, "padding": flat.padding, "groups": channels}
+    scales = {"input_scale": before.scale, "input_zero_point": before.zero_point, "weight_scales": (share,)}
+    image = image_of(emitter, source.values, len(window.kernel))
+    return emitter.build(Conv2DOp, image, ones, element="i32", **how, **scales)
 
 
 def image_of(emitter: Emitter, values: Value, rank: int) -> ir.Value:

@@ -20,8 +20,6 @@ from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_o
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.ir._mlir import ir
 
-# Sums and means over dimensions.
-
 
 @dataclass(frozen=True, eq=False)
 class Reduced(tensors.F32Tensor):

@@ -19,7 +19,7 @@ from qdialect.frontends import frameworks
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.planning import partition
-from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
@@ -28,8 +28,6 @@ from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, f32_bounds
 from qdialect.frontends.tflite.operators.registry import keeps_state
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
-
-# A .tflite model divided between this compiler and LiteRT.
 
 _BLOCK_STEP = 32
 """Blocks of int4 that XNNPACK's delegate takes are multiples of this; it refuses int2, for which others give zeros."""
@@ -225,11 +223,7 @@ def _of_sequence(operator: Operator) -> int:
     held = (tensor for tensor in operator.inputs if tensor is not None and tensor.data is not None)
     weights = sum(math.prod(tensor.shape) for tensor in held if len(tensor.shape) == 2)
     first = operator.inputs[0]
-    return math.prod(_steps(first.shape)) * weights if first is not None else 0
-
-
-def _steps(shape: Shape) -> Shape:
-    return shape[:2]
+    return math.prod(first.shape[:2]) * weights if first is not None else 0
 
 
 # Parts of a .tflite model written back as flatbuffers, for LiteRT to run.
@@ -267,7 +261,10 @@ def extract(
     _add_biases(schema, model, subgraph)
     # Both name tensors of the whole.
     model.signatureDefs, model.metadata = [], []
-    _drop_unread(schema, model, {*inputs, *outputs, *_tensors_of(subgraph.operators)})
+    fields = ("inputs", "outputs", "intermediates")
+    lists = (getattr(operator, name) for operator in subgraph.operators for name in fields)
+    read = {int(index) for held in lists if held is not None for index in held}
+    _drop_unread(schema, model, {*inputs, *outputs, *read})
     for index, shape in shapes.items():
         subgraph.tensors[index].shape = list(shape)
     for index, array in constants.items():
@@ -311,11 +308,6 @@ def _add_biases(schema: Any, model: Any, subgraph: Any) -> None:
             model.buffers.append(buffer)
             operator.inputs = [*inputs[:2], len(subgraph.tensors)]
             subgraph.tensors.append(bias)
-
-
-def _tensors_of(operators: Sequence[Any]) -> set[int]:
-    lists = (getattr(operator, name) for operator in operators for name in ("inputs", "outputs", "intermediates"))
-    return {int(index) for held in lists if held is not None for index in held}
 
 
 def _drop_unread(schema: Any, model: Any, read: set[int]) -> None:

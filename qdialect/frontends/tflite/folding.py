@@ -6,7 +6,7 @@ operand.  All of it is done before anything is planned."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,6 @@ from qdialect.frontends.tflite.operators.slicing import select
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.ir.context import make_context
 from qdialect.support.diagnostics import ImportModelError
-
-# Shape arithmetic: nodes on integers that are all known become constants before anything is planned.
-#
-# Shapes of tensors are known, so SHAPE is the usual start of such a chain; it ends where a shape is an operand.
 
 Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
@@ -231,11 +227,6 @@ def _quotient(function: Callable[[Array, Array], Array]) -> Folder:
     return _pointwise(divide)
 
 
-def _divide(lhs: Array, rhs: Array) -> Array:
-    """Towards zero."""
-    return np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))
-
-
 _FOLDERS: dict[str, Folder] = {
     "ABS": _of_integers(np.abs),
     "EQUAL": _pointwise(np.equal),
@@ -251,7 +242,8 @@ _FOLDERS: dict[str, Folder] = {
     "BROADCAST_ARGS": lambda _, arrays: np.array(np.broadcast_shapes(*(tuple(map(int, array)) for array in arrays))),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,
-    "DIV": _quotient(_divide),
+    # Towards zero.
+    "DIV": _quotient(lambda lhs, rhs: np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))),
     "EXPAND_DIMS": _reshape,
     "FLOOR_DIV": _quotient(np.floor_divide),
     "FLOOR_MOD": _quotient(np.mod),
@@ -281,8 +273,7 @@ _FOLDERS: dict[str, Folder] = {
 
 # STABLEHLO_COMPOSITE: an operator with a name of its own, and a subgraph that computes it.
 #
-# Exporters of PyTorch models write them for normalizations and attention.  The nodes of the subgraph take its
-# location.
+# Exporters of PyTorch models write them for normalizations and attention.  The nodes of the subgraph take its location.
 
 _MAX_COMPOSITES = 8
 """Of composites within composites."""
@@ -294,7 +285,8 @@ def inline(folding: Folding, operator: Operator, depth: int = 0) -> bool:
     if body is None or depth > _MAX_COMPOSITES or not _fits_composite(operator, body):
         return False
     own = {tensor.index: folding.fresh(tensor) for tensor in body.tensors if tensor.data is not None}
-    own.update(zip(_indices(body.inputs), (tensor for tensor in operator.inputs if tensor is not None), strict=True))
+    given = (tensor for tensor in operator.inputs if tensor is not None)
+    own.update(zip((tensor.index for tensor in body.inputs), given, strict=True))
     # A result that the body passes on is defined at the end.
     pairs = list(zip(body.outputs, operator.outputs, strict=True))
     own.update((inner.index, outer) for inner, outer in reversed(pairs) if inner.index not in own)
@@ -315,10 +307,6 @@ def inline(folding: Folding, operator: Operator, depth: int = 0) -> bool:
     return True
 
 
-def _indices(tensors: Iterable[Tensor]) -> list[int]:
-    return [tensor.index for tensor in tensors]
-
-
 def _fits_composite(operator: Operator, body: Graph) -> bool:
     """Whether the node gives and takes what its decomposition does."""
     counts = (len(operator.inputs), len(operator.outputs)) == (len(body.inputs), len(body.outputs))
@@ -328,8 +316,7 @@ def _fits_composite(operator: Operator, body: Graph) -> bool:
 
 # WHILE whose trip count is known: its condition reads integers that are all known before every trip.
 #
-# Such are the loops that Keras makes of recurrent layers.  What the trips compute takes the loop's place, node by
-# node.
+# Such are the loops that Keras makes of recurrent layers.  What the trips compute takes the loop's place, node by node.
 
 MAX_TRIPS = 256
 _MAX_LOOP_NODES = 20_000

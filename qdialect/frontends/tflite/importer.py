@@ -167,13 +167,9 @@ def _emit(emitter: Emitter, operator: Operator, emission: Emission, name: str) -
         raise ImportModelError(f"{operator.title} must have {wanted} outputs, but got {found}")
     for tensor, value in zip(operator.outputs, values, strict=True):
         emitter.define(tensor, value)
-        _mark(value, tensor)
-
-
-def _mark(value: ir.Value, tensor: Tensor) -> None:
-    producer = value.owner
-    if not isinstance(producer, ir.Block):
-        producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
+        producer = value.owner
+        if not isinstance(producer, ir.Block):
+            producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
 
 
 # Extents that a .tflite file leaves open: the user chooses those of inputs, all others follow from them.

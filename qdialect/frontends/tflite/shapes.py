@@ -162,10 +162,6 @@ def _convolution(operator: Operator) -> Sequence[Shape]:
     return [(data.shape[0], *(rests[i] // options.strides[i] + 1 for i in range(2)), weight.shape[channel_axis])]
 
 
-def _transpose_conv(operator: Operator) -> Sequence[Shape]:
-    return [integers(operands(operator, 3, 4)[0], "output shape")]
-
-
 def _reduction(operator: Operator) -> Sequence[Shape]:
     data, axes, keep_dims = reduction_of(operator)
     return [reduced_shape(data.shape, axes, keep_dims)]
@@ -182,10 +178,6 @@ def _unpack(operator: Operator) -> Sequence[Shape]:
     (data,) = operands_of_many(operator, 1)
     axis_index = axis_of([axis], len(data.shape))
     return [(*data.shape[:axis_index], *data.shape[axis_index + 1 :])] * len(operator.outputs)
-
-
-def _shape(operator: Operator) -> Sequence[Shape]:
-    return [(len(operands(operator, 1)[0].shape),)]
 
 
 _BROADCASTING = ("ADD", "DIV", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB")
@@ -206,9 +198,9 @@ _RULES: dict[str, Rule] = {
     "FULLY_CONNECTED": _fully_connected,
     "PACK": _pack,
     "RESHAPE": _reshape,
-    "SHAPE": _shape,
+    "SHAPE": lambda operator: [(len(operands(operator, 1)[0].shape),)],
     "SPLIT": _split,
     "SQUEEZE": _squeeze,
-    "TRANSPOSE_CONV": _transpose_conv,
+    "TRANSPOSE_CONV": lambda operator: [integers(operands(operator, 3, 4)[0], "output shape")],
     "UNPACK": _unpack,
 }

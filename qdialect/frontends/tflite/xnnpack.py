@@ -30,8 +30,7 @@ from qdialect.passes.tabulate import is_eight_bit
 # FULLY_CONNECTED of i8 with weights that are known when the network runs, which TFLite's XNNPACK delegate leaves.
 #
 # TFLite's own kernel rounds twice (ruy's of x86): the doubling high product with the multiplier ``q * 2^(e - 31)``,
-# then
-# the shift by -e bits, ties up both times.
+# then the shift by -e bits, ties up both times.
 
 _FACTOR_BITS = 31
 
@@ -75,8 +74,7 @@ class RunTimeDense(Replacement[tuple[int, int]]):
 # MEAN and SUM of TFLite's XNNPACK delegate: the sum of quantized values times one factor, plus one bias, in float32.
 #
 # With n elements and ``m = (s_x / s_y) * (1 / n)``, or ``s_x / s_y`` for a sum, every operation rounded to float32, it
-# is
-# ``half_even(float32(sum) * m + (-(z_x * n) * m + z_y))`` (XNNPACK's reduce operator of 8-bit tensors).
+# is ``half_even(float32(sum) * m + (-(z_x * n) * m + z_y))`` (XNNPACK's reduce operator of 8-bit tensors).
 
 _MAX_SUMMANDS = 2**23
 """Of elements that are added up."""

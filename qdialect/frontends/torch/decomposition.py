@@ -307,8 +307,9 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     def name_of(name: str) -> str:
         return placeholders.get(name, f"{node.name}.{name}")
 
+    own = {"where": node.where, "origin": node.label}
     return Decomposition(
-        tuple(_part(part.renamed(name_of), node, name_of(part.name)) for part in graph.nodes),
+        tuple(replace(part.renamed(name_of), name=name_of(part.name), **own) for part in graph.nodes),
         {name_of(name): array for name, array in graph.constants.items()},
         tuple(map(name_of, graph.outputs)),
         [str(result.type) for result in schema.returns] == ["Tensor"],
@@ -331,10 +332,6 @@ def _with_whole_scales(node: Node, tensors: Mapping[str, Output]) -> Node:
     pairs = list(zip(extents, factors, strict=True))
     exact = tuple(next((one for one in whole if math.floor(n * factor) == n * one), factor) for n, factor in pairs)
     return replace(node, arguments={**node.arguments, "scale_factors": exact})
-
-
-def _part(part: Node, node: Node, name: str) -> Node:
-    return replace(part, name=name, where=node.where, origin=node.label)
 
 
 def _traced(

@@ -315,14 +315,10 @@ def _with_copies(module: Any) -> Any:
     graph.output(graph.graph_copy(module.graph, {}))
     for node in list(graph.nodes):
         if node.op == "call_function" and _DEQUANTIZE_CALL in str(node.target):
-            _copy_for_readers(graph, node)
+            for reader in list(node.users)[1:]:
+                with graph.inserting_before(reader):
+                    copied = graph.node_copy(node)
+                reader.replace_input_with(node, copied)
         elif node.op == "call_function" and str(node.target).startswith(_CHECK_OF_TYPES):
             graph.erase_node(node)
     return fx.GraphModule(module, graph)
-
-
-def _copy_for_readers(graph: Any, node: Any) -> None:
-    for reader in list(node.users)[1:]:
-        with graph.inserting_before(reader):
-            copied = graph.node_copy(node)
-        reader.replace_input_with(node, copied)

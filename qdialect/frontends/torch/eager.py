@@ -123,7 +123,11 @@ class _Steps:
             control = _CONTROL[node.kind]
             given = [self._prepared(value) for value in node.arguments.values()]
             return lambda values: control(self._torch, *(self._argument(value, values) for value in given))
-        _check(node, may_write=self._may_write)
+        schema = pytorch_operators.schema_of(node.kind)
+        is_text = any(isinstance(value, str) for name, value in node.arguments.items() if name != "device")
+        if schema is None or (schema.is_mutable and not self._may_write) or (is_text and not node.refs()):
+            pure = "it must be an operator of PyTorch that computes its result from tensors and writes nothing else"
+            raise ImportModelError(f"PyTorch must not run {node.title}: {pure}")
         operator = pytorch_operators.operator_of(node.kind)
         parameters = [
             parameter for parameter in pytorch_operators.parameters_of(node.kind) if parameter.name in node.arguments
@@ -179,11 +183,3 @@ def _while(torch: Any, condition: Any, body: Any, carried: Sequence[Any], others
 
 _CONTROL: dict[str, Callable[..., Any]] = {"higher_order.cond": _cond, "higher_order.while_loop": _while}
 """The functions of operators that run graphs."""
-
-
-def _check(node: Node, *, may_write: bool) -> None:
-    schema = pytorch_operators.schema_of(node.kind)
-    is_text = any(isinstance(value, str) for name, value in node.arguments.items() if name != "device")
-    if schema is None or (schema.is_mutable and not may_write) or (is_text and not node.refs()):
-        pure = "it must be an operator of PyTorch that computes its result from tensors and writes nothing else"
-        raise ImportModelError(f"PyTorch must not run {node.title}: {pure}")

@@ -132,7 +132,9 @@ class TorchPlanner(Planner[Node]):
         limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
         super().__init__(name, _ELEMENTS, Plan(budget=checks.Budget.of_file(size), limit=limit))
         self._graph = graph
-        self._tensors = _tensors_of(graph)
+        inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
+        constants = {name: _output_of(array) for name, array in graph.constants.items()}
+        self._tensors = {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
         self._taken = _taken(live_nodes(graph))
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
@@ -265,14 +267,10 @@ class TorchPlanner(Planner[Node]):
             _check_results(node, result)
             return result
         except checks.UnsupportedError as error:
-            return self._instead(original, error)
-
-    def _instead(self, node: Node, error: checks.UnsupportedError) -> Result:
-        """The decomposition of an operator that its planner refused; raises `error` where that is refused too."""
-        try:
-            return self._inlined(self._decomposed(node))
-        except checks.UnsupportedError:
-            raise error from None
+            try:
+                return self._inlined(self._decomposed(original))
+            except checks.UnsupportedError:
+                raise error from None
 
     def _decomposed(self, node: Node, *, is_rounding: bool = False) -> Decomposition:
         found = decompose(node, self._tensors, is_rounding=is_rounding)
@@ -313,13 +311,6 @@ class TorchPlanner(Planner[Node]):
             self._depths[node.name] = depth
             return result
         return Computed(result.shape, result.f32(self.plan, node.name))
-
-
-def _tensors_of(graph: Graph) -> dict[str, Output]:
-    """Shape and element type of every tensor."""
-    inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
-    constants = {name: _output_of(array) for name, array in graph.constants.items()}
-    return {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
 
 
 def _output_of(array: checks.Array) -> Output:

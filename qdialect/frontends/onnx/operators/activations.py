@@ -23,8 +23,6 @@ from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 
-# Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
-#
 # Tables hold transcendental functions that are rounded from float64; between float32 tensors they are those of kernels,
 # at most an ulp from the truth. ONNX Runtime's own are an ulp or two off; a quantized value differs where such an ulp
 # takes a quotient over a tie.
@@ -178,20 +176,16 @@ def _clip(call: Call) -> tensors.Tensor:
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
     if any(tensor is not None and tensors.known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
-        return _between(call)
+        # Bounds that are known at run time alone.
+        found: tensors.Tensor = call.f32(0)
+        for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
+            bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
+            require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
+            # A bound that is NaN bounds nothing.
+            found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
+        return found
     minimum, maximum = _bound(call, 1, "min", -_LARGEST), _bound(call, 2, "max", _LARGEST)
     return _clamped(call, min(minimum, maximum), maximum)
-
-
-def _between(call: Call) -> tensors.Tensor:
-    """Input 0 between bounds that are known at run time alone."""
-    found: tensors.Tensor = call.f32(0)
-    for kind, index, largest in (("Less", 1, -_LARGEST), ("Greater", 2, _LARGEST)):
-        bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
-        require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
-        # A bound that is NaN bounds nothing.
-        found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
-    return found
 
 
 def _is_wide(source: tensors.Tensor) -> bool:
@@ -257,19 +251,14 @@ class Shares(tensors.F32Tensor):
             require(element in tensors.EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
         is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
+        point = to.zero_point + (OFFSET if is_shifted else 0)
+        how: dict[str, Any] = {"axis": 1 if self.is_flat else self.axis, "arithmetic": SoftmaxArithmetic.ORT_TABLE}
+        how |= {"input_scale": before.scale, "output_scale": to.scale, "output_zero_point": point}
 
         def emit(emitter: Emitter) -> Emitted:
             data = emitter.to_channels_first(self.source.values)
-            shares = emitter.build(
-                SoftmaxOp,
-                emitter.reshape(data, flat) if self.is_flat else data,
-                element="ui8" if is_shifted else to.element,
-                axis=1 if self.is_flat else self.axis,
-                input_scale=before.scale,
-                output_scale=to.scale,
-                output_zero_point=to.zero_point + (OFFSET if is_shifted else 0),
-                arithmetic=SoftmaxArithmetic.ORT_TABLE,
-            )
+            data = emitter.reshape(data, flat) if self.is_flat else data
+            shares = emitter.build(SoftmaxOp, data, element="ui8" if is_shifted else to.element, **how)
             return emitter.reshape(shifted(emitter, shares, "i8") if is_shifted else shares, self.shape), False
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -314,15 +303,12 @@ def _qlinear_softmax(call: Call) -> tensors.Tensor:
         value = call.value(0)
         shares = NoShares(value.shape, value.element, call.kernel)
         return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
-    source = dequantized(_with_limited_scale(call), 0, 1, 0)
+    scale = elementwise.wide_scale_of(call.tensor(1))
+    if scale is not None:
+        call = call.with_input(1, tensors.Constant(np.array(_limited(scale), np.float32)))
+    source = dequantized(call, 0, 1, 0)
     qdq_group = _shares(call, source, axis, version)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
-
-
-def _with_limited_scale(call: Call) -> Call:
-    """The scale of the data within the dialect's."""
-    scale = elementwise.wide_scale_of(call.tensor(1))
-    return call if scale is None else call.with_input(1, tensors.Constant(np.array(_limited(scale), np.float32)))
 
 
 def _dequantized(call: Call) -> Quantized:

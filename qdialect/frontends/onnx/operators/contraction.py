@@ -17,8 +17,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channel
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, known
 from qdialect.ir._mlir import ir
 
-# The operands of convolutions and matrix products of quantized numbers.
-
 # How much scales differ that are the same product, rounded in another order.
 _SAME = 1e-6
 
@@ -129,7 +127,7 @@ def padded(call: Call, data: Value, zero_point: Value, before: tuple[int, ...], 
         around = emitter.upstream("arith.andi", emitter.constant(outside), emitter.broadcast(point, outside.shape))
         last = tuple(shape[axis] for axis in channels_last(rank))
         both = emitter.upstream("arith.ori", emitter.without_sign(inside), emitter.broadcast(around, last))
-        return _of_element(emitter, both, data.element), True
+        return both if data.element == "i8" else emitter.convert("tensor.bitcast", both, data.element), True
 
     return call.plan.compute(call.name, shape, data.element, emit)
 
@@ -195,10 +193,6 @@ def _spread(emitter: Emitter, point: Value, shape: tuple[int, ...]) -> ir.Value:
     """A zero point of one entry, or of one for each column, as i32 of `shape`."""
     wide, entries = _widened(emitter, emitter.to_channels_first(point)), math.prod(point.shape)
     return emitter.broadcast(emitter.reshape(wide, () if entries == 1 else (entries,)), shape)
-
-
-def _of_element(emitter: Emitter, bits: ir.Value, element: str) -> ir.Value:
-    return bits if element == "i8" else emitter.convert("tensor.bitcast", bits, element)
 
 
 def _widened(emitter: Emitter, quantized: ir.Value) -> ir.Value:

@@ -15,8 +15,6 @@ from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Valu
 from qdialect.frontends.planning.tensors import Computed, Tensor
 from qdialect.ir._mlir import ir
 
-# DynamicQuantizeLinear: parameters that are computed from the data at run time.
-
 _LARGEST = 255.0
 
 

@@ -50,8 +50,6 @@ from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, m
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir
 
-# GroupQueryAttention of com.microsoft, in float32: several heads of the queries share one of the keys and values.
-#
 # Caches and calls may hold more tokens than count, which `seqlens_k` tells, mostly when the network runs.  Their
 # lengths are known, and their sum is `total_sequence_length`.
 
@@ -81,7 +79,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     rotation = _rotation(call, (batch, steps, width), earlier, lengths)
     queries = heads_of(call, query, heads, kept)
     keys, values = (heads_of(call, one, key_heads, kept) for one in own)
-    queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
+    queries, keys = (
+        call.plan.ordered(call.name, one.shape, "f32", [one], lambda emitter, held: rotation(emitter, held[0]))
+        for one in (queries, keys)
+    )
     join = appended if lengths is None else lengths.appended
     whole = [
         join(call, cached, own if scale is None else in_few_bits(call, own, scale, bits))
@@ -431,10 +432,6 @@ def _given_positions(call: Call, shape: Shape) -> Array | Value:
     totals = move_value(call.plan, call.name, value_of(call, 6), Reshaping((1, 1)), None)
     is_first = unary(call, totals, "i1", lambda s, x: s.compare("eq", x, shape[1]))
     return ternary(call, [is_first, own, given], first.element, lambda s, x, y, z: s.select(x, y, z))
-
-
-def _changed(call: Call, source: Value, change: Change) -> Value:
-    return call.plan.ordered(call.name, source.shape, "f32", [source], lambda emitter, held: change(emitter, held[0]))
 
 
 def _window(size: int, steps: int, earlier: int) -> Array | None:

@@ -138,17 +138,13 @@ def _scatter_elements(call: Call) -> Tensor:
     return _scattered(call, _elements_at(call, source, indices, axis), (), math.prod(source.shape))
 
 
-def _reduction(call: Call) -> ScatterReduction:
-    name = call.attribute("reduction", "none")
-    require(name in set(ScatterReduction), f"reduction must be {' or '.join(ScatterReduction)}, but got {name}")
-    return ScatterReduction(name)
-
-
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
     """Input 0, as `count` rows, with input 2 at `rows`."""
     data, updates = value_of(call, 0), value_of(call, 2)
     common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
-    return tensor_of(scattered(call, data, rows, updates, (count, *row), _reduction(call)))
+    name = call.attribute("reduction", "none")
+    require(name in set(ScatterReduction), f"reduction must be {' or '.join(ScatterReduction)}, but got {name}")
+    return tensor_of(scattered(call, data, rows, updates, (count, *row), ScatterReduction(name)))
 
 
 # Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once.

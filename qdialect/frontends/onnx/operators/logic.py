@@ -11,8 +11,6 @@ from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.ir._mlir import ir
 
-# Comparisons, IsNaN and IsInf: booleans of numbers of any type.
-
 _PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
 
 

@@ -310,18 +310,10 @@ class _Layout:
         """The accumulators [..., M, N]; there is no bias."""
         del bias
         data = emitter.to_channels_first(self.data.values)
+        of_data = {"input_scale": self.data.scales[0], "input_zero_point": self.data.zero_points[0]}
+        how = {**of_data, "weight_scales": (1.0,), "weight_zero_points": (0,)}
         products, offset = (
-            emitter.build(
-                MatMulOp,
-                data,
-                matrix,
-                None,
-                element="i32",
-                input_scale=self.data.scales[0],
-                input_zero_point=self.data.zero_points[0],
-                weight_scales=(1.0,),
-                weight_zero_points=(0,),
-            )
+            emitter.build(MatMulOp, data, matrix, None, element="i32", **how)
             for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
         )
         return emitter.upstream("arith.subi", products, offset)

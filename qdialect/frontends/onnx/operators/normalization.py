@@ -284,23 +284,15 @@ def _embedding(call: Call) -> tuple[Tensor, ...]:
     words = indices_of(call, 0)
     require(len(words.shape) == 2, f"input_ids must have 2 dimensions, but got {len(words.shape)}")
     total = _rows(call, 2, words)
-    for table, indices in ((3, _positions(call, words.shape)), (4, _kinds(call))):
+    along = np.arange(words.shape[1], dtype=np.int64).reshape(1, -1)
+    positions = constant_of(call, along) if call.optional(8) is None else indices_of(call, 8)
+    given = [call.optional(index) is not None for index in (1, 4)]
+    require(given[0] == given[1], "segment_ids and segment_embedding must both be given or omitted")
+    for table, indices in ((3, positions), (4, indices_of(call, 1) if all(given) else None)):
         if indices is not None:
             total = binary_tensor("Add", total, _rows(call, table, indices), GroupKernel.F32)
     require(len(total.shape) == 3, f"rows must broadcast to 3 dimensions, but got {list(total.shape)}")
     return _normalized(call, total), _counts(call, words.shape), total
-
-
-def _positions(call: Call, shape: Shape) -> Value:
-    if call.optional(8) is not None:
-        return indices_of(call, 8)
-    return constant_of(call, np.arange(shape[1], dtype=np.int64).reshape(1, -1))
-
-
-def _kinds(call: Call) -> Value | None:
-    given = [call.optional(index) is not None for index in (1, 4)]
-    require(given[0] == given[1], "segment_ids and segment_embedding must both be given or omitted")
-    return indices_of(call, 1) if all(given) else None
 
 
 def _rows(call: Call, table: int, indices: Value) -> F32Tensor:

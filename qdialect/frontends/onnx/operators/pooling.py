@@ -251,11 +251,6 @@ def _f32_average_pool(call: Call) -> tensors.Computed:
     return _f32_pooled(call, _counts(call, pool))
 
 
-def _is_row_major(call: Call, shape: Shape, strides: Shape) -> bool:
-    is_in_blocks = len(shape) == 4 and shape[1] % _F32_BLOCK == 0
-    return call.node.version >= _DILATED or is_in_blocks or strides[-1] > 2
-
-
 def pool_of(call: Call, shape: Shape) -> Pool:
     """The windows of a pool over data of `shape`, each with an element of the image at least."""
     pool = Pool.of(pool_window(call, shape), shape[2:], call.plan.budget)
@@ -287,7 +282,8 @@ def _f32_pooled(call: Call, counts: Array | None) -> tensors.Computed:
     def emit(emitter: Emitter) -> Emitted:
         if counts is None:
             return pool.maxima(emitter, emitter.last(value)), True
-        if _is_row_major(call, source.shape, window.strides):
+        is_in_blocks = len(source.shape) == 4 and source.shape[1] % _F32_BLOCK == 0
+        if call.node.version >= _DILATED or is_in_blocks or window.strides[-1] > 2:
             sums = sums_of_windows(emitter, emitter.last(value), window)
         else:
             sums = pool.sums(emitter, emitter.last(value))

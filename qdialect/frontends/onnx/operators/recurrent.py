@@ -31,8 +31,6 @@ from qdialect.frontends.planning.recurrence import (
 )
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, product
 
-# LSTM, GRU and RNN: the gates of the whole sequence by one product, then a cell over time.
-#
 # A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is
 # float32.
 

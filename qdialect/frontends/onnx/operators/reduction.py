@@ -20,8 +20,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
-# Reductions over axes of quantized tensors.
-
 _ARG_OPS = {"ArgMax": qnn.ArgMaxOp, "ArgMin": qnn.ArgMinOp}
 _EXTREME_OPS = {"ReduceMax": qnn.ReduceMaxOp, "ReduceMin": qnn.ReduceMinOp}
 _ROUNDING = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
@@ -140,10 +138,6 @@ def _same(_: Arithmetic, x: ir.Value) -> ir.Value:
     return x
 
 
-def _magnitude(s: Arithmetic, x: ir.Value) -> ir.Value:
-    return s.op("math.absf", x)
-
-
 def _square(s: Arithmetic, x: ir.Value) -> ir.Value:
     return s.op("arith.mulf", x, x)
 
@@ -158,7 +152,7 @@ class _Norm:
 
 
 _NORMS = {
-    "ReduceL1": _Norm(_magnitude, qnn.F32SumOp, _same),
+    "ReduceL1": _Norm(lambda s, x: s.op("math.absf", x), qnn.F32SumOp, _same),
     "ReduceL2": _Norm(_square, qnn.F32SumOp, lambda s, x: s.op("math.sqrt", x)),
     "ReduceLogSum": _Norm(_same, qnn.F32SumOp, lambda s, x: s.op("math.log", x)),
     "ReduceProd": _Norm(_same, qnn.F32ProdOp, _same),

@@ -51,7 +51,12 @@ def pool_window(call: Call, shape: Shape) -> Window:
     require(holds, f"kernel_shape must be {rank} integers of at least 1, but got {list(kernel)}")
     window = declared_window(call, size, kernel)
     if call.attribute("auto_pad", NOTSET) in (SAME_UPPER, SAME_LOWER):
-        _check_same(window, size)
+        # ONNX Runtime takes another padding where windows are dilated or leave elements out.
+        found = f"but got {list(window.dilation)}"
+        require(set(window.dilation) == {1}, f"dilations must be 1 where auto_pad is SAME, {found}")
+        dimensions = zip(size, window.output, window.strides, window.kernel, strict=True)
+        covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in dimensions)
+        require(covers, f"windows must reach the end of {list(size)} where auto_pad is SAME")
     if call.flag("ceil_mode", 0):
         window = _rounded_up(window, size)
     require(min(window.output) >= 1, f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}")
@@ -73,14 +78,6 @@ def _rounded_up(window: Window, size: Shape) -> Window:
         output.append(windows)
         after.append(max(window.after[i], (windows - 1) * stride + kernel_extent - extent - before))
     return Window(window.kernel, window.strides, window.dilation, window.before, tuple(after), tuple(output))
-
-
-def _check_same(window: Window, size: Shape) -> None:
-    """The padding of a mode is not what ONNX Runtime takes where windows are dilated or leave elements out."""
-    require(set(window.dilation) == {1}, f"dilations must be 1 where auto_pad is SAME, but got {list(window.dilation)}")
-    dimensions = zip(size, window.output, window.strides, window.kernel, strict=True)
-    covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in dimensions)
-    require(covers, f"windows must reach the end of {list(size)} where auto_pad is SAME")
 
 
 def _positive(call: Call, name: str, rank: int) -> Shape:

@@ -19,8 +19,6 @@ from qdialect.frontends.building.checks import axis_in, require, required
 from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_fields, read_options
 
-# Checks of a node's tensors that several planners share.
-
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
 _MAX_ENTRIES = 1024

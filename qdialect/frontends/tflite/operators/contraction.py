@@ -28,8 +28,6 @@ from qdialect.frontends.tflite.operators.matmul import Product, rescaled_dense, 
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports
 from qdialect.ir._mlir import ir
 
-# CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
-
 # The largest distance of a byte from its zero point, and the bits of a float32 number.
 _LARGEST_OFFSET, _F32_BITS = 255, 24
 _OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}

@@ -23,8 +23,6 @@ from qdialect.frontends.tflite.operators.plain import binary
 from qdialect.frontends.tflite.operators.registry import Building, Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
-# Functions of two tensors that broadcast, with fused activations where the operator has one.
-
 Bounds = tuple[int, int]
 # Of a rescale, in the kernel's fixed-point arithmetic.
 _SMALLEST_FACTOR = 2.0**-32
@@ -233,7 +231,8 @@ def _prelu_i16(operator: Operator) -> Building:
     data, slope = checks.operands(operator, 2)
     checks.sixteen_bit(data, "input")
     output = checks.output_of(operator)
-    _check_slope(slope)
+    holds = slope.element == "i8" and len(slope.scales) == 1
+    require(holds, f"slope must be i8 with one scale, but got {slope.element} with {len(slope.scales)}")
     positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
     product = float(np.float32(data.scale) * np.float32(slope.scale))
     negative = FixedPoint.of(f32_quotient(product, output.scale))
@@ -247,8 +246,3 @@ def _prelu_i16(operator: Operator) -> Building:
         return s.resize(clamped(s, chosen, (low, high)), "i16")
 
     return binary(operator, (data, slope), build)
-
-
-def _check_slope(slope: Tensor) -> None:
-    holds = slope.element == "i8" and len(slope.scales) == 1
-    require(holds, f"slope must be i8 with one scale, but got {slope.element} with {len(slope.scales)}")

@@ -12,8 +12,6 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.ir._mlir import ir
 
-# Fixed-point arithmetic of TFLite's kernels on tensors of integers, by upstream ops.
-
 _INT32 = (-(2**31), 2**31 - 1)
 _LARGEST_EXPONENT = 30
 
@@ -134,14 +132,10 @@ def _fraction(s: Arithmetic, rest: ir.Value) -> tuple[ir.Value, ir.Value]:
     numerator = s.op("arith.addi", product(s, distance, rest), cubic)
     slope = s.op("arith.addi", s.op("arith.addi", distance, _ALPHA_I), product(s, square, _ALPHA_D))
     denominator = s.op("arith.addi", product(s, middle, slope), product(s, distance, _ALPHA_F))
-    return numerator, _one_over_one_plus(s, denominator)
-
-
-def _one_over_one_plus(s: Arithmetic, value: ir.Value) -> ir.Value:
-    """1 / (1 + x) of Q0.31 x in [0, 1]."""
-    half = s.op("arith.shrsi", s.op("arith.addi", value, 2**31), 1)
+    # 1 / (1 + x) of Q0.31 x in [0, 1].
+    half = s.op("arith.shrsi", s.op("arith.addi", denominator, 2**31), 1)
     x = s.op("arith.addi", product(s, half, _SLOPE), _START)
     for _ in range(_NEWTON_STEPS):
         error = s.op("arith.addi", s.op("arith.muli", product(s, half, x), -1), _ONE_Q29)
         x = s.op("arith.addi", x, shifted_left(s, product(s, x, error), 2))
-    return shifted_left(s, x, 1)
+    return numerator, shifted_left(s, x, 1)

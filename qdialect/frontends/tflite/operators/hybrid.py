@@ -19,17 +19,14 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.block_weights import dynamic_block_product, takes_quantized_rows
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
 
-# FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
-#
-# A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's
-# delegate
+# A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's delegate
 # takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
 # holds, so it is added before.
 
@@ -175,12 +172,10 @@ def _convolution(operator: Operator) -> Building:
         total = _dense(emitter, rows, taps.reshape(channels, depth), weight, bias, is_asymmetric=True)
         return emitter.reshape(clamped(emitter, total, windows.activation), (*data.shape[:3], channels))
     value = emitter.value(data)
-    results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
+    rest = [Slice(0, 1, extent) for extent in data.shape[1:]]
+    parts = (take_slices(emitter, value, (Slice(index, 1, 1), *rest)) for index in range(images))
+    results = [of_image(emitter, part) for part in parts]
     return results[0] if images == 1 else emitter.concatenate(results, 0)
-
-
-def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
-    return take_slices(emitter, value, (Slice(index, 1, 1), *(Slice(0, 1, extent) for extent in shape[1:])))
 
 
 # BATCH_MATMUL of float32 data and constant i8 matrices: each row is quantized when the network runs.

@@ -22,8 +22,6 @@ from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports_i16
 from qdialect.ir._mlir import ir
 
-# Functions of one 16-bit tensor that the kernels read from tables, with straight lines between the entries.
-
 _FIRST, _LAST = -(2**15), 2**15 - 1
 _OUTPUT_SCALE = 2.0**-15
 
@@ -170,15 +168,11 @@ def _exponentials(emitter: Emitter, scaled: ir.Value) -> ir.Value:
 def _inverse(emitter: Emitter, total: ir.Value, zeros: ir.Value) -> ir.Value:
     """``1 / total`` without its exponent: the total as 1 + x, x in 16 bits (reference_ops::SoftmaxInt16)."""
     s = Arithmetic(emitter)
-    entries = table_of(_one_over_one_plus, 1.0 / _RANGE, 2.0 / _RANGE, _INT16[0], np.float64)
+    entries = table_of(lambda x: 1.0 / (1.0 + x), 1.0 / _RANGE, 2.0 / _RANGE, _INT16[0], np.float64)
     wide = s.op("arith.shli", s.resize(total, "i64"), s.resize(s.op("arith.addi", zeros, -1), "i64"))
     shifted = s.resize(s.op("arith.shrsi", s.op("arith.addi", wide, 1 << 13), 14), "i32")
     centered = clamped(s, s.op("arith.addi", shifted, -((1 << 15) + (1 << 16))), _INT16)
     return i16_lookup(emitter, centered, lines_of(entries))
-
-
-def _one_over_one_plus(x: FloatArray) -> FloatArray:
-    return 1.0 / (1.0 + x)
 
 
 def _ratio(s: Arithmetic, exponentials: ir.Value, inverse: ir.Value, count: ir.Value, ones: ir.Value) -> ir.Value:

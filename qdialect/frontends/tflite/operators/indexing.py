@@ -31,8 +31,6 @@ from qdialect.frontends.tflite.operators.registry import Building, Emission, Emi
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
-# Elements at indices that are known at run time: GATHER, GATHER_ND, REVERSE_SEQUENCE and DYNAMIC_UPDATE_SLICE.
-#
 # Every one is a gather of rows, or a scatter of rows, of a tensor whose leading dimensions are taken as one.  LiteRT
 # fails at an index outside of its dimension; here it reads another element of the tensor.
 
@@ -62,13 +60,10 @@ def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: i
     middle, picked = math.prod(between), math.prod(indices[batch_dims:])
     rows = np.arange(batch * middle).reshape(batch, middle, 1) * extent
     flat = emitter.reshape(where, (batch, 1, picked))
-    at = _sum(emitter, _repeated(emitter, flat, middle), np.broadcast_to(rows, (batch, middle, picked)))
+    repeated = emitter.concatenate([flat] * middle, 1) if middle > 1 else flat
+    at = _sum(emitter, repeated, np.broadcast_to(rows, (batch, middle, picked)))
     table = emitter.reshape(value, (batch * middle * extent, *after))
     return emitter.reshape(_rows_at(emitter, table, at), result)
-
-
-def _repeated(emitter: Emitter, value: ir.Value, count: int) -> ir.Value:
-    return emitter.concatenate([value] * count, 1) if count > 1 else value
 
 
 def _sum(emitter: Emitter, indices: ir.Value, offsets: Array) -> ir.Value:
@@ -402,7 +397,7 @@ def _embedding_lookup(operator: Operator) -> Building:
     if not is_hybrid:
         same_content(table, output)
         emitter = yield
-        return _table_rows(emitter, emitter.value(table), emitter.value(positions), table.element)
+        return _rows_at(emitter, emitter.value(table), emitter.value(positions))
     check_scales(table, "table")
     is_by_row = len(table.scales) > 1
     require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
@@ -416,7 +411,3 @@ def _embedding_lookup(operator: Operator) -> Building:
     )
     emitter = yield
     return emitter.reshape(block_rows(emitter, emitter.value(positions), packed), output.shape)
-
-
-def _table_rows(emitter: Emitter, table: ir.Value, positions: ir.Value, element: str) -> ir.Value:
-    return emitter.build(DynamicGatherOp, table, positions, element=element, axis=0)

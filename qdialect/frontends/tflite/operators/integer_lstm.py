@@ -145,7 +145,10 @@ class IntegerLstm:
             scale = self.tensors.cell_state.scale
             sums = _sum(emitter, sums, _rescaled(emitter, seen, "i32", scale, gate.peephole.scales, output))
         if gate.norm is not None:
-            sums = _normalized(emitter, gate, gate.norm, sums)
+            bias = np.zeros(gate.norm.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
+            guard = max(1, int(_GUARD * np.float32(gate.norm.scale)))
+            how: dict[str, Any] = {"element": "i16", "scale": gate.norm.scale, "variance_guard": guard}
+            sums = emitter.build(I16LayerNormOp, sums, emitter.value(gate.norm), emitter.constant(bias), **how)
         function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
 
@@ -254,21 +257,13 @@ def _quantized(clip: float, tensor: Tensor) -> int:
     return int(min(max(steps, low), high)) if math.isfinite(steps) else 0
 
 
-def _normalized(emitter: Emitter, gate: Gate, weight: Tensor, sums: ir.Value) -> ir.Value:
-    """The sums of a gate normalized along its cells, times coefficients, plus biases."""
-    bias = np.zeros(weight.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
-    guard = max(1, int(_GUARD * np.float32(weight.scale)))
-    how = {"scale": weight.scale, "variance_guard": guard}
-    return emitter.build(I16LayerNormOp, sums, emitter.value(weight), emitter.constant(bias), element="i16", **how)
-
-
 def _product(
     emitter: Emitter, value: ir.Value, of: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None] = ()
 ) -> ir.Value:
     """i32 products of the values of a tensor with the rows of all `weights`, biases added."""
     matrix = np.concatenate([constant(weight, "weight") for weight in weights])
     pairs = zip(weights, biases or [None] * len(weights), strict=True)
-    starts = [_start(weight, bias) for weight, bias in pairs]
+    starts = [np.zeros(weight.shape[0], np.int32) if bias is None else constant(bias, "bias") for weight, bias in pairs]
     how: dict[str, Any] = {
         "input_scale": of.scale,
         "input_zero_point": of.zero_point,
@@ -279,26 +274,14 @@ def _product(
     )
 
 
-def _start(weight: Tensor, bias: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]]:
-    return np.zeros(weight.shape[0], np.int32) if bias is None else constant(bias, "bias")
-
-
 def _rescaled(
     emitter: Emitter, value: ir.Value, element: str, scale: float, scales: Sequence[float], output: QuantParams
 ) -> ir.Value:
     """i32 numbers of a scale as those of an output; channels last."""
     how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
-    return emitter.build(
-        RequantizeOp,
-        value,
-        element=element,
-        input_scale=scale,
-        weight_scales=tuple(scales),
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-        axis=len(shape_of(value.type)) - 1,
-        **how,
-    )
+    how |= {"input_scale": scale, "weight_scales": tuple(scales), "axis": len(shape_of(value.type)) - 1}
+    how |= {"output_scale": output.scale, "output_zero_point": output.zero_point}
+    return emitter.build(RequantizeOp, value, element=element, **how)
 
 
 def _shifted(emitter: Emitter, value: ir.Value, bits: int) -> ir.Value:

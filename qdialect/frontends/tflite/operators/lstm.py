@@ -23,8 +23,6 @@ from qdialect.frontends.tflite.operators.recurrence import LONGEST, SHORTEST, Ga
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
-# UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: states are zero at the start of a call.
-
 # Of BIDIRECTIONAL_SEQUENCE_LSTM: where the tensors of each direction stand, as the operator of one direction has them.
 _FORWARD = (0, *range(1, 18), 35, 36)
 _BACKWARD = (0, *range(18, 35), 37, 38)
@@ -134,7 +132,7 @@ class FloatLstm:
         """The hidden state [B, P] after each step of a sequence."""
         count, batch, tensors = self.steps.count, self.steps.batch, self.tensors
         value = emitter.reshape(self.steps.time_first(emitter, data), (count * batch, tensors.data.shape[2]))
-        bias = None if self._is_normalized else self._biases()
+        bias = None if self.tensors.gates[0].norm is not None else self._biases()
         width = tensors.cells * len(tensors.gates)
         sums = emitter.reshape(self.given.emit(emitter, value, bias), (count, batch, width))
 
@@ -143,10 +141,6 @@ class FloatLstm:
             return after, after.hidden
 
         return self.steps.run(None, step)
-
-    @property
-    def _is_normalized(self) -> bool:
-        return self.tensors.gates[0].norm is not None
 
     def _biases(self) -> Array:
         cells = self.tensors.cells

@@ -25,8 +25,6 @@ from qdialect.frontends.tflite.operators.f32 import packed_weight
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_f32, imports_i16
 from qdialect.ir._mlir import ir
 
-# BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it.
-
 _LARGEST_I32 = 2.0**31 - 4
 
 
@@ -68,15 +66,8 @@ class Product:
         """Accumulators as quantized values of the output."""
         if self.rounding is Rounding.FIXED64_NEAREST:
             return rescaled_dense(emitter, acc, self.output, self.lhs.scale, self.rhs.scales)
-        return emitter.requantize(
-            acc,
-            self.output,
-            self.lhs.scale,
-            self.multiplier,
-            rounding=self.rounding,
-            weight_scales=self.rhs.scales,
-            axis=len(shape_of(acc.type)) - 1,
-        )
+        how = {"weight_scales": self.rhs.scales, "axis": len(shape_of(acc.type)) - 1}
+        return emitter.requantize(acc, self.output, self.lhs.scale, self.multiplier, self.rounding, **how)
 
 
 def rescaled_dense(
@@ -190,7 +181,10 @@ def _batch_matmul_i16(operator: Operator) -> Building:
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     output = checks.output_of(operator)
     checks.sixteen_bit(lhs, "left operand")
-    _check_right(rhs)
+    require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
+    require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
+    checks.check_scales(rhs, "right operand")
+    require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")
     checks.check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
     emitter = yield
     data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
@@ -199,10 +193,3 @@ def _batch_matmul_i16(operator: Operator) -> Building:
     scales = {"input_scale": lhs.scale, "weight_scales": rhs.scales, "output_scale": output.scale}
     how = {"rounding": I16Rounding.FIXED16_UP, "multiplier": Multiplier.F32_PRODUCT}
     return emitter.reshape(emitter.build(I16RequantizeOp, acc, element="i16", **scales, **how), output.shape)
-
-
-def _check_right(rhs: Tensor) -> None:
-    require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
-    require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
-    checks.check_scales(rhs, "right operand")
-    require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")

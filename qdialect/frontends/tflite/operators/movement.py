@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tflite
 
-from qdialect.arithmetic import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
+from qdialect.arithmetic import FloatRounding, Scaling, encode_table, round_f32, scale_factors, table_values
 from qdialect.dialect import ConcatOp, LutOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.building.checks import require
@@ -173,34 +173,23 @@ def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tens
     """Quantized values with the parameters of `output` side by side along `axis`, any number of them."""
     if len(values) > MAX_VARIADIC:
         return emitter.concatenate(values, axis)
-    return emitter.build(
-        ConcatOp,
-        *values,
-        element=output.element,
-        axis=axis,
-        input_scales=[output.scale] * len(values),
-        input_zero_points=[output.zero_point] * len(values),
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-    )
+    scale, point, count = output.scale, output.zero_point, len(values)
+    inputs = {"input_scales": [scale] * count, "input_zero_points": [point] * count}
+    how = {**inputs, "output_scale": scale, "output_zero_point": point}
+    return emitter.build(ConcatOp, *values, element=output.element, axis=axis, **how)
 
 
 def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
     value = emitter.value(part)
     if (part.scale, part.zero_point) == (output.scale, output.zero_point):
         return value
-    return emitter.build(
-        LutOp, value, element=output.element, table=_rescale_table(part, output), **mapping(part, output)
-    )
-
-
-def _rescale_table(part: Tensor, output: Tensor) -> Table:
-    """``half_away(x * r - z_x * r) + z_y`` with r = s_x * (1 / s_y), in float32 (TFLite ConcatenationWithScaling)."""
+    # half_away(x * r - z_x * r) + z_y with r = s_x * (1 / s_y), in float32 (TFLite ConcatenationWithScaling).
     ratio = np.float32(part.scale) * np.float32(scale_factors(output.scale, Scaling.RECIPROCAL_F32))
     shift = np.float32(-part.zero_point) * ratio
     scaled = table_values(np.uint8).astype(np.float32) * ratio + shift
     values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
-    return encode_table(np.clip(values, 0, 255), np.uint8)
+    table = encode_table(np.clip(values, 0, 255), np.uint8)
+    return emitter.build(LutOp, value, element=output.element, table=table, **mapping(part, output))
 
 
 # PACK: tensors side by side along a new dimension.

@@ -27,8 +27,6 @@ from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16, imports_integers
 from qdialect.ir._mlir import ir
 
-# Element-wise operators on integers, booleans and floats that stand for themselves.
-
 
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Building:
     """`build` of tensors that broadcast to the shape of the operator's output."""
@@ -102,19 +100,16 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
     check_broadcast(sides, shape)
 
     def rescaled(emitter: Emitter, side: Tensor) -> ir.Value:
-        value = Arithmetic(emitter).op("arith.muli", _offset(emitter, side), 1 << _FRACTION_BITS)
+        # The values without their zero point, as i32.
+        s, value = Arithmetic(emitter, is_unsigned=side.element == "ui8"), emitter.without_sign(emitter.value(side))
+        value = s.op("arith.addi", s.resize(value, "i32"), -side.zero_point)
+        value = Arithmetic(emitter).op("arith.muli", value, 1 << _FRACTION_BITS)
         how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "output_scale": 1.0, "output_zero_point": 0}
         return emitter.build(RequantizeOp, value, element="i32", input_scale=side.scale, **how)
 
     emitter = yield
     values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
     return Arithmetic(emitter).compare(predicate, *values)
-
-
-def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
-    """The values of an 8-bit tensor without its zero point, as i32."""
-    s, value = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), emitter.without_sign(emitter.value(tensor))
-    return s.op("arith.addi", s.resize(value, "i32"), -tensor.zero_point)
 
 
 @imports(*_LOGIC)
@@ -254,18 +249,12 @@ def _pair_of_bits(operator: Operator) -> Building:
     last = _BITS[output.element] - 1
 
     def shifted(s: Arithmetic, bits: ir.Value, count: ir.Value) -> ir.Value:
-        held = s.op("arith.minui", count, last) if s.is_unsigned else _within_bits(s, count, last)
-        return s.op("arith.shr{s}i", bits, held)
+        held = count if s.is_unsigned else s.op("arith.maxsi", count, 0)
+        return s.op("arith.shr{s}i", bits, s.op("arith.min{s}i", held, last))
 
-    return binary(operator, sides, _exclusive if operator.kind == "BITWISE_XOR" else shifted)
-
-
-def _exclusive(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    return s.op("arith.xori", lhs, rhs)
-
-
-def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:
-    return s.op("arith.minsi", s.op("arith.maxsi", count, 0), last)
+    if operator.kind == "BITWISE_XOR":
+        return binary(operator, sides, lambda s, lhs, rhs: s.op("arith.xori", lhs, rhs))
+    return binary(operator, sides, shifted)
 
 
 @imports("BITCAST")

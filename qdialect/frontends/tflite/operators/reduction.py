@@ -13,12 +13,12 @@ import tflite
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding, folded_count_multiplier, quantize_multiplier
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.frontends.building.checks import Array, axes_in, require, required
+from qdialect.frontends.building.checks import axes_in, require, required
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.reduction import order_key, top_k
 from qdialect.frontends.planning.tensors import mapping
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import checks, registry
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
@@ -171,7 +171,11 @@ def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Build
     ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
     count = math.prod(map(len, ranges))
     require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
-    factor = _factor(data.scale / output.scale ** (1.0 / count))
+    # A multiplier of 16 bits and how far its products are shifted right (TFLite MultiplyByQuantizedMultiplier).
+    real = data.scale / output.scale ** (1.0 / count)
+    q, e = quantize_multiplier(real)
+    require(e <= _LARGEST_SHIFT, f"rescale factor must be below 2^{_LARGEST_SHIFT}, but got {real}")
+    factor = min((q + (1 << 15)) >> 16, _LARGEST_WORD), 15 - e
     emitter = yield
     s, value = Arithmetic(emitter), emitter.value(data)
     parts = (_at(emitter, value, data, axes, at) for at in every(*ranges))
@@ -181,13 +185,6 @@ def _product(operator: Operator, data: Tensor, output: Tensor) -> registry.Build
     result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
     narrow = s.resize(clamped(s, result, checks.quantized_range(output)), output.element)
     return emitter.reshape(narrow, output.shape)
-
-
-def _factor(real: float) -> tuple[int, int]:
-    """A multiplier of 16 bits and by how much its products are shifted right (TFLite MultiplyByQuantizedMultiplier)."""
-    q, e = quantize_multiplier(real)
-    require(e <= _LARGEST_SHIFT, f"rescale factor must be below 2^{_LARGEST_SHIFT}, but got {real}")
-    return min((q + (1 << 15)) >> 16, _LARGEST_WORD), 15 - e
 
 
 def _scaled(s: Arithmetic, value: ir.Value, factor: tuple[int, int]) -> ir.Value:
@@ -215,24 +212,20 @@ def _arg(operator: Operator) -> registry.Emission:
     data, axes = checks.operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
-    wanted = _output_type(operator)
+    # The option decides, not the type of the tensor.
+    if operator.kind == "ARG_MAX":
+        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
+    else:
+        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
+    wanted = required(
+        {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind),
+        f"output type must be i32 or i64, but got {kind}",
+    )
     require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
     axis = axis_of(checks.integers(axes, "axis"), len(data.shape))
     if data.element not in checks.EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
     return registry.built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
-
-
-def _output_type(operator: Operator) -> str:
-    """The option decides, not the type of the tensor."""
-    if operator.kind == "ARG_MAX":
-        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
-    else:
-        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
-    return required(
-        {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind),
-        f"output type must be i32 or i64, but got {kind}",
-    )
 
 
 def _first_extreme(emitter: registry.Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
@@ -244,17 +237,12 @@ def _first_extreme(emitter: registry.Emitter, kind: str, data: Tensor, axis: int
     extreme = reduced_numbers(emitter, kind.removeprefix("ARG_").lower(), value, (axis,))
     extreme = emitter.broadcast(extreme, data.shape)
     extent = data.shape[axis]
-    index = _indices(emitter, data.shape, axis, output.element)
+    dtype = np.int32 if output.element == "i32" else np.int64
+    along = np.arange(data.shape[axis], dtype=dtype).reshape(-1, *[1] * (len(data.shape) - axis - 1))
+    index = emitter.broadcast(emitter.constant(along), data.shape)
     found = s.select(s.compare("eq", value, extreme), index, extent)
     first = reduced_numbers(emitter, "min", found, (axis,), keep_dims=False)
     return s.select(s.compare("lt", first, extent), first, 0)
-
-
-def _indices(emitter: registry.Emitter, shape: Shape, axis: int, element: str) -> ir.Value:
-    """Of each element along an axis."""
-    dtype = np.int32 if element == "i32" else np.int64
-    along = np.arange(shape[axis], dtype=dtype).reshape(-1, *[1] * (len(shape) - axis - 1))
-    return emitter.broadcast(emitter.constant(along), shape)
 
 
 # CUMSUM and TOPK_V2, which depend on the place of an element in its row.
@@ -289,22 +277,13 @@ def _top_k(operator: Operator) -> registry.Building:
     rows, k = math.prod(data.shape[:-1]), counts[0]
     emitter = yield
     value = emitter.reshape(emitter.value(data), (rows, extent))
-    first = top_k(emitter, _keys(emitter, value, data), 1, k)
-    s = Arithmetic(emitter)
-    at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
+    # Integers in the order of the numbers.
+    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), emitter.without_sign(value)
+    first = top_k(emitter, order_key(s, bits, "i64" if data.element == "i64" else "i32"), 1, k)
+    s, starts = Arithmetic(emitter), np.arange(rows, dtype=np.int64).reshape(rows, 1) * extent
+    starts = np.ascontiguousarray(np.broadcast_to(starts, (rows, k)))
+    at = s.op("arith.addi", first, emitter.constant(starts))
     flat = emitter.reshape(value, (rows * extent,))
     values = emitter.build(qnn.DynamicGatherOp, flat, at, element=data.element, axis=0)
     shape = (*data.shape[:-1], k)
     return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
-
-
-def _keys(emitter: registry.Emitter, value: ir.Value, data: Tensor) -> ir.Value:
-    """Integers in the order of the numbers."""
-    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), emitter.without_sign(value)
-    return order_key(s, bits, "i64" if data.element == "i64" else "i32")
-
-
-def _starts(rows: int, extent: int, width: int) -> Array:
-    """Where each row starts, for `width` elements of it."""
-    first = np.arange(rows, dtype=np.int64).reshape(rows, 1) * extent
-    return np.ascontiguousarray(np.broadcast_to(first, (rows, width)))

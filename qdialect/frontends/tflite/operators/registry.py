@@ -19,8 +19,6 @@ from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 from qdialect.support.registry import Registry
 
-# Builds the function's ops: values by tensor, locations, constants.
-
 
 class Emitter(OpBuilder):
     """The values emitted so far, and the location of the tensor being emitted."""
@@ -67,17 +65,9 @@ class Emitter(OpBuilder):
         **parameters: Any,
     ) -> ir.Value:
         """`value` with the parameters of `output`; most of the reference kernels round twice."""
-        return self.build(
-            RequantizeOp,
-            value,
-            element=output.element,
-            input_scale=input_scale,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            rounding=rounding,
-            multiplier=multiplier,
-            **parameters,
-        )
+        scales = {"input_scale": input_scale, "output_scale": output.scale, "output_zero_point": output.zero_point}
+        how = {"rounding": rounding, "multiplier": multiplier, **scales, **parameters}
+        return self.build(RequantizeOp, value, element=output.element, **how)
 
     def clip(self, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
         """`value` clamped to `bounds`; itself where its type has no more."""

@@ -29,8 +29,6 @@ from qdialect.frontends.tflite.operators.recurrence import (
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, imports
 from qdialect.ir._mlir import ir
 
-# RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
-#
 # Weights are of float32, or of i8 ("hybrid"); the operations are those of TFLite's RnnBatchStep.
 
 _RNN_INPUTS = 5
@@ -183,17 +181,13 @@ def _svdf(operator: Operator) -> Building:
     held = [tensor for tensor in (data, feature, time, state) if tensor is not None]
     require(len(held) == _SVDF_INPUTS - 1, "input, weights and state must be given")
     node = _Svdf(held[0], held[1], held[2], bias, held[3], operator.outputs[0], *how)
-    _check_shapes(node)
-    return _f32(node) if node.data.element == "f32" else _integers(node)
-
-
-def _check_shapes(node: _Svdf) -> None:
     matrices = (node.data, node.feature, node.time)
     require(all(len(tensor.shape) == 2 for tensor in matrices), "input and weights must have 2 dimensions")
     fits = node.rank >= 1 and node.filters % max(node.rank, 1) == 0
     require(fits, f"filters must be a multiple of rank {node.rank}, but got {node.filters}")
     check_matrix(node.feature, (node.filters, node.data.shape[1]), "feature weight")
     check_matrix(node.time, (node.filters, node.time.shape[1]), "time weight")
+    return _f32(node) if node.data.element == "f32" else _integers(node)
 
 
 def _f32(node: _Svdf) -> Building:

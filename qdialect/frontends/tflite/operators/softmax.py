@@ -20,8 +20,6 @@ from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, 
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
 from qdialect.ir._mlir import ir
 
-# SOFTMAX over the last dimension.
-
 _OUTPUT_SCALE = 1 / 256
 # In the kernel's Q5.26 the scaled distance of two quantized values must not vanish.
 _SMALLEST_FACTOR = 2.0**-26
@@ -38,17 +36,9 @@ def _softmax(operator: Operator) -> Emission:
     factor = data.scale * beta
     require(factor > _SMALLEST_FACTOR, f"input scale times beta must exceed 2^-26, but got {factor}")
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
-    return built(
-        SoftmaxOp,
-        data,
-        element=output.element,
-        axis=len(data.shape) - 1,
-        input_scale=data.scale,
-        beta=beta,
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-        arithmetic=SoftmaxArithmetic.TFLITE_FIXED,
-    )
+    how = {"axis": len(data.shape) - 1, "beta": beta, "arithmetic": SoftmaxArithmetic.TFLITE_FIXED}
+    scales = {"input_scale": data.scale, "output_scale": output.scale, "output_zero_point": output.zero_point}
+    return built(SoftmaxOp, data, element=output.element, **how, **scales)
 
 
 # LOG_SOFTMAX of 8-bit quantized values over the last dimension, in the fixed point of TFLite's reference kernel.

@@ -97,14 +97,11 @@ class Field:
         if isinstance(self.value, str) and self.value in _FLOATS:
             return _FLOATS[self.value]
         if type(self.value) is int:
-            return self._finite(self.value)
+            try:
+                return float(self.value)
+            except OverflowError:
+                return self._expected("a number")
         return self.value if isinstance(self.value, float) else self._expected("a number")
-
-    def _finite(self, value: int) -> float:
-        try:
-            return float(value)
-        except OverflowError:
-            return self._expected("a number")
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise `ImportModelError` with `reason` and the path of this value."""
@@ -174,7 +171,10 @@ class Members:
         entry = self._entries.get(name)
         if entry is None:
             raise ImportModelError(f"member '{shown(name)}' is missing")
-        _check_stored(entry, name)
+        if entry.flag_bits & _ENCRYPTED:
+            raise ImportModelError(f"member '{shown(name)}' must not be encrypted")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise ImportModelError(f"member '{shown(name)}' must be stored without compression")
         try:
             return self._archive.read(entry)
         except Exception as error:
@@ -208,10 +208,3 @@ def _check(entries: Iterable[zipfile.ZipInfo], size: int) -> None:
 def _check_format(names: Iterable[str]) -> None:
     if _BEFORE in names:
         raise ImportModelError(f"archive must be of PyTorch 2.8 or later, {UNLESS_TRUSTED}: those before hold pickles")
-
-
-def _check_stored(entry: zipfile.ZipInfo, name: str) -> None:
-    if entry.flag_bits & _ENCRYPTED:
-        raise ImportModelError(f"member '{shown(name)}' must not be encrypted")
-    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-        raise ImportModelError(f"member '{shown(name)}' must be stored without compression")

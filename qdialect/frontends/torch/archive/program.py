@@ -38,7 +38,10 @@ def read_members(members: Members, extents: Extents) -> Graph:
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
     not as the schema requires, one that changes its buffers, has inputs that are no tensors or unknown extents.
     """
-    _check_byte_order(members)
+    order = members.read(_BYTE_ORDER) if _BYTE_ORDER in members else b"little"
+    if order != b"little":
+        found = shown(order.decode(errors="replace"))
+        raise ImportModelError(f"member '{_BYTE_ORDER}' must be little, but got {found}")
     root = _root(members)
     module = root["graph_module"]
     sizes = sizes_of(_declared_shapes(module), extents, _ranges(root))
@@ -82,14 +85,6 @@ def _ranges(root: Field) -> dict[str, Range]:
 def _end(held: Field, name: str, default: float) -> float:
     end = held.get(name)
     return default if end is None else end.integer()
-
-
-def _check_byte_order(members: Members) -> None:
-    order = members.read(_BYTE_ORDER) if _BYTE_ORDER in members else b"little"
-    if order != b"little":
-        raise ImportModelError(
-            f"member '{_BYTE_ORDER}' must be little, but got {shown(order.decode(errors='replace'))}"
-        )
 
 
 @dataclass
@@ -179,15 +174,18 @@ class _Reader:
     def node(self, node: Field) -> None:
         """Add what a node of the program is."""
         kind = shown(node["target"].text().removeprefix(_PREFIX))
-        if _gives_numbers(node["outputs"]) or is_check(kind):
+        # Symbolic numbers alone, or a check of them.
+        kinds = [output.union()[0] for output in node["outputs"].items()]
+        if (bool(kinds) and all(one.startswith("as_sym_") for one in kinds)) or is_check(kind):
             # Extents are computed, and checked, when they are chosen.
             return
         where = _where(node)
         if kind == _PART:
             self._part(node)
             return
+        # Operators without a schema have arguments without names.
         arguments = {
-            _argument_name(given, index): argument_of(given["arg"], self._known, self._number, self._subgraph)
+            (given["name"].text() or str(index)): argument_of(given["arg"], self._known, self._number, self._subgraph)
             for index, given in enumerate(node["inputs"].items())
         }
         schema = schema_of(kind)
@@ -276,11 +274,6 @@ class _Reader:
         return value.number() if kind == "as_float" else value.integer()
 
 
-def _argument_name(given: Field, index: int) -> str:
-    """Operators without a schema have arguments without names."""
-    return given["name"].text() or str(index)
-
-
 def _results(outputs: Field) -> Iterator[Field | None]:
     """The names of a node's results, None for one that is left out."""
     for output in outputs.items():
@@ -293,12 +286,6 @@ def _results(outputs: Field) -> Iterator[Field | None]:
             yield None
         else:
             output.refuse(f"must be tensors, but got {shown(kind)}")
-
-
-def _gives_numbers(outputs: Field) -> bool:
-    """Whether a node gives symbolic numbers alone."""
-    kinds = [output.union()[0] for output in outputs.items()]
-    return bool(kinds) and all(kind.startswith("as_sym_") for kind in kinds)
 
 
 def _single(outputs: Field) -> Field | None:

@@ -99,13 +99,11 @@ class Weights:
         if name not in self._entries:
             reader.refuse(f"must name a tensor of the archive, but got '{shown(name)}'")
         folder, entry = self._entries[name]
-        payload = self._payload(f"{folder}/{entry['path_name'].text()}")
-        return _pickled(payload, entry) if entry["use_pickle"].boolean() else _strided(payload, entry["tensor_meta"])
-
-    def _payload(self, member: str) -> bytes:
+        member = f"{folder}/{entry['path_name'].text()}"
         if member not in self.payloads:
             self.payloads[member] = self.members.read(member)
-        return self.payloads[member]
+        payload = self.payloads[member]
+        return _pickled(payload, entry) if entry["use_pickle"].boolean() else _strided(payload, entry["tensor_meta"])
 
 
 def _pickled(payload: bytes, entry: Field) -> Any:

@@ -34,8 +34,6 @@ from qdialect.frontends.torch.operators.run_time_quantization import DynamicCont
 from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
 from qdialect.ir._mlir import ir
 
-# The operands of convolutions and matrix products of quantized numbers.
-
 
 def data_of(call: Call, name: str) -> Quantized:
     """Data that a contraction can read."""
@@ -156,10 +154,8 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
     rows = _quantized_rows(data, packed)
     shape = (packed.depth, len(packed.weight)) if packed else matrices[0].shape
     found = f"{list(data.shape)} and {list(shape)}"
-    require(
-        _pairs(data.shape, shape),
-        f"operands must be matrices, the right one alone or one for each of the left, but got {found}",
-    )
+    fits = _pairs(data.shape, shape)
+    require(fits, f"operands must be matrices, the right one alone or one for each of the left, but got {found}")
     require(data.shape[-1] == shape[-2], f"operands must have a common extent, but got {found}")
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
@@ -207,14 +203,9 @@ def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Con
     """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
 
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
-        return emitter.build(
-            DenseOp,
-            emitter.to_channels_first(data.values),
-            emitter.constant(weight.values),
-            None if whole is None else emitter.constant(whole),
-            element="i32",
-            **accumulator_attributes(data, weight),
-        )
+        start = None if whole is None else emitter.constant(whole)
+        operands = emitter.to_channels_first(data.values), emitter.constant(weight.values), start
+        return emitter.build(DenseOp, *operands, element="i32", **accumulator_attributes(data, weight))
 
     shape = (*data.shape[:-1], weight.values.shape[0])
     return Contraction(shape, data, weight.scales, bias, accumulate, _finished_product, name=name)

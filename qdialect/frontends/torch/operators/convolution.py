@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +14,12 @@ from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning import convolution
 from qdialect.frontends.planning.contraction import Weight
 from qdialect.frontends.planning.convolution import RANK, Layer, TransposedVolumes
-from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.torch.operators import contraction
 from qdialect.frontends.torch.operators.pool import window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.tensors import Quantized
-from qdialect.ir._mlir import ir
 
 # conv1d, conv2d and conv3d: data NCL to NCDHW, weights OIL to OIDHW.
 #
@@ -56,6 +53,9 @@ def _dynamic_convolution(call: Call, rank: int) -> Result:
         return _f32_convolution(call, rank)
     channels = len(weight.values)
     shape = (data.shape[0], channels, *window.output)
+    attributes = convolution.attributes_of(window, groups)
+    del attributes["padding"]
+    flat = window.two_dimensional()
     return DynamicContraction(
         shape,
         DynamicConv2DOp,
@@ -64,8 +64,8 @@ def _dynamic_convolution(call: Call, rank: int) -> Result:
         weight,
         convolution.kernels(weight.values),
         contraction.bias_of(call, "bias", channels),
-        _unpadded_attributes(window, groups),
-        _padded_image(window),
+        attributes,
+        lambda emitter, value: framed(emitter, convolution.image(emitter, value), *flat.border),
         convolution.from_image(shape),
         name=call.name,
     )
@@ -88,18 +88,6 @@ def _f32_convolution(call: Call, rank: int) -> Result:
         convolution.from_image(shape),
         name=call.name,
     )
-
-
-def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
-    attributes = convolution.attributes_of(window, groups)
-    del attributes["padding"]
-    return attributes
-
-
-def _padded_image(window: Window) -> Callable[[Emitter, Value], ir.Value]:
-    """Gives the image of f32 values with zeros around it; itself where nothing is padded."""
-    flat = window.two_dimensional()
-    return lambda emitter, value: framed(emitter, convolution.image(emitter, value), *flat.border)
 
 
 def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, int]:

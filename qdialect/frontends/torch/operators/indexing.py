@@ -28,8 +28,6 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32, imports, i
 from qdialect.frontends.torch.program.model import Ref
 from qdialect.ir._mlir import ir
 
-# Elements at indices: known ones when the program is read, others when it runs.
-
 _MAX_FACTORS = 256
 """Of a running product: each one is an op of its own."""
 

@@ -42,15 +42,8 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
 
 
 @imports(
-    "flatten.using_ints",
-    "view.default",
-    "_unsafe_view.default",
-    "reshape.default",
-    "unflatten.int",
-    "unsqueeze.default",
-    "squeeze.dim",
-    "squeeze.dims",
-    "squeeze.default",
+    *("flatten.using_ints", "unflatten.int", "reshape.default", "view.default", "_unsafe_view.default"),
+    *("unsqueeze.default", "squeeze.dim", "squeeze.dims", "squeeze.default"),
 )
 def _reshape(call: Call) -> Result:
     # The recorded shape has it.
@@ -94,13 +87,8 @@ def _reverse_axes(call: Call) -> Result:
 
 
 @imports(
-    "dropout.default",
-    "feature_dropout.default",
-    "contiguous.default",
-    "clone.default",
-    "alias.default",
-    "detach.default",
-    "lift_fresh_copy.default",
+    *("dropout.default", "feature_dropout.default", "contiguous.default", "clone.default"),
+    *("alias.default", "detach.default", "lift_fresh_copy.default"),
 )
 def _identity(call: Call) -> Result:
     """Dropout drops nothing when it infers; the layout in memory does not change a graph."""
@@ -209,12 +197,8 @@ def _flip(call: Call) -> Result:
 
 
 @imports(
-    "split.Tensor",
-    "split_with_sizes.default",
-    "chunk.default",
-    "unsafe_split.Tensor",
-    "unsafe_split_with_sizes.default",
-    "unsafe_chunk.default",
+    *("split.Tensor", "split_with_sizes.default", "chunk.default"),
+    *("unsafe_split.Tensor", "unsafe_split_with_sizes.default", "unsafe_chunk.default"),
 )
 def _split(call: Call) -> Result:
     """Parts with the extents that PyTorch found."""

@@ -20,8 +20,6 @@ from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
 from qdialect.ir._mlir import ir
 
-# Normalizations over a part of each tensor, in float32: layer, root mean square, instance, group, and batch.
-#
 # All compute ``(x - mean) / sqrt(variance + epsilon) * weight + bias``, or leave out what they lack of it.
 # A batch normalization has its means and variances from training, so that it is a product and a sum for each channel.
 

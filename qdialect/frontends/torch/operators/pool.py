@@ -26,8 +26,6 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
 from qdialect.ir._mlir import ir
 
-# Windows of convolutions and pools: strides, dilation and padding of each dimension.
-
 
 def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Window:
     """The window of a node's arguments over an image of `size`, which it fits at least once.
@@ -183,18 +181,10 @@ class Average(F32Tensor):
             return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
-            scaled = emitter.build(
-                RequantizeOp,
-                window_sums(emitter, source, self.window, share),
-                element=to.element,
-                output_scale=to.scale,
-                output_zero_point=to.zero_point,
-                axis=3,
-                input_scale=source.scales[0],
-                weight_scales=(share,),
-                **PYTORCH.rescale,
-            )
-            return scaled, True
+            sums = window_sums(emitter, source, self.window, share)
+            scales = {"input_scale": source.scales[0], "weight_scales": (share,), "output_scale": to.scale}
+            how = {"output_zero_point": to.zero_point, "axis": 3, **scales, **PYTORCH.rescale}
+            return emitter.build(RequantizeOp, sums, element=to.element, **how), True
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 

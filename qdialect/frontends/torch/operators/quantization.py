@@ -27,8 +27,6 @@ from qdialect.frontends.torch.operators.tensors import (
 from qdialect.frontends.torch.program.model import Element, held_element
 from qdialect.frontends.torch.program.pytorch_operators import call_operator, torch_package
 
-# The operators of ``quantized_decomposed``: to quantized values and back, per tensor or per channel.
-
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 # Bytes of an integer in which differences of quantized values do not wrap around.
 _WIDE = 4

@@ -135,7 +135,8 @@ def _cell(
         )
     rows: list[Array] = [np.arange(gate * hidden, (gate + 1) * hidden) for gate in kind.gates]
     order: Array = np.concatenate(rows)
-    own, inner = (_constant(one)[order] for one in parameters[2:]) if len(parameters) > 2 else _zeros(len(order))
+    biases = [_constant(one)[order] for one in parameters[2:]]
+    own, inner = biases or np.zeros((2, len(order)), np.float32)
     attributes = {**kind.attributes, "reverse": is_reverse}
     cell = Cell(kind.op_class, own + inner, np.ascontiguousarray(recurrence[order].T), attributes)
     if kind is _GRU:
@@ -143,10 +144,6 @@ def _cell(
         cell = replace(cell, bias=np.concatenate([(own + inner)[:split], own[split:]]), inner_bias=inner[split:])
     products = _products(call, sequence, parameters[0], order)
     return States.of(products, initial, cell, (steps,) * batch)
-
-
-def _zeros(count: int) -> tuple[Array, Array]:
-    return np.zeros(count, np.float32), np.zeros(count, np.float32)
 
 
 def _constant(tensor: Tensor) -> Array:

@@ -22,8 +22,6 @@ from qdialect.frontends.torch.operators import quantization, tensors
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.ir._mlir import ir
 
-# Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
-#
 # All arithmetic is float32, as PyTorch's own is.  PyTorch holds scales of rows with zero points in float64 and divides
 # and rounds by these, so the quotient is rounded as if it were exact.  Of a number that is exactly halfway between two
 # quantized values the last bit of PyTorch's reciprocal decides; here it becomes the even one.
@@ -229,18 +227,15 @@ class DynamicContraction(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             data = self.read(emitter, source)
-            product = emitter.build(
-                self.op_class,
+            operands = (
                 parameters.quantize(emitter, data) if self.is_padded else data,
                 emitter.constant(self.taps),
                 emitter.to_channels_first(parameters.scale),
                 parameters.narrow_point(emitter),
                 None if self.bias is None else emitter.constant(self.bias),
-                element="f32",
-                weight_scales=self.weight.scales,
-                weight_zero_points=self.weight.zero_points,
-                **self.attributes,
             )
+            how = {"weight_scales": self.weight.scales, "weight_zero_points": self.weight.zero_points}
+            product = emitter.build(self.op_class, *operands, element="f32", **how, **self.attributes)
             return self.finish(emitter, product)
 
         return plan.compute(name, self.shape, "f32", emit)

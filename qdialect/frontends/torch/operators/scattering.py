@@ -11,7 +11,6 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.planning.elementwise import (
     Arithmetic,
-    OfTwo,
     binary,
     element_type,
     floor_quotient,
@@ -91,7 +90,14 @@ def _scatter_reduce(call: Call) -> Result:
     begin = Constant(np.full(data.shape, 1 if call.argument("include_self") else 0, NUMPY_DTYPES[element]))
     ones = Constant(np.ones(index.shape, NUMPY_DTYPES[element]))
     counts = scattered(call, begin, rows, ones, size, ScatterReduction.ADD)
-    return tensor_of(binary(call, [result, counts], element, _quotient(element)))
+
+    def divided(s: Arithmetic, total: ir.Value, count: ir.Value) -> ir.Value:
+        # The count is 0 where nothing was counted.
+        if element == "f32":
+            return s.op("arith.divf", total, s.op("arith.maximumf", count, 1.0))
+        return floor_quotient(s, total, s.op("arith.maxsi", count, 1))
+
+    return tensor_of(binary(call, [result, counts], element, divided))
 
 
 def _repeated_along(call: Call, index: Tensor, shape: Shape) -> Tensor:
@@ -109,17 +115,6 @@ def _neutral(reduction: ScatterReduction, element: str) -> Array:
     low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype.name).min, np.iinfo(dtype.name).max)
     numbers = {ScatterReduction.ADD: 0, ScatterReduction.MUL: 1, ScatterReduction.MAX: low, ScatterReduction.MIN: high}
     return np.asarray(numbers[reduction], dtype)
-
-
-def _quotient(element: str) -> OfTwo:
-    """Of a sum and its count, which is 0 where nothing was counted."""
-
-    def divided(s: Arithmetic, total: ir.Value, count: ir.Value) -> ir.Value:
-        if element == "f32":
-            return s.op("arith.divf", total, s.op("arith.maximumf", count, 1.0))
-        return floor_quotient(s, total, s.op("arith.maxsi", count, 1))
-
-    return divided
 
 
 @imports("index_put.default", "_unsafe_index_put.default")

@@ -16,8 +16,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
-# The kinds of planned tensors that only PyTorch has.
-#
 # PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``,
 # both in float32 (``quantized_decomposed``).
 
@@ -44,7 +42,10 @@ def rounded_quotient(emitter: Emitter, x: ir.Value, scale: ir.Value, offset: ir.
     """``half_even(x / scale + offset)`` of f32 tensors that broadcast to x; offsets are whole numbers of 8 bits."""
     shape = shape_of(x.type)
     s = emitter.f32
-    high = _high_part(emitter, scale)
+    # The first 12 bits of the scale's significand.
+    bits = emitter.convert("arith.bitcast", scale, "i32")
+    mask = emitter.broadcast(emitter.constant(np.array(_HIGH_BITS)), shape_of(scale.type))
+    high = emitter.convert("arith.bitcast", emitter.upstream("arith.andi", bits, mask), "f32")
     low = emitter.f32("subf", scale, high)
     near = s("roundeven", s("minimumf", s("maximumf", s("divf", x, scale), -_LARGEST), _LARGEST))
     rest = s("subf", s("subf", x, s("mulf", near, high)), s("mulf", near, low))
@@ -53,13 +54,6 @@ def rounded_quotient(emitter: Emitter, x: ir.Value, scale: ir.Value, offset: ir.
     beyond = emitter.select(emitter.compare("eq", size, half), emitter.number(0.5, shape), 0.0)
     more = emitter.select(emitter.compare("gt", size, half), 0.75, beyond)
     return s("roundeven", s("addf", s("addf", near, offset), s("copysign", more, rest)))
-
-
-def _high_part(emitter: Emitter, scale: ir.Value) -> ir.Value:
-    """The first 12 bits of the significand."""
-    bits = emitter.convert("arith.bitcast", scale, "i32")
-    mask = emitter.broadcast(emitter.constant(np.array(_HIGH_BITS)), shape_of(scale.type))
-    return emitter.convert("arith.bitcast", emitter.upstream("arith.andi", bits, mask), "f32")
 
 
 # Tensors whose scale and zero point are found when the network runs: of a whole tensor or of each of its rows.

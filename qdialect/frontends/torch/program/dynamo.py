@@ -232,7 +232,10 @@ def _traced(module: Any, examples: Sequence[Any], positions: tuple[int, ...]) ->
         bases = {position: given[position].storage_offset() for position in owners.values()}
         results = tuple(_listed(module(*wrapped.made(called))))
         tensors = [one for one in results if isinstance(one, torch.Tensor)]
-        _check_views([*(one for one in given if isinstance(one, torch.Tensor)), *tensors])
+        types: dict[int, Any] = {}
+        for tensor in [*(one for one in given if isinstance(one, torch.Tensor)), *tensors]:
+            if types.setdefault(_memory(tensor), tensor.dtype) != tensor.dtype:
+                raise ImportModelError(f"results must not share the memory of a tensor of another type, {tensor.dtype}")
         shared = Counter(map(_memory, tensors))
         layouts[:] = [_layout(one, owners, bases, shared) if isinstance(one, torch.Tensor) else None for one in results]
         return (*results, *given)
@@ -390,14 +393,6 @@ def _layout(result: Any, owners: dict[int, int], bases: dict[int, int], shared: 
     if shared[memory] > 1 or not _is_dense(shape, strides):
         return Layout(shape, strides, None, offset, memory, result.untyped_storage().nbytes() // result.element_size())
     return Layout(shape, strides)
-
-
-def _check_views(tensors: Sequence[Any]) -> None:
-    """Raise `ImportModelError` where tensors of several types share memory."""
-    types: dict[int, Any] = {}
-    for tensor in tensors:
-        if types.setdefault(_memory(tensor), tensor.dtype) != tensor.dtype:
-            raise ImportModelError(f"results must not share the memory of a tensor of another type, {tensor.dtype}")
 
 
 def _memory(tensor: Any) -> int:

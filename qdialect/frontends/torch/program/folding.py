@@ -88,7 +88,8 @@ def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
     # A tensor without elements can have extents beyond any memory all the same.
     elements = math.prod(max(extent, 1) for extent in result.shape)
     if node.kind in _MULTIPLYING:
-        elements *= _last_extent(node, arrays)
+        operand = node.arguments[_MULTIPLYING[node.kind]]
+        elements *= arrays[operand.name].shape[-1] if isinstance(operand, Ref) else 1
     read = sum(array.nbytes for array in arrays.values())
     budget.spend(elements * result.element_size() + read, "a constant that a node computes")
     return evaluate(node, arrays)
@@ -104,11 +105,6 @@ def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
         return pytorch_operators.array_of(result)
     except (TypeError, ValueError) as error:
         raise UnsupportedError(f"result must be an array: {pytorch_operators.first_line(error)}") from error
-
-
-def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
-    operand = node.arguments[_MULTIPLYING[node.kind]]
-    return arrays[operand.name].shape[-1] if isinstance(operand, Ref) else 1
 
 
 def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:

@@ -15,8 +15,6 @@ from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.torch.program.model import ELEMENTS, NARROW, Element, Node, Ref
 from qdialect.support.diagnostics import ImportModelError
 
-# The package `torch`, which is loaded when a program is read and not before.
-
 
 def torch_package() -> Any:
     """The module `torch`, with the operators of PT2E registered.
@@ -225,17 +223,12 @@ def _fits(kind: str, value: Any) -> bool:
     if outer == "Optional":
         return value is None or _fits(kind.removeprefix("Optional[").removesuffix("]"), value)
     if outer == "List":
-        return _all_fit(inner, value)
+        if not isinstance(value, tuple):
+            return inner == "int" and isinstance(value, int)
+        return all(_fits(inner, part) for part in cast("tuple[Any, ...]", value))
     if outer in _ATTRIBUTES:
         return isinstance(value, Element) and torch_name(value) in _ATTRIBUTES[outer]
     return isinstance(value, _TYPES.get(kind, ()))
-
-
-def _all_fit(kind: str, value: Any) -> bool:
-    """Whether an argument is a list of a type; one integer stands for a list of it."""
-    if not isinstance(value, tuple):
-        return kind == "int" and isinstance(value, int)
-    return all(_fits(kind, part) for part in cast("tuple[Any, ...]", value))
 
 
 def _arguments(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -42,7 +42,8 @@ def read_program(program: Any, extents: Extents) -> Graph:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
             buffers[spec.target] = name
-            constants[name] = _copied(_held(program, spec.target))
+            held = program.state_dict if spec.target in program.state_dict else program.constants
+            constants[name] = _copied(held[spec.target])
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
             given.append(nodes[name])
         else:
@@ -169,7 +170,7 @@ class _Reader:
         parts: dict[str, Graph] = {}
         for node in graph.nodes:
             if node.op == "get_attr":
-                held = _attribute(module, node.target)
+                held = attrgetter(node.target)(module)
                 if hasattr(held, "graph"):
                     parts[node.name] = self._subgraph(held)
                 else:
@@ -200,7 +201,10 @@ class _Reader:
         results = _parts(value) if _is_list(value) else (value,)
         outputs = tuple(self._output(result, node.name) for result in results)
         arguments = {name: self._argument(argument, graphs) for name, argument in _arguments(node).items()}
-        return Node(node.name, _kind(node.target), arguments, outputs, _where(node))
+        stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+        entries = list(stack.values())
+        path = str(entries[-1][0]) if entries else ""
+        return Node(node.name, _kind(node.target), arguments, outputs, path.removeprefix("L['self']").lstrip("."))
 
     def _output(self, value: Any, name: str) -> Output:
         if not _is_tensor(value):
@@ -266,16 +270,6 @@ def _result(result: Any) -> str:
     return result.name
 
 
-def _held(program: Any, target: str) -> Any:
-    return program.state_dict[target] if target in program.state_dict else program.constants[target]
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
-
-
 def _copied(tensor: Any) -> Array:
     """The array of a constant, in memory of its own."""
     try:
@@ -304,14 +298,6 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return hasattr(value, "node") or isinstance(value, int | float)
-
-
-def _where(node: Any) -> str:
-    """The path of the innermost module that the call came from."""
-    stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
-    entries = list(stack.values())
-    path = str(entries[-1][0]) if entries else ""
-    return path.removeprefix("L['self']").lstrip(".")
 
 
 def _kind(target: Any) -> str:

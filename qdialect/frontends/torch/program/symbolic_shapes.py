@@ -11,8 +11,6 @@ from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.extents import Extents
 from qdialect.support.diagnostics import ImportModelError
 
-# Expressions of extents that a program leaves open, as PyTorch's archives write them.
-#
 # ``Mul(Integer(2), Symbol('s0', positive=True, integer=True))`` is twice the extent `s0`.  Such a text is parsed, never
 # run: it consists of the functions that are listed here.
 
@@ -228,16 +226,12 @@ def extent_of(text: str, sizes: Mapping[str, int], name: str) -> int:
 
 
 def _bind_input(name: str, shape: Declared, extents: Extents, sizes: dict[str, int]) -> None:
-    found = extents.shape(name, open_shape(shape), _known(shape, sizes))
+    # The expressions whose symbols have sizes by now.
+    texts = [part for part in shape if isinstance(part, str) and symbols_of(part) <= sizes.keys()]
+    found = extents.shape(name, open_shape(shape), {shown(text): int(evaluate(text, sizes)) for text in texts})
     for part, size in zip(shape, found, strict=True):
         if isinstance(part, str):
             _bind(part, size, sizes)
-
-
-def _known(shape: Declared, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The expressions of a shape whose symbols have sizes by now."""
-    texts = [part for part in shape if isinstance(part, str) and symbols_of(part) <= sizes.keys()]
-    return {shown(text): int(evaluate(text, sizes)) for text in texts}
 
 
 def _bind(text: str, size: int, sizes: dict[str, int]) -> None:
