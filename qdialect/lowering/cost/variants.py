@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
@@ -135,17 +135,12 @@ def _cycles(model: TileModel, plan: _Plan, size: int) -> float:
     """Cycles of all tiles for a K group, with weights of `size` bytes."""
     total = 0.0
     for block, axes in plan:
-        for rows, count in _row_counts(axes):
+        kinds = [(1, 1)]
+        for parts in axes:
+            kinds = [(rows * tile, count * (extent // tile)) for rows, count in kinds for _, extent, tile in parts]
+        for rows, count in kinds:
             total += block.tiles * count * model.cycles(rows, block.vectors, size)
     return total
-
-
-def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-    """The rows of each kind of register tile, and how many there are."""
-    kinds = [(1, 1)]
-    for parts in axes:
-        kinds = [(rows * tile, count * (extent // tile)) for rows, count in kinds for _, extent, tile in parts]
-    return iter(kinds)
 
 
 def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:

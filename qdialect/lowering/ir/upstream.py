@@ -54,7 +54,13 @@ def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
 
     Raises `CompileError` where it does not apply.
     """
-    script = _script(build)
+    script = ir.Module.create()
+    script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(script.body):
+        sequence = transform.NamedSequenceOp("__transform_main", [transform.AnyOpType.get()], [])
+    with ir.InsertionPoint(sequence.body):
+        build(sequence.bodyTarget)
+        transform.YieldOp()
     try:
         transform_interpreter.apply_named_sequence(payload, script.body.operations[0], script)
     except ValueError as error:
@@ -88,17 +94,6 @@ def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:
     with ir.InsertionPoint(transform.ApplyPatternsOp(target).patterns):
         for pattern in patterns:
             pattern()
-
-
-def _script(build: Build) -> ir.Module:
-    script = ir.Module.create()
-    script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
-    with ir.InsertionPoint(script.body):
-        sequence = transform.NamedSequenceOp("__transform_main", [transform.AnyOpType.get()], [])
-    with ir.InsertionPoint(sequence.body):
-        build(sequence.bodyTarget)
-        transform.YieldOp()
-    return script
 
 
 def _placed(diagnostic: Diagnostic, module: ir.Module) -> Diagnostic:

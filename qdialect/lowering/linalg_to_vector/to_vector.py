@@ -124,24 +124,26 @@ def _read_tag(op: ir.Operation) -> _Tagged:
     if tiles is not None and not isinstance(tiles, ir.DenseI64ArrayAttr):
         raise op_error(op, f"qnn.tiles must be an array of i64, but got {tiles}")
     sizes = tuple(tiles or ())
-    _check_tiles(op, role.value, sizes)
-    return _Tagged(op, micro_kernel.value, role.value, sizes)
-
-
-def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
     loops = len(ir.ArrayAttr(op.attributes["iterator_types"])) if "iterator_types" in op.attributes else 0
-    if min(tiles, default=0) < 0:
-        raise op_error(op, f"qnn.tiles must not be negative, but got {list(tiles)}")
-    if len(tiles) > loops:
-        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(tiles)}")
-    if role == _ROOT and not any(tiles):
+    if min(sizes, default=0) < 0:
+        raise op_error(op, f"qnn.tiles must not be negative, but got {list(sizes)}")
+    if len(sizes) > loops:
+        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(sizes)}")
+    if role.value == _ROOT and not any(sizes):
         raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
+    return _Tagged(op, micro_kernel.value, role.value, sizes)
 
 
 def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
     """Write the schedule that tiles the micro-kernels of one function."""
     for micro_kernel in micro_kernels:
-        _tile_and_fuse(function, micro_kernel)
+        # Tile the root, with each producer and the fill it starts from in the innermost loop.
+        root = next(one for one in micro_kernel if one.role == _ROOT)
+        loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
+        for one in reversed(micro_kernel):
+            if one is not root and any(one.tiles):
+                # The one in the loop: the fused op is also left before it, dead.
+                structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
 
 
 def _empty_slices(module: ir.Value) -> None:
@@ -159,16 +161,6 @@ def _vectorization(module: ir.Value) -> None:
     loop_transform.HoistLoopInvariantSubsetsOp(loops)
 
 
-def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
-    """Tile the root, with each producer and the fill it starts from in the innermost loop."""
-    root = next(one for one in micro_kernel if one.role == _ROOT)
-    loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
-    for one in reversed(micro_kernel):
-        if one is not root and any(one.tiles):
-            # The one in the loop: the fused op is also left before it, dead.
-            structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
-
-
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
     """The handle of a tagged op."""
     tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
@@ -184,17 +176,13 @@ def _vectorize_copies(module: ir.Module) -> None:
         type_ = ir.MemRefType(op.operands[0].type)
         if type_.rank and type_.has_static_shape and prod(type_.shape) <= _WIDEST_COPY:
             with ir.InsertionPoint(op), op.location:
-                _copy(op.operands[0], op.operands[1], type_)
+                tile = ir.VectorType.get(list(type_.shape), type_.element_type)
+                start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
+                order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
+                padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
+                read = vector.transfer_read(tile, op.operands[0], start, order, padding, inside)
+                vector.transfer_write(None, read, op.operands[1], start, order, in_bounds=inside)
             op.erase()
-
-
-def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
-    tile = ir.VectorType.get(list(type_.shape), type_.element_type)
-    start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
-    order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
-    padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
-    read = vector.transfer_read(tile, source, start, order, padding, inside)
-    vector.transfer_write(None, read, target, start, order, in_bounds=inside)
 
 
 # Parameters that are the same constant in all calls of a kernel are propagated into it if they affect instructions.

@@ -372,7 +372,10 @@ def scratch_groups(tops: Sequence[ir.Operation], touching: Sequence[Access]) -> 
     for top in reversed(tops):
         groups[-1].append(top)
         for access in reversed(_in_order(top, touching)):
-            _step_back(live, access)
+            if not access.is_write:
+                live[slice(None) if access.run is None else access.run.mask(len(live))] = True
+            elif access.run is not None and _writes_all(access.op):
+                live[access.run.mask(len(live))] = False
         if not live.any():
             groups.append([])
     return [list(tops)] if live.any() else groups[:-1]
@@ -391,14 +394,6 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
         for block in region.blocks:
             for child in block.operations:
                 yield from _walk(child.operation)
-
-
-def _step_back(live: NDArray[np.bool_], access: Access) -> None:
-    """Update `live` from the elements live after `access` to those live before it."""
-    if not access.is_write:
-        live[slice(None) if access.run is None else access.run.mask(len(live))] = True
-    elif access.run is not None and _writes_all(access.op):
-        live[access.run.mask(len(live))] = False
 
 
 def _writes_all(op: ir.Operation) -> bool:

@@ -55,7 +55,10 @@ class Region:
             self._threads = self._number("omp_get_num_threads", i32)
             self._parts = arith.constant(ir.IndexType.get(), threads)
             if counters:
-                self._clear()
+                loop = scf.ForOp(self._thread, self._parts, self._threads)
+                with ir.InsertionPoint(loop.body):
+                    self._memory.clear(loop.induction_variable)
+                    scf.YieldOp([])
 
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
         """Move all of `main` into the region, its calls as `calls` state."""
@@ -71,12 +74,6 @@ class Region:
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
         return arith.index_cast(ir.IndexType.get(), found)
-
-    def _clear(self) -> None:
-        loop = scf.ForOp(self._thread, self._parts, self._threads)
-        with ir.InsertionPoint(loop.body):
-            self._memory.clear(loop.induction_variable)
-            scf.YieldOp([])
 
     def _schedule(self, scheduled: ScheduledCall, counter: int | None, number: int) -> None:
         call = scheduled.call.op
@@ -106,15 +103,11 @@ class Region:
             if chunks == 1:
                 self._call(network_call, parts.induction_variable)
             else:
-                self._run_of(network_call, parts.induction_variable, chunks)
-            scf.YieldOp([])
-
-    def _run_of(self, network_call: NetworkCall, part: ir.Value, chunks: int) -> None:
-        """The chunks of `part`, one after the other."""
-        first = arith.muli(part, _index(chunks))
-        loop = scf.ForOp(first, arith.addi(first, _index(chunks)), _index(1))
-        with ir.InsertionPoint(loop.body):
-            self._call(network_call, loop.induction_variable)
+                first = arith.muli(parts.induction_variable, _index(chunks))
+                loop = scf.ForOp(first, arith.addi(first, _index(chunks)), _index(1))
+                with ir.InsertionPoint(loop.body):
+                    self._call(network_call, loop.induction_variable)
+                    scf.YieldOp([])
             scf.YieldOp([])
 
     def _taken(self, network_call: NetworkCall, counter: int) -> None:

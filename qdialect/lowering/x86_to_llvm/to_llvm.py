@@ -90,17 +90,13 @@ def to_llvm(module: ir.Module) -> None:
         _declare_allocation(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
-        _move_products(module)
+        # Move each float product to the sum that it is added to, so that it needs no register before.
+        for product in ops_named(module, "llvm.fmul"):
+            users = [use.owner.operation for use in product.results[0].uses]
+            if len(users) == 1 and users[0].name == "llvm.fadd" and users[0].block == product.block:
+                product.move_before(users[0])
     if pool:
         add_entry(module, pool)
-
-
-def _move_products(module: ir.Module) -> None:
-    """Move each float product to the sum that it is added to, so that it needs no register before."""
-    for product in ops_named(module, "llvm.fmul"):
-        users = [use.owner.operation for use in product.results[0].uses]
-        if len(users) == 1 and users[0].name == "llvm.fadd" and users[0].block == product.block:
-            product.move_before(users[0])
 
 
 def _find_large_constants(module: ir.Module) -> None:
@@ -255,7 +251,9 @@ def unroll_transfers(module: ir.Module) -> list[ir.Operation]:
             if op.name == READ:
                 _read(op, vector, flat_address(buffer, list(op.operands)[1:-1], pointers))
             else:
-                _write(op, vector, flat_address(buffer, list(op.operands)[2:], pointers))
+                address = flat_address(buffer, list(op.operands)[2:], pointers)
+                for position, distance in _rows(op.operands[1], vector):
+                    address.further(distance).store(b.extract(op.operands[0], position))
         op.erase()
     return left
 
@@ -288,7 +286,8 @@ def _read(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None
     lanes, read = vector.shape[-1], op.results[0]
     rows = {position: address.further(distance).load(lanes) for position, distance in _rows(op.operands[0], vector)}
     for user in {use.owner.operation for use in read.uses}:
-        row = rows.get(_position(user)) if user.name == _EXTRACT else None
+        is_extract = user.name == _EXTRACT
+        row = rows.get(tuple(ir.DenseI64ArrayAttr(user.attributes["static_position"]))) if is_extract else None
         if row is not None:
             user.results[0].replace_all_uses_with(row)
             user.erase()
@@ -297,15 +296,6 @@ def _read(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None
         for position, row in rows.items():
             whole = b.insert(row, whole, position)
         read.replace_all_uses_with(whole)
-
-
-def _position(extract: ir.Operation) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(extract.attributes["static_position"]))
-
-
-def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None:
-    for position, distance in _rows(op.operands[1], vector):
-        address.further(distance).store(b.extract(op.operands[0], position))
 
 
 # Slices of vectors -> shuffles: upstream's conversion to the LLVM dialect has no pattern for them.

@@ -17,7 +17,6 @@ from qdialect.arithmetic import (
     Multiplier,
     QuantParams,
     Rounding,
-    Scaling,
     float_sum_numbers,
     real_multiplier,
     requantize_parameters,
@@ -73,13 +72,16 @@ class Addition:
             is_fixed_point = isinstance(exact, FixedPointSum)
             return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
         if roundings := self.arithmetic.shifted_roundings:
-            return self._shifted(kernel, roundings)
+            own = self.lhs, self.rhs, self.output
+            emit = declare_function(kernel, shifted_sum(own, roundings, self._sign), own, self.bounds)
+            return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
             return self._fixed(kernel)
         if scaling := self.arithmetic.f32_scaling:
-            return self._f32(kernel, scaling)
+            own = (self.lhs, self.rhs, self.output)
+            return declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
         return self._each(kernel)
 
     def _exact_sum(self, adds_in_f32: bool) -> FloatSum | FixedPointSum | None:
@@ -164,11 +166,6 @@ class Addition:
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
-    def _shifted(self, kernel: Kernel, roundings: tuple[Rounding, Rounding]) -> EmitSum:
-        own = self.lhs, self.rhs, self.output
-        emit = declare_function(kernel, shifted_sum(own, roundings, self._sign), own, self.bounds)
-        return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
-
     def _each(self, kernel: Kernel) -> EmitSum:
         lhs = self._to_output(kernel, "lhs", self.lhs)
         rhs = self._to_output(kernel, "rhs", self.rhs)
@@ -185,10 +182,6 @@ class Addition:
             return body.cast("arith.trunci", value, "i32")
 
         return emit
-
-    def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        own = (self.lhs, self.rhs, self.output)
-        return declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
 
     def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
         """Emit what rescales a stored value of `own` to the output's quantization."""

@@ -258,17 +258,14 @@ class Rescaling:
 
         def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
             if self.how.rounding in ZERO_POINT_FIRST:
-                quantized = self._early(body, value, parameters[0], f32)
+                product = body.multiply(body.cast("arith.sitofp", value, "f32"), parameters[0])
+                quantized = body.add(product, f32)
+                quantized = _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
             else:
                 quantized = body.add(self._late(body, value, parameters), zero_point)
             return body.cast("arith.trunci", body.clamp(quantized, low, high), "i32")
 
         return emit
-
-    def _early(self, body: Body, value: Value, multiplier: Value, zero_point: Value) -> Value:
-        product = body.multiply(body.cast("arith.sitofp", value, "f32"), multiplier)
-        quantized = body.add(product, zero_point)
-        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
 
     def _late(self, body: Body, value: Value, parameters: Sequence[Value]) -> Value:
         """The scaled value before its zero point; fixed-point rounding modes saturate it to 32 bits."""

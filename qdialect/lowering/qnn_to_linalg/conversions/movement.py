@@ -60,7 +60,8 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
         return
     common = _common_axes(before, after)
     if common is None:
-        dense = lowering.program.buffer(_dense(source, before))
+        image = image_shape(before)
+        dense = lowering.program.buffer(Storage(image, source.storage.element, image[3]))
         lowering.copy(source, dense, before, op.operation.name)
         source, before, common = dense, (math.prod(before),), after
     kernel = Kernel(lowering.program)
@@ -79,11 +80,6 @@ def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None
     if storage.pads != NO_PADS or not fits:
         return None
     return replace(slot, storage=Storage(image, storage.element, pitch))
-
-
-def _dense(slot: BufferSlot, shape: Shape) -> Storage:
-    image = image_shape(shape)
-    return Storage(image, slot.storage.element, image[3])
 
 
 def _common_axes(before: Shape, after: Shape) -> Shape | None:

@@ -126,10 +126,8 @@ class GraphLowering:
         if group is not None:
             _CONVERSIONS[FUSED_ROWS](self, group)
         is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or self.fusion_groups.is_inside(op)
-        if op.name not in CONSTANT_OPS and not is_elsewhere:
-            self._lower(op)
-
-    def _lower(self, op: ir.Operation) -> None:
+        if op.name in CONSTANT_OPS or is_elsewhere:
+            return
         epilogue = self._epilogues.get(op)
         members = () if epilogue is None else epilogue.members
         self.program.names = names_of(joined([op.location, *(member.location for member in members)]))

@@ -47,7 +47,12 @@ def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int]
     of these plans is taken.
     """
     minimum = _lower_bound(lifetimes, alignment)
-    met = _met_by_each(lifetimes)
+    # For each buffer those that live during some call with it.
+    met: list[set[int]] = [set() for _ in lifetimes]
+    for *others, last in _living(lifetimes):
+        met[last].update(others)
+        for other in others:
+            met[other].add(last)
     order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
     tried: set[tuple[int, ...]] = set()
     offsets, size = _assign_offsets(lifetimes, met, order, alignment)
@@ -79,16 +84,6 @@ def _lower_bound(lifetimes: Sequence[Lifetime], alignment: int) -> int:
         for living in _living(lifetimes)
     )
     return max(sizes, default=0)
-
-
-def _met_by_each(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
-    """For each buffer those that live during some call with it."""
-    found: list[set[int]] = [set() for _ in lifetimes]
-    for *others, last in _living(lifetimes):
-        found[last].update(others)
-        for other in others:
-            found[other].add(last)
-    return found
 
 
 def _living(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
@@ -387,7 +382,10 @@ class _Main:
         arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
         for number, call in enumerate(program.calls):
             self._read_clock(number)
-            self._call(number, call)
+            operands = [self._operand(actual) for actual in call.actuals]
+            names, types = zip(*operands, strict=True)
+            callee = f"func.call @{self._names[number]}({', '.join(names)})"
+            self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
         self._read_clock(len(program.calls))
         body = "\n  ".join([*self._lines, "return"])
         return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
@@ -401,12 +399,6 @@ class _Main:
             slot = self._define(f"arith.constant {number} : index")
             now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
             self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
-
-    def _call(self, number: int, call: Call) -> None:
-        operands = [self._operand(actual) for actual in call.actuals]
-        names, types = zip(*operands, strict=True)
-        callee = f"func.call @{self._names[number]}({', '.join(names)})"
-        self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
 
     def _operand(self, actual: Actual) -> tuple[str, str]:
         if isinstance(actual, Scalar):

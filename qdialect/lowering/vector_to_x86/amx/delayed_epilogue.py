@@ -122,7 +122,10 @@ def delay_epilogue(
     end = _delay(_Block(around, steps, products[-1], write, epilogue))
     if has_others or not (is_own and is_fixed):
         return None
-    _fix(write, top)
+    known: dict[ir.Value, ir.Value] = {}
+    with ir.InsertionPoint(top), write.location:
+        for position in range(1, len(write.operands)):
+            write.operands[position] = _again(write.operands[position], known, top)
     return end
 
 
@@ -245,14 +248,6 @@ def _delay(block: _Block) -> ir.Operation:
     loop.erase()
     with ir.InsertionPoint(branch.then_block), block.write.location:
         return scf.YieldOp([]).operation
-
-
-def _fix(write: ir.Operation, top: ir.Operation) -> None:
-    """Compute the destination of `write` before the loop `top`."""
-    known: dict[ir.Value, ir.Value] = {}
-    with ir.InsertionPoint(top), write.location:
-        for position in range(1, len(write.operands)):
-            write.operands[position] = _again(write.operands[position], known, top)
 
 
 def _block_of(value: ir.Value) -> ir.Block:
