@@ -146,9 +146,12 @@ def constant(array: NDArray[Any]) -> ir.Value:
     return arith.constant(type_, ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=type_))
 
 
-def splat(type_: ir.VectorType, value: int) -> ir.Value:
-    """A constant integer vector of one value."""
-    return _constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
+def splat(type_: ir.VectorType, value: float) -> ir.Value:
+    """A constant vector of one value."""
+    element = type_.element_type
+    is_float = isinstance(element, ir.FloatType)
+    number = ir.FloatAttr.get(element, value) if is_float else ir.IntegerAttr.get(element, int(value))
+    return _constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
 
 
 def _constant(type_: ir.Type, value: ir.Attribute) -> ir.Value:

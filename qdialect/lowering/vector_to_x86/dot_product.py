@@ -206,13 +206,9 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     # A step of the loop reads one K group: prefetch only those that the current tile has not read.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
-    indices[axis] = arith.addi(indices[axis], _index(tile))
-    indices[-INNER] = arith.muli(indices[-INNER], _index(stride))
+    indices[axis] = arith.addi(indices[axis], b.index(tile))
+    indices[-INNER] = arith.muli(indices[-INNER], b.index(stride))
     prefetch(read.buffer, indices, L1)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
 
 
 # `vector.contract` of u8 x s16 -> `vpmaddwd`, which adds the products of a pair of s16 words in each 32-bit lane.
