@@ -54,7 +54,6 @@ class ChannelBlock:
 
     @property
     def channels(self) -> int:
-        """Channels of the block."""
         return self.tiles * self.vectors * self.lanes
 
     def cut(self, vectors: int) -> list[ChannelBlock]:

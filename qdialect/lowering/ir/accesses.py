@@ -55,11 +55,9 @@ class Run:
         return True
 
     def overlaps(self, other: Run) -> bool:
-        """Whether both have an element."""
         return self.count_in_common(other) > 0
 
     def count_in_common(self, other: Run) -> int:
-        """How many elements both have."""
         low, high = max(self.start, other.start), min(self.end, other.end)
         return int((self._mask(low, high) & other._mask(low, high)).sum()) if low < high else 0
 

@@ -77,7 +77,6 @@ class Lowered:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The label of each call."""
         return tuple(call.label for call in self.calls)
 
 

@@ -124,13 +124,11 @@ class Linear:
     factors: dict[ir.Value, int]
 
     def plus(self, other: Linear) -> Linear:
-        """Their sum."""
         keys = (*self.factors, *other.factors)
         factors = {key: self.factors.get(key, 0) + other.factors.get(key, 0) for key in keys}
         return Linear(self.constant + other.constant, factors)
 
     def times(self, factor: int) -> Linear:
-        """A multiple of it."""
         return Linear(self.constant * factor, {key: old * factor for key, old in self.factors.items()})
 
 

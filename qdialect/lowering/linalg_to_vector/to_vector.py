@@ -162,7 +162,6 @@ def _vectorization(module: ir.Value) -> None:
 
 
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
-    """The handle of a tagged op."""
     tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
     # The name is compared first, because matching attributes collects all of an op.
     return structured_transform.MatchOp(

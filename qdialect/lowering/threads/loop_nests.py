@@ -55,7 +55,6 @@ class KernelFunction:
 
     @property
     def name(self) -> str:
-        """The symbol name."""
         return ir.StringAttr(self.function.attributes["sym_name"]).value
 
     @property

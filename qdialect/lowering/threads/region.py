@@ -157,7 +157,6 @@ class Clock:
     """An op that reads the counter, which is in no block."""
 
     def read(self, thread: ir.Value, slot: int) -> None:
-        """Read it into a `slot` of `thread`."""
         at = arith.addi(arith.muli(thread, b.index(2 * self.calls)), b.index(slot))
         memref.store(self.now.clone().results[0], self.ticks, [at])
 

@@ -36,12 +36,10 @@ class Tile:
 
     @cached_property
     def shape(self) -> list[int]:
-        """Extents of the loops."""
         return [*[2] * (_BITS + self._parts.bit_length() - 1), 4]
 
     @property
     def rank(self) -> int:
-        """The number of loops."""
         return len(self.shape)
 
     @property

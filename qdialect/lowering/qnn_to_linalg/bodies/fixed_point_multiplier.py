@@ -208,7 +208,6 @@ class Windows:
     end: arithmetic.IntArray
 
     def of(self, channels: NDArray[np.intp]) -> Windows:
-        """The windows of these channels."""
         slope, shift, low, high = self.slope[channels], self.shift[channels], self.low[channels], self.high[channels]
         return Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
 

@@ -317,7 +317,6 @@ class Quantization(QuantParams):
 
     @property
     def stored_zero_point(self) -> int:
-        """The zero point of stored values."""
         return self.zero_point + self.shift
 
 
@@ -409,7 +408,6 @@ class InterpolatedTable:
 
     @classmethod
     def of(cls, op: InterpolatedLutOp) -> Self:
-        """That of `op`."""
         return cls(np.array(op.bases, np.int32), np.array(op.slopes, np.int32), op.fraction)
 
     def declare(self, kernel: Kernel, name: str) -> EmitLookup:

@@ -131,7 +131,6 @@ class StoredWeights:
 
     @property
     def channels(self) -> int:
-        """Output channels."""
         return self.matrices.channels
 
     @property
@@ -154,7 +153,6 @@ class StoredTaps:
 
     @property
     def size(self) -> int:
-        """Weights of all channels that a pixel meets."""
         return math.prod(self.window) * self.channels
 
 
@@ -181,12 +179,10 @@ class Contraction:
 
     @property
     def output(self) -> BufferSlot:
-        """Where results are stored."""
         return self.accesses[1].slot
 
     @property
     def channels(self) -> int:
-        """Output channels."""
         return self.weights.channels
 
     @property

@@ -68,7 +68,6 @@ class Stages:
 
     @property
     def element(self) -> str:
-        """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
     def row_operands(
@@ -91,7 +90,6 @@ class Stages:
         ]
 
     def segment_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
-        """Those of a segment's pixels."""
         return self.row_operands(
             *(kernel, first, segment.pixels, segment.loops), lambda index, offset: offset + segment.offsets[index]
         )

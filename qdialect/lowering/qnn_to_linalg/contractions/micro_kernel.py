@@ -67,7 +67,6 @@ class Site:
 
     @property
     def residual(self) -> Buffer | None:
-        """That of the epilogue."""
         return self.buffers[2] if len(self.buffers) > 2 else None
 
     def emit_dot_products(self, group: ChannelGroup, axes: ReductionAxes) -> None:

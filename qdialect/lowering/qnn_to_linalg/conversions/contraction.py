@@ -251,7 +251,6 @@ class StoredTensor:
 
     @classmethod
     def of(cls, value: ir.Value, slot: BufferSlot) -> StoredTensor:
-        """That of a stored value."""
         shape = shape_of(value.type)
         return cls(slot, shape, dim_strides(shape, slot.storage))
 
@@ -336,16 +335,13 @@ class _RunTimeDequantize(EpiloguePart):
         return cls(scales, sums, bias, *factors, _row_parameter(lowering, "row_zero_point", op.zero_point), *function)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Arrays by channel: name and values."""
         named = [("scale", self.scales), ("weight_sum", self.sums), ("f32_bias", self.bias)]
         return [(name, values) for name, values in named if values is not None]
 
     def row_parameters(self) -> Sequence[RowParameter]:
-        """Stored tensors by row."""
         return [one for one in (self.scale, self.zero_point) if isinstance(one, RowParameter)]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """The function that emits the stage into a body."""
 
         def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
             names = [*(name for name, _ in self.channel_parameters()), *(one.name for one in self.row_parameters())]
@@ -376,11 +372,9 @@ class ElementWise(EpiloguePart):
     epilogue: ResultEpilogue
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Arrays by channel: name and values."""
         return [(f"channels{i}", array) for i, array in enumerate(self.epilogue.arrays())]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """The function that emits the ops into a body."""
         return lambda body, value, parameters, _: self.epilogue.emit(body, value, parameters)
 
 

@@ -155,7 +155,6 @@ class I16Scaling:
 
     @classmethod
     def of(cls, op: I16RequantizeOp) -> I16Scaling:
-        """That of `op`."""
         multipliers = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
         if op.rounding in _F64_PRODUCTS:
             # A number of 64 bits has the bits of an i64.

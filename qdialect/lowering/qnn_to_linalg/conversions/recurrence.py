@@ -145,11 +145,9 @@ class TimeStep:
         return columns_from(self.gate_rows, first)
 
     def before(self, first: int = 0) -> MapOperand:
-        """The states before the step."""
         return columns_from(self.rows_before, first)
 
     def after(self, first: int = 0) -> MapOperand:
-        """The states after the step."""
         return columns_from(self.rows_after, first)
 
 
@@ -248,7 +246,6 @@ class TimeSteps:
         emit_map(self.kernel, (self.batch, self.op.hidden), operands, output, emit, LANES)
 
     def call(self) -> None:
-        """Append the call of the kernel."""
         macs = self.count * self.batch * prod(shape_of(self.op.recurrence.type))
         self.lowering.program.call(self.kernel, self.op.operation.name, macs)
 

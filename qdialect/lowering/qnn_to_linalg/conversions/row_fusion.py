@@ -38,7 +38,6 @@ class BlockFunction:
 
     @property
     def operation(self) -> ir.Operation:
-        """The function."""
         return self.module.body.operations[0].operation
 
 
@@ -145,7 +144,6 @@ class BlockProgram(Program):
             yield slots
 
     def finish(self, label: str) -> None:
-        """Append the call of the kernel."""
         self.outer.call(self.kernel, label, self._macs)
 
     def known_buffer(self, slot: BufferSlot) -> Buffer | None:
@@ -160,7 +158,6 @@ class BlockProgram(Program):
         return slot
 
     def constant(self, array: NDArray[Any]) -> Data:
-        """See `Program`."""
         return self.outer.constant(array)
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
@@ -242,7 +239,6 @@ class _BlockLowering(GraphLowering):
         self._results = dict(zip(self._returned, results, strict=True))
 
     def lower(self) -> None:
-        """Lower every op."""
         for op in self._operations[:-1]:
             self._lower_at(op)
         for value, result in self._results.items():

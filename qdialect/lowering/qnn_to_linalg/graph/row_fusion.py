@@ -115,7 +115,6 @@ class RowFusion:
         return self._places.keys()
 
     def starting_at(self, op: ir.Operation) -> FusedRows | None:
-        """The fused rows that are computed at `op`."""
         return self._first.get(op)
 
     def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:

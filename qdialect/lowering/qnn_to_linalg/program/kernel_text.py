@@ -40,7 +40,6 @@ class Buffer:
 
     @property
     def type(self) -> str:
-        """Its memref type."""
         return f"memref<{self.length}x{self.element}>"
 
 
@@ -54,7 +53,6 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """Its tensor type."""
         return tensor_type(self.sizes, self.element)
 
 
@@ -76,12 +74,10 @@ class Loops:
     """Parallel loops inside the reductions: a vector of one round of a reduction ends with them, not with that one."""
 
     def map_to(self, results: Sequence[str]) -> str:
-        """The affine map from all loops to `results`."""
         return f"affine_map<({', '.join(self.parallel + self.reduction + self.lanes)}) -> ({', '.join(results)})>"
 
     @property
     def iterators(self) -> str:
-        """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
         kinds += ['"parallel"'] * len(self.lanes)
         return f"[{', '.join(kinds)}]"
@@ -123,7 +119,6 @@ class Walk(Generic[Carried]):
 
     @property
     def value(self) -> Carried:
-        """The only one."""
         return self.values[0]
 
     @value.setter
@@ -161,11 +156,9 @@ class KernelText:
         self._lines += part._lines
 
     def fresh(self) -> str:
-        """A new SSA name."""
         return f"%v{next(self._header.numbers)}"
 
     def next_micro_kernel(self) -> int:
-        """Number of a new micro-kernel."""
         return next(self._header.micro_kernels)
 
     def buffer(self, name: str, element: str, length: int, *, attribute: str = "") -> Buffer:
@@ -192,7 +185,6 @@ class KernelText:
         return found
 
     def scalar(self, name: str, type_: str) -> Value:
-        """Declare a scalar argument."""
         name = self._argument_name(name)
         self._header.arguments[name] = f'%{name}: {type_} loc("{name}")'
         return Value(f"%{name}", type_)
@@ -203,7 +195,6 @@ class KernelText:
         return name if name not in taken else f"{name}_{len(taken)}"
 
     def constant(self, value: float, type_: str) -> Value:
-        """A constant of the function."""
         literal = number_text(value, type_)
         constants = self._header.constants
         if (literal, type_) not in constants:
@@ -245,11 +236,9 @@ class KernelText:
         return self._define(f"arith.minsi {row}, {last} : index", "index")
 
     def sum(self, lhs: Value, rhs: Value) -> Value:
-        """The sum of two indices."""
         return self._define(f"arith.addi {lhs}, {rhs} : index", "index")
 
     def multiple(self, index: Value, factor: int) -> Value:
-        """`index` times a constant."""
         return self._define(f"arith.muli {index}, {self.constant(factor, 'index')} : index", "index")
 
     def address(self, buffer: Buffer) -> Value:
@@ -273,15 +262,12 @@ class KernelText:
         self._lines.append(f"memref.store {value}, {table.name}[{at}] : {table.type}")
 
     def binary(self, name: str, lhs: Value, rhs: Value) -> Value:
-        """An operation on two numbers of one type."""
         return self._define(f"{name} {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> Value:
-        """Whether two integers or indices are so."""
         return self._define(f"arith.cmpi {predicate}, {lhs}, {rhs} : {lhs.type}", "i1")
 
     def select(self, condition: Value, lhs: Value, rhs: Value) -> Value:
-        """The first where `condition` holds, else the second."""
         return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def cast(self, value: Value, type_: str) -> Value:
@@ -410,7 +396,6 @@ class KernelText:
         return self.fill(self.empty(sizes, element), value, tag)
 
     def fill(self, output: Tensor, value: float, tag: Tag = WHOLE) -> Tensor:
-        """`output` with one value everywhere."""
         scalar, full = self.constant(value, output.element), replace(output, name=self.fresh())
         self._lines.append(
             f"{full.name} = linalg.fill {tag.text} ins({scalar} : {scalar.type}) outs({output.name} : {output.type}) "
@@ -419,7 +404,6 @@ class KernelText:
         return full
 
     def body(self, inputs: Sequence[Operand] = (), output: Operand | None = None) -> Body:
-        """A new body of a generic on these operands."""
         values = [Value(f"%x{i}", operand.tensor.element) for i, operand in enumerate(inputs)]
         return Body(self, values, Value("%o", output.tensor.element) if output else None)
 

@@ -228,7 +228,6 @@ class Kernel(KernelText):
         return self.data("table", values)
 
     def number(self, name: str, value: float, type_: str) -> Value:
-        """A parameter for a number."""
         self.actuals.append(Scalar(value, type_))
         return self.scalar(name, type_)
 
@@ -304,7 +303,6 @@ class Program:
 
     @property
     def constants_bytes(self) -> int:
-        """Size of the constants' block."""
         return len(self._constants)
 
     def constants(self) -> NDArray[np.uint8]:

@@ -73,7 +73,6 @@ class _Epilogue:
 
     @cached_property
     def pieces(self) -> int:
-        """The number of pieces."""
         return math.prod(loop.trips for loop in self.loops)
 
     @cached_property
@@ -251,7 +250,6 @@ def _delay(block: _Block) -> ir.Operation:
 
 
 def _block_of(value: ir.Value) -> ir.Block:
-    """The block in which a value is defined."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
@@ -304,7 +302,6 @@ class _Pending:
             memref.store(value, self._memory, [b.index(position)])
 
     def read(self) -> _Waiting:
-        """The pending epilogue."""
         around, epilogue = self._block.around, self._block.epilogue
         *indices, count = [memref.load(self._memory, [b.index(i)]) for i in range(len(around) + 1)]
         known: dict[ir.Value, ir.Value] = {

@@ -82,7 +82,6 @@ class Chain:
     """Where the last block is stored, if each block is stored by the next one; None if each stores its own."""
 
     def emit(self) -> None:
-        """Emit the chain in place."""
         sums = self.write.operands[0]
         self._add(sums, self.write)
         with ir.InsertionPoint(self.end or self.write), self.write.location:
@@ -97,7 +96,6 @@ class Chain:
         return math.prod(b.shape_of(self.write.operands[0])[:-2])
 
     def _store(self, register: int) -> None:
-        """Store an accumulator tile."""
         sums, buffer, *indices = self.write.operands
         shape, strides = b.shape_of(sums), static_strides(ir.MemRefType(buffer.type))
         assert strides is not None, "it was checked"
