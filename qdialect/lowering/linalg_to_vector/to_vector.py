@@ -11,16 +11,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir, loop_transform, math, structured_transform, tensor_transform, transform, vector
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.building import spread
-from qdialect.lowering.ir.functions import (
-    Contraction,
-    error_at,
-    functions,
-    has_body,
-    loops_of,
-    name_of,
-    op_error,
-    ops_named,
-)
+from qdialect.lowering.ir.functions import contraction_of, error_at, functions, has_body, name_of, op_error, ops_named
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
@@ -84,7 +75,9 @@ def to_vector(module: ir.Module) -> None:
                 )
         vectorize_f32_products(module)
         with grouped(module) as group:
-            apply_schedule(group, _empty_slices, _PASS)
+            # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
+            fold = tensor_transform.ApplyFoldTensorEmptyPatternsOp
+            apply_schedule(group, lambda target: apply_patterns(target, fold), _PASS)
         apply_schedule(module.operation, _vectorization, _PASS)
         run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
@@ -144,12 +137,6 @@ def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> N
             if one is not root and any(one.tiles):
                 # The one in the loop: the fused op is also left before it, dead.
                 structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
-
-
-def _empty_slices(module: ir.Value) -> None:
-    """Write that slices of empty tensors are empty tensors."""
-    # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
-    apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
 
 
 def _vectorization(module: ir.Value) -> None:
@@ -266,7 +253,7 @@ _ROUNDED = ["arith.mulf", "arith.addf", "linalg.yield"]
 
 def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     """The tensor of the sums, with the products added."""
-    loops = _loops(generic)
+    loops = contraction_of(generic)
     lhs, rhs, total = (_read(value) for value in generic.operands)
     tile = shape_of(generic.operands[2].type)
     left, right = spread(lhs, loops.lhs, loops, tile), spread(rhs, loops.rhs, loops, tile)
@@ -277,20 +264,6 @@ def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     into = _start(shape), _identity(shape)
     written: ir.Value = vector.transfer_write(target.type, added, target, *into, in_bounds=_inside(shape))
     return written
-
-
-def _loops(generic: ir.Operation) -> Contraction:
-    """The loops of a reduction of products, and their extents."""
-    maps = [
-        tuple(loop for loop in loops_of(one) if loop is not None)
-        for one in ir.ArrayAttr(generic.attributes["indexing_maps"])
-    ]
-    walked = {
-        loop: extent
-        for loops, value in zip(maps, generic.operands, strict=True)
-        for loop, extent in zip(loops, shape_of(value.type), strict=True)
-    }
-    return Contraction(maps[0], maps[1], maps[2], tuple(walked[loop] for loop in sorted(walked)), "add")
 
 
 def _read(value: ir.Value) -> ir.Value:

@@ -227,13 +227,10 @@ def _readers(call: NetworkCall, after: Sequence[NetworkCall]) -> Iterator[tuple[
     written = [touch for touch in call.touches if touch.is_write]
     for other in after:
         arguments = {touch.argument for touch in other.touches if not touch.is_write and _overlaps(touch, written)}
-        yield from ((other, access) for access in other.kernel.shared if _is_read_of(access, arguments))
+        reads = (access for access in other.kernel.shared if not access.is_write)
+        yield from ((other, access) for access in reads if access.argument in arguments)
         if any(touch.is_write and _overlaps(touch, written) for touch in other.touches):
             return
-
-
-def _is_read_of(access: Access, arguments: set[int]) -> bool:
-    return not access.is_write and access.argument in arguments
 
 
 def _overlaps(touch: Touch, others: Sequence[Touch]) -> bool:

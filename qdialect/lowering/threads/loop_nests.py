@@ -341,13 +341,8 @@ def is_order_free(found: Sequence[Access]) -> bool:
     writes = [access for access in found if access.is_write]
     reads = [access for access in found if not access.is_write]
     pairs = [*combinations(writes, 2), *((write, read) for write in writes for read in reads)]
-    return not any(_conflict(*pair) for pair in pairs)
-
-
-def _conflict(one: Access, other: Access) -> bool:
-    if one.argument != other.argument:
-        return False
-    return one.run is None or other.run is None or one.run.overlaps(other.run)
+    same = ((one.run, other.run) for one, other in pairs if one.argument == other.argument)
+    return not any(one is None or other is None or one.overlaps(other) for one, other in same)
 
 
 # Groups the ops at the top of a kernel that pass data in scratch memory (liveness analysis).

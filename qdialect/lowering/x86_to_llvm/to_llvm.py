@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -27,7 +27,7 @@ from qdialect.ir._mlir import (
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
-from qdialect.lowering.ir.functions import MAIN, constant, function_of, name_of, ops_named
+from qdialect.lowering.ir.functions import MAIN, constant, function_of, kind_of, name_of, ops_named
 from qdialect.lowering.ir.lowered import CONSTANTS, Phase, read, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
@@ -373,22 +373,14 @@ def drop_neutral_starts(module: ir.Module) -> None:
 def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
     """Replace one op; truthy where it is left alone, as the bindings want it."""
     operation = op.operation
-    neutral = _NEUTRAL.get(str(operation.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">"))
-    if len(operation.operands) == 1 or neutral is None or _constant(operation.operands[1]) != neutral:
+    neutral = _NEUTRAL.get(kind_of(operation))
+    if len(operation.operands) == 1 or neutral is None or constant(operation.operands[1]) != neutral:
         return True
     with rewriter.ip, operation.location:
         attributes = {"kind": operation.attributes["kind"]}
         results = [result.type for result in operation.results]
         rewriter.replace_op(op, [ir.Operation.create(_REDUCTION, results, [operation.operands[0]], attributes).result])
     return False
-
-
-def _constant(value: ir.Value) -> int | None:
-    """A constant integer, signed; None for other values."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
-        return None
-    number = value.owner.attributes["value"]
-    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 # Short innermost loops are unrolled, so that counting and branching cost little compared with their bodies.
@@ -411,18 +403,14 @@ def unroll_loops(module: ir.Module, name: str) -> None:
     """
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        factors = set(_tag(loop for loop in ops_named(module, _LOOP) if _is_short(loop)))
+        factors: set[int] = set()
+        for loop in ops_named(module, _LOOP):
+            factor = _factor(loop) if _is_short(loop) else 1
+            if factor > 1:
+                loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
+                factors.add(factor)
         if factors:
             apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
-
-
-def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
-    """Set the unroll factor of each loop; returns the factors."""
-    for loop in loops:
-        factor = _factor(loop)
-        if factor > 1:
-            loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
-            yield factor
 
 
 def _is_short(loop: ir.Operation) -> bool:

@@ -188,7 +188,7 @@ def emit_external_call(
     arrays += [kernel.slot(f"out{i}", slot) for i, slot in enumerate(outputs)]
     number = kernel.number("number", len(program.externals), "i64")
     status = kernel.entry(words, kernel.constant(STATUS, "index"))
-    with kernel.when_zero(status):
+    with kernel.when(kernel.compare("eq", status, kernel.constant(0, status.type))):
         kernel.put(words, NUMBER, number)
         for index, array in enumerate(arrays):
             kernel.put(words, FIRST_ADDRESS + index, kernel.address(array))

@@ -19,7 +19,7 @@ from qdialect.arithmetic.small_floats import WIDEN
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import owner_of
+from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
@@ -299,7 +299,7 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     if isinstance(_only_reader(op.output), qnn.GatherOp) or _is_read_in_windows(lowering, op.output):
         return
     first, indices = op, {op.axis: op.indices}
-    while isinstance(before := _producer(first.input), qnn.GatherOp) and _only_reader(before.output):
+    while isinstance(before := producer(first.input), qnn.GatherOp) and _only_reader(before.output):
         first, later = before, indices.get(before.axis)
         indices[first.axis] = tuple(first.indices[i] for i in later) if later else first.indices
     data, output = lowering.slot(first.input), lowering.result(op.output)
@@ -310,11 +310,6 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     shape = (*after[:-1], lanes)
     gathering.emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
-
-
-def _producer(value: ir.Value) -> ir.OpView | None:
-    owner = owner_of(value)
-    return owner.opview if owner else None
 
 
 def _only_reader(value: ir.Value) -> ir.OpView | None:
@@ -340,8 +335,8 @@ _MOST_WINDOWS = 16
 
 def windows_of(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[qnn.GatherOp, list[Windows]] | None:
     """The gather whose windows along a dimension `op` reduces, if they can be read where they are."""
-    split = _producer(op.input)
-    gathered = _producer(split.input) if isinstance(split, qnn.ReshapeOp) else None
+    split = producer(op.input)
+    gathered = producer(split.input) if isinstance(split, qnn.ReshapeOp) else None
     if not isinstance(split, qnn.ReshapeOp) or not isinstance(gathered, qnn.GatherOp):
         return None
     axis, shape, whole = gathered.axis, shape_of(split.output.type), shape_of(gathered.output.type)

@@ -188,7 +188,11 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
     """Append the kernel of `group`: whole blocks, then the remaining rows."""
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
-    _store_inputs(lowering, group)
+    # An unfused product would read transposed operands through the transposition: blocks need rows.
+    for value in group.inputs:
+        view = source_of(value)
+        if view is not None and not lowering.is_stored(value):
+            store_transposed(lowering, view)
     outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group, program.strategy.lanes):
@@ -196,7 +200,10 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
         has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
         moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
         slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
-        moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
+        moving += [
+            _moving(group, value, slot, blocks) if has_rows[value] else Moving(slot, 0, 0, slot.storage)
+            for value, slot in slots
+        ]
         with program.blocks(blocks.count, moving) as slots:
             results, arguments = slots[: len(outputs)], slots[len(outputs) :]
             scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
@@ -213,14 +220,6 @@ def _stored(group: FusedRows, value: ir.Value) -> ir.Value:
     if view is None:
         return value
     return view.input if value == view.output else view.output
-
-
-def _store_inputs(lowering: GraphLowering, group: FusedRows) -> None:
-    """Store transposed operands, which an unfused product would read through the transposition: blocks need rows."""
-    for value in group.inputs:
-        view = source_of(value)
-        if view is not None and not lowering.is_stored(value):
-            store_transposed(lowering, view)
 
 
 class _BlockLowering(GraphLowering):
@@ -292,10 +291,6 @@ def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks
     row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
     storage = Storage(image_shape(block), slot.storage.element, pitch)
     return Moving(slot, blocks.first * row, blocks.rows * row, storage)
-
-
-def _fixed(slot: BufferSlot) -> Moving:
-    return Moving(slot, 0, 0, slot.storage)
 
 
 def _bytes(value: ir.Value) -> int:

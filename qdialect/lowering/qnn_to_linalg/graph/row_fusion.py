@@ -18,7 +18,7 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import owner_of
+from qdialect.lowering.ir.functions import owner_of, producer
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, source_of
 
@@ -384,7 +384,7 @@ def steps(op: qnn.TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]
 
 
 def _transpose_of(value: ir.Value) -> qnn.TransposeOp | None:
-    owner = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    owner = producer(value)
     return owner if isinstance(owner, qnn.TransposeOp) else None
 
 

@@ -83,11 +83,6 @@ class Segment:
     """Pixels per tile, along each axis."""
 
     @property
-    def rows(self) -> int:
-        """Pixels per tile along the innermost axis."""
-        return self.tiles[-1]
-
-    @property
     def loops(self) -> tuple[str, ...]:
         return tuple(f"m{i}" for i in range(len(self.pixels)))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Iterator, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
@@ -299,10 +299,6 @@ class KernelText:
         yield
         self._lines.append("}")
 
-    def when_zero(self, value: Value) -> AbstractContextManager[None]:
-        """A branch around the code written inside the `with`, which runs if `value` is 0."""
-        return self.when(self.compare("eq", value, self.constant(0, value.type)))
-
     def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
         """Call a C function of another library, which returns an int; it as an i64."""
         types = ", ".join(argument.type for argument in arguments)
@@ -343,8 +339,7 @@ class KernelText:
 
     def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
-        tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
-        return tensor, view_text
+        return self._tensor_of(buffer, view, "restrict writable", start)
 
     def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> tuple[Tensor, str]:
         """The tensor behind a view, and the name of the view with its type."""
@@ -373,7 +368,10 @@ class KernelText:
 
     def touched(self) -> list[tuple[Buffer, int]]:
         """How many elements of each buffer are read or written; elements of two views count twice."""
-        return [(buffer, _covered(buffer, views)) for buffer, views in self._header.seen.items()]
+        return [
+            (buffer, min(buffer.length, sum(view.covered if view else buffer.length for view in views)))
+            for buffer, views in self._header.seen.items()
+        ]
 
     def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
         """A tensor whose elements are still to be written."""
@@ -448,10 +446,6 @@ class KernelText:
         ]
         lines = "\n  ".join([*constants, *tables, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
-
-
-def _covered(buffer: Buffer, views: Set[View | None]) -> int:
-    return min(buffer.length, sum(view.covered if view else buffer.length for view in views))
 
 
 def _view_type(buffer: Buffer, view: View, start: Value | None) -> str:

@@ -175,10 +175,6 @@ class Call:
     location: ir.Location | None = None
     tunable: Tunable | None = None
 
-    def summary(self) -> KernelCall:
-        """The call without its arguments."""
-        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved, self.tunable)
-
 
 class Kernel(KernelText):
     """A kernel under construction: declaring a parameter also sets the argument that this call passes for it."""
@@ -311,7 +307,9 @@ class Program:
 
     def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without their arguments."""
-        return tuple(call.summary() for call in self.calls)
+        return tuple(
+            KernelCall(one.label, one.kernel, one.names, one.macs, one.bytes_moved, one.tunable) for one in self.calls
+        )
 
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
@@ -402,15 +400,14 @@ class _Main:
         if isinstance(actual, Scalar):
             literal = number_text(actual.value, actual.type)
             return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
+        constants = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
         if isinstance(actual, Data):
-            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
-            return self._view(source, actual.offset, actual.element, actual.length)
+            return self._view(constants, actual.offset, actual.element, actual.length)
         element, length = actual.storage.element, actual.storage.length
         if actual.kind in ("input", "output"):
             return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
         if actual.kind == "constant":
-            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
-            return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
+            return self._view(constants, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
         first = 0 if actual.kind == "words" else self._offsets[actual.index]
         start = first + actual.offset * ELEMENT_BYTES[element]
