@@ -46,7 +46,10 @@ def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
         first = replace(found[0], message=f"{name}: {found[0].message}")
-        raise CompileError(first.message, (_placed(first, module), *found[1:])) from error
+        if not first.line:
+            file, line, column = location_of(module.operation.location)
+            first = replace(first, file=file, line=line, column=column)
+        raise CompileError(first.message, (first, *found[1:])) from error
 
 
 def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
@@ -94,10 +97,3 @@ def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:
     with ir.InsertionPoint(transform.ApplyPatternsOp(target).patterns):
         for pattern in patterns:
             pattern()
-
-
-def _placed(diagnostic: Diagnostic, module: ir.Module) -> Diagnostic:
-    if diagnostic.line:
-        return diagnostic
-    file, line, column = location_of(module.operation.location)
-    return replace(diagnostic, file=file, line=line, column=column)

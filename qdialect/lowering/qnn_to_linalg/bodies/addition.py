@@ -262,7 +262,7 @@ def declare_function(
     multipliers = [_declare_multiplier(kernel, *each) for each in function.multipliers]
     names = ("lhs", "rhs", "output")
     points = [kernel.number(f"{n}_zero_point", q.stored_zero_point, "i64") for n, q in zip(names, own, strict=True)]
-    low, high = (kernel.number(n, b + own[2].shift, "i64") for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] + own[2].shift, bounds[1] + own[2].shift), "i64")
 
     def offset(body: Body, stored: Value, point: Value) -> Value:
         return body.subtract(body.cast("arith.extsi" if stored.type == "i32" else "arith.extui", stored, "i64"), point)
@@ -285,7 +285,7 @@ def _declare_multiplier(
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:
-    return kernel.number(f"{name}_low", bounds[0], type_), kernel.number(f"{name}_high", bounds[1], type_)
+    return kernel.limits(bounds, type_, (f"{name}_low", f"{name}_high"))
 
 
 # A sum of two quantized values as two products, a constant and a shift, proved on every pair of quantized values.

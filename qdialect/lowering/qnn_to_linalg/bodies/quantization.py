@@ -253,7 +253,7 @@ class Rescaling:
     def _declare_wide(self, kernel: Kernel) -> EmitRescale:
         """32-bit quantized values: float32 does not hold their bounds, so that they are clamped as 64-bit integers."""
         zero_point = kernel.number("zero_point", self.zero_point, "i64")
-        low, high = (kernel.number(n, b, "i64") for n, b in zip(("low", "high"), self.bounds, strict=True))
+        low, high = kernel.limits(self.bounds, "i64")
         f32 = kernel.number("f32_zero_point", self.zero_point, "f32")
 
         def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
@@ -287,7 +287,7 @@ def declare_rescale(
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)
-    low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] + early, bounds[1] + early), how.wide)
     from_zero = bounds[0] + early >= 0
 
     def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
@@ -343,7 +343,7 @@ def declare_quantize(
     factor = kernel.number(f"{name}_scale", float(scale_factors(output.scale, scaling)), "f32")
     point = kernel.number(f"{name}_zero_point", output.zero_point, "f32") if early else None
     left = 0 if early else output.zero_point
-    low, high = (kernel.number(f"{name}_{n}", b - left, "f32") for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] - left, bounds[1] - left), "f32", (f"{name}_low", f"{name}_high"))
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
 

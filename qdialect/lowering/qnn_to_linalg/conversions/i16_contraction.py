@@ -174,8 +174,9 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
     stored = [Stored(lowering.slot(op.input), shape)] if sums is None else sums.emit(lowering)
 
     def declare(kernel: Kernel) -> Emit:
-        low, high = (kernel.number(name, bound, "i32") for name, bound in _bounds(op))
-        point = kernel.number("zero_point", op.output_zero_point, "i32") if op.output_zero_point else None
+        zero_point = op.output_zero_point
+        low, high = kernel.limits((op.output_min - zero_point, op.output_max - zero_point), "i32")
+        point = kernel.number("zero_point", zero_point, "i32") if zero_point else None
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             acc = values[0] if sums is None else sums.total(body, values[: len(stored)])
@@ -189,10 +190,6 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
     arrays = [AxisArray(values, max(len(shape) - 1, 0)) for values in scaling.parameters]
     target = Stored(lowering.result(op.output), shape)
     map_stored(lowering, target, [*stored, *arrays], declare, op.operation.name, TILE_LANES)
-
-
-def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:
-    return [("low", op.output_min - op.output_zero_point), ("high", op.output_max - op.output_zero_point)]
 
 
 # Contractions of 16-bit activations: by dot products, else as reductions that run along vectors of results.

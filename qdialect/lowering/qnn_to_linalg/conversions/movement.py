@@ -23,7 +23,7 @@ from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
@@ -64,11 +64,9 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
         dense = lowering.program.buffer(Storage(image, source.storage.element, image[3]))
         lowering.copy(source, dense, before, op.operation.name)
         source, before, common = dense, (math.prod(before),), after
-    kernel = Kernel(lowering.program)
     operand = elementwise.MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
     output = elementwise.MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
-    elementwise.emit_map(kernel, common, [operand], output, elementwise.as_stored(operand, output))
-    lowering.program.call(kernel, op.operation.name)
+    lowering.move(common, operand, output, op.operation.name)
 
 
 def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
@@ -128,9 +126,8 @@ def store_transposed(lowering: GraphLowering, op: qnn.TransposeOp) -> None:
         return
     own = dim_strides(before, data.storage)
     source = elementwise.MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     kernel = Kernel(lowering.program)
-    emit_transposition(kernel, after, source, target)
+    emit_transposition(kernel, after, source, stored_operand(output, after))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -153,11 +150,8 @@ def _slice(lowering: GraphLowering, op: qnn.SliceOp) -> None:
     is_whole = before[-1] == after[-1]
     lanes = min(data.storage.pitch, output.storage.pitch) if is_whole else after[-1]
     steps = tuple(stride * step for stride, step in zip(strides, op.strides, strict=True))
-    kernel = Kernel(lowering.program)
     source = elementwise.MapOperand(data, steps, data.storage.origin + start)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    elementwise.emit_map(kernel, (*after[:-1], lanes), [source], target, elementwise.as_stored(source, target))
-    lowering.program.call(kernel, op.operation.name)
+    lowering.move((*after[:-1], lanes), source, stored_operand(output, after), op.operation.name)
 
 
 def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: qnn.SliceOp) -> BufferSlot | None:
@@ -206,7 +200,7 @@ def _write_parts(
     for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
         shape = shape_of(value.type)
         lanes = shape[-1] if is_channels_last else min(slot.storage.pitch, output.storage.pitch)
-        source = elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+        source = stored_operand(slot, shape)
         target = elementwise.MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
         emit = emit_of(kernel, index)
@@ -253,11 +247,8 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
     strides = dim_strides(outer, output.storage)
     start = output.storage.origin + sum(low * stride for low, stride in zip(op.low, strides, strict=True))
     if not is_inside:
-        kernel = Kernel(lowering.program)
-        source = elementwise.MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
         target = elementwise.MapOperand(output, strides, start)
-        elementwise.emit_map(kernel, inner, [source], target, elementwise.as_stored(source, target))
-        lowering.program.call(kernel, op.operation.name)
+        lowering.move(inner, stored_operand(data, inner), target, op.operation.name)
     element, quantized = (
         STORAGE_ELEMENTS[element_of(op.input.type)],
         op.value + (not output.signed) * signed_shift(op.input.type),
@@ -266,7 +257,7 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
         quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
-        value = kernel.number("value", elementwise.byte_literal(quantized) if element == "i8" else quantized, element)
+        value = kernel.number("value", quantized, element)
         target = elementwise.MapOperand(output, strides, output.storage.origin + offset)
         elementwise.emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
         lowering.program.call(kernel, f"{op.operation.name} border")
@@ -306,10 +297,8 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     before, after = shape_of(first.input.type), shape_of(op.output.type)
     is_channels_last = len(before) - 1 in indices
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
-    source = elementwise.MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    shape = (*after[:-1], lanes)
-    gathering.emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
+    sides = stored_operand(data, before), stored_operand(output, after)
+    gathering.emit_gather(lowering.program, (*after[:-1], lanes), *sides, indices, op.operation.name)
 
 
 def _only_reader(value: ir.Value) -> ir.OpView | None:
@@ -386,9 +375,7 @@ def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
     rows = lowering.program.buffer(replace(output.storage, element="i16"))
     _gather_rows(lowering, op, table, indices, rows)
     shape, kernel = shape_of(op.output.type), Kernel(lowering.program)
-    source, target = (
-        elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin) for slot in (rows, output)
-    )
+    source, target = (stored_operand(slot, shape) for slot in (rows, output))
     elementwise.emit_map(kernel, shape, [source], target, lambda body, values: WIDEN[form](body, values[0]))
     lowering.program.call(kernel, f"{op.operation.name} widened")
 
@@ -417,7 +404,7 @@ def _gather_rows(
     target = elementwise.MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
     rows, listed = gathering.Rows(source, froms[axis], before[axis]), gathering.Listed(target, tos[axis : axis + count])
     kernel = Kernel(lowering.program)
-    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    places = stored_operand(indices, shape_of(op.indices.type)), shape_of(op.indices.type)
     gathering.emit_rows(kernel, row, *places, rows, listed, is_gather=True)
     lowering.program.call(kernel, op.operation.name)
 
@@ -433,7 +420,7 @@ def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
     rows, listed = gathering.Rows(target, tos[0], shape[0]), gathering.Listed(source, froms[:1])
     kernel = Kernel(lowering.program)
     reduce = _reduction(op.reduction, element_of(op.data.type))
-    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    places = stored_operand(indices, shape_of(op.indices.type)), shape_of(op.indices.type)
     gathering.emit_rows(kernel, shape[1:], *places, rows, listed, is_gather=False, reduce=reduce)
     lowering.program.call(kernel, op.operation.name)
 
@@ -448,7 +435,3 @@ def _reduction(reduction: ScatterReduction, element: str) -> gathering.Reduce | 
         return Body.multiply
     suffix = "imumf" if element == "f32" else "si"
     return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
-
-
-def _whole(value: ir.Value, slot: BufferSlot) -> elementwise.MapOperand:
-    return elementwise.MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)

@@ -18,7 +18,7 @@ from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
 from qdialect.lowering.ir.views import row_major
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
@@ -56,7 +56,7 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
 
 
 def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-    return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
+    return replace(stored_operand(slot, shape), source=kernel.slot(name, slot))
 
 
 def _squares(zero_point: Value) -> reduction.Fold:
@@ -333,8 +333,8 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, quot
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
     total = rows.reduce([rows.largest], _sum_of_entries(table), TILE_LANES, "total")
     scale = kernel.number("scale", number, "f32")
-    bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
-    low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
+    low, high = range_of(op.output.type)
+    low, high = kernel.limits((low - op.output_zero_point, high - op.output_zero_point), "f32")
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
     def emit(body: Body, values: Sequence[Value]) -> Value:

@@ -13,7 +13,7 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.graph.padding import padding_of
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, byte_literal
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -31,7 +31,7 @@ def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
     if _is_wide(op):
         _lower_pool(lowering, op, kernel, reduction.I16_MAX, _clamp(kernel, _bounds(op)), [], _WIDE_MAX_LANES)
         return
-    low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
+    low, high = kernel.limits(_bounds(op), "i8", "ab")
 
     def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
         return body.binary("arith.minui", body.binary("arith.maxui", acc, low), high)
@@ -45,7 +45,7 @@ def _is_wide(op: _Pool) -> bool:
 
 
 def _clamp(kernel: Kernel, bounds: tuple[int, int]) -> reduction.Finish:
-    low, high = (kernel.number(name, bound, "i16") for name, bound in zip("ab", bounds, strict=True))
+    low, high = kernel.limits(bounds, "i16", "ab")
     return lambda body, acc, _: body.clamp(acc, low, high)
 
 
@@ -81,7 +81,7 @@ def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: 
     """The mean is rounded about zero or about the zero point, which is subtracted from stored values before."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
-    low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
+    low, high = kernel.limits(_bounds(op), "i32")
     offset = kernel.number("offset", shift + center, "i32")
     float_ = reduction.quotient_float(2**16 if _is_wide(op) else 255, maximum)
 

@@ -22,7 +22,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
@@ -151,8 +151,8 @@ class TimeSteps:
         self.count, self.batch, _ = shape_of(op.gates.type)
         self._gates = self.operand("gates", op.gates)
         slot = self.lowering.result(op.output)
-        strides = dim_strides(shape_of(op.output.type), slot.storage)
-        self._states = MapOperand(self.kernel.slot("states", slot), strides, slot.storage.origin)
+        states = stored_operand(slot, shape_of(op.output.type))
+        self._states, strides = replace(states, source=self.kernel.slot("states", slot)), states.strides
         first = self.count * strides[0] if op.reverse else 0
         target = columns_from(replace(self._states, strides=strides[1:]), first)
         shape = shape_of(op.initial.type)
@@ -168,7 +168,7 @@ class TimeSteps:
         if array is not None:
             return MapOperand(self.kernel.data(name, array), row_major(shape))
         slot = self.lowering.slot(value)
-        return MapOperand(self.kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
+        return replace(stored_operand(slot, shape), source=self.kernel.slot(name, slot))
 
     def scratch(self, name: str, width: int) -> MapOperand:
         """Memory for [B, width] f32 values of one step."""

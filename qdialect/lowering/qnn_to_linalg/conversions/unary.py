@@ -18,7 +18,7 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift, widening
@@ -79,10 +79,7 @@ def _clamp(bounds: tuple[int, int], type_: ir.Type) -> maps.Declare:
     element, sign = STORAGE_ELEMENTS[element_of(type_)], "u" if is_stored_unsigned(type_) else "s"
 
     def declare(kernel: Kernel) -> Emit:
-        low, high = (
-            kernel.number(name, byte_literal(bound) if element == "i8" else bound, element)
-            for name, bound in zip(("low", "high"), bounds, strict=True)
-        )
+        low, high = kernel.limits(bounds, element)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             value = body.binary(f"arith.max{sign}i", values[0], low)

@@ -224,8 +224,15 @@ class Kernel(KernelText):
         return self.data("table", values)
 
     def number(self, name: str, value: float, type_: str) -> Value:
-        self.actuals.append(Scalar(value, type_))
+        """A parameter for a number; bytes, 0..255 too, are signless."""
+        self.actuals.append(Scalar((value + 128) % 256 - 128 if type_ == "i8" else value, type_))
         return self.scalar(name, type_)
+
+    def limits(
+        self, bounds: tuple[float, float], type_: str, names: Sequence[str] = ("low", "high")
+    ) -> tuple[Value, Value]:
+        """Parameters for the ends of a range."""
+        return self.number(names[0], bounds[0], type_), self.number(names[1], bounds[1], type_)
 
 
 @dataclass

@@ -16,7 +16,6 @@ from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import Requantizer, requantizer_of
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import byte_literal
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -80,8 +79,7 @@ class RequantizeKernel(StageKernel):
         rescale, follower = requantizer.declare(kernel), self.site.follower
         limits = None
         if follower is not None and not follower.takes_any_byte:
-            named = zip(("low", "high"), self.site.stored_bounds, strict=True)
-            limits = tuple(kernel.number(name, bound, "i32") for name, bound in named)
+            limits = kernel.limits(self.site.stored_bounds, "i32")
         finish = self._declare_byte(kernel) if follower is None else None
 
         def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
@@ -96,7 +94,7 @@ class RequantizeKernel(StageKernel):
         bounds = self.site.stored_bounds
         if bounds == _BYTE:
             return lambda body, value: body.narrow(value)
-        low, high = (kernel.number(n, byte_literal(b), "i8") for n, b in zip(("low", "high"), bounds, strict=True))
+        low, high = kernel.limits(bounds, "i8")
 
         def emit(body: Body, value: Value) -> Value:
             byte = body.narrow(value)

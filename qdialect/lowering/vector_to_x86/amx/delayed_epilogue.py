@@ -240,7 +240,7 @@ def _delay(block: _Block) -> ir.Operation:
             _compute_step(block, waiting)
         with ir.InsertionPoint(loop):
             pending.is_this()
-        with _behind(top):
+        with ir.InsertionPoint.after(top):
             waiting = pending.read()
             branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, waiting.count, b.index(0)))
             waiting.compute(b.index(0), waiting.count, 1)
@@ -251,11 +251,6 @@ def _delay(block: _Block) -> ir.Operation:
 
 def _block_of(value: ir.Value) -> ir.Block:
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
-
-
-def _behind(op: ir.Operation) -> ir.InsertionPoint:
-    ops = [one.operation for one in op.block.operations]
-    return ir.InsertionPoint(ops[ops.index(op) + 1])
 
 
 def _compute_step(block: _Block, waiting: _Waiting) -> None:
