@@ -31,7 +31,11 @@ def cycles(op: ir.Operation) -> float:
         found = bounds(op)
         return (found[2] if found else _UNKNOWN_STEPS) * (1 + _inside(op))
     if op.name == "vector.contract":
-        return _contraction(op)
+        found = contraction_of(op)
+        if _is_in_tiles(op):
+            # The innermost two are the rows and columns of a tile, one of which is missing where it has one alone.
+            return _TILE_CYCLES * found.terms(found.result[:-2])
+        return max(math.prod(found.extents) / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
     return _inside(op) + (0 if _is_free(op) else _own(op))
 
 
@@ -60,14 +64,6 @@ def _bits(element: ir.Type) -> int:
     if isinstance(element, ir.IndexType):
         return 8
     return element.width if isinstance(element, ir.IntegerType | ir.FloatType) else _WIDEST
-
-
-def _contraction(op: ir.Operation) -> float:
-    found = contraction_of(op)
-    if _is_in_tiles(op):
-        # The innermost two are the rows and columns of a tile, one of which is missing where it has one alone.
-        return _TILE_CYCLES * found.terms(found.result[:-2])
-    return max(math.prod(found.extents) / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
 
 
 def _is_in_tiles(op: ir.Operation) -> bool:

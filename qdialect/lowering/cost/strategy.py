@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from qdialect.lowering.cost.register_tiles import Layout, TileModel, Tiles, tiles_of
-from qdialect.lowering.instructions.instruction_set import InstructionSet, instruction_set_of
+from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
 
@@ -54,7 +54,6 @@ class ChannelBlock:
 
     @property
     def channels(self) -> int:
-        """Channels of the block."""
         return self.tiles * self.vectors * self.lanes
 
     def cut(self, vectors: int) -> list[ChannelBlock]:
@@ -301,6 +300,9 @@ def strategy_of(target: Target) -> Strategy:
     # it again instead.  That pays where loads are plenty.  On Zen 4, which loads one vector a cycle, eight vectors of a
     # softmax take 0.97 of the time of four.
     row_vectors = _FUNCTION_VECTORS if target.machine.loads == 1 else _FUNCTION_VECTORS // 2
+    # All that byte permutes look up at once; else two vectors or four, as far as there are registers for them.
+    some_lanes = 2 * _WIDE if instructions.lanes > _WIDE // 4 else _WIDE
+    table_lanes = LANES if instructions.has_byte_permutes else some_lanes
     return Strategy(
         tiles_of(model),
         DepthwiseTiles(
@@ -312,7 +314,7 @@ def strategy_of(target: Target) -> Strategy:
         MapTiles(
             _FUNCTION_VECTORS * _WIDE if is_wide else _WIDE,
             row_vectors * _WIDE if is_wide else _WIDE,
-            _table_lanes(instructions),
+            table_lanes,
             # Two vectors for each row: a row's number is then loaded once for both.
             2 * _WIDE if is_wide else _WIDE,
         ),
@@ -330,13 +332,6 @@ def strategy_of(target: Target) -> Strategy:
         matrix_machine=target.machine if instructions.has_tiles else None,
         model=model,
     )
-
-
-def _table_lanes(instructions: InstructionSet) -> int:
-    """All that byte permutes look up at once; else two vectors or four, as far as there are registers for them."""
-    if instructions.has_byte_permutes:
-        return LANES
-    return 2 * _WIDE if instructions.lanes > _WIDE // 4 else _WIDE
 
 
 def tile_model(target: Target) -> TileModel | None:

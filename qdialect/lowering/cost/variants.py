@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
@@ -13,7 +13,6 @@ from qdialect.lowering.cost.strategy import ChannelBlock, DepthwiseTiles, Strate
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import error_at_module
 from qdialect.targets import Target
-from qdialect.targets.machine import Machine
 
 # Other ways to write a kernel than the one that the cost model chooses, each by its name.
 #
@@ -67,11 +66,12 @@ def varied(strategy: Strategy, name: str) -> Strategy:
         return _with_rows(strategy, int(rows[1]))
     if name in _LOOP_ORDERS.values():
         return replace(strategy, fixed_weight_stationary=name == _LOOP_ORDERS[True])
+    machine = strategy.matrix_machine
     return {
         _WORDS: replace(strategy, others=tuple(one for one in strategy.others if one is not Layout.PAIRS)),
         _PAIRS: replace(strategy, fixed_pairs=True),
         _DOTS: replace(strategy, matrix_machine=None),
-        _TILES: replace(strategy, matrix_machine=_without_dots(strategy.matrix_machine)),
+        _TILES: replace(strategy, matrix_machine=replace(machine, dot_products=_NO_DOTS) if machine else None),
         _TAPS: _with_rows(strategy, 0),
     }[name]
 
@@ -135,17 +135,12 @@ def _cycles(model: TileModel, plan: _Plan, size: int) -> float:
     """Cycles of all tiles for a K group, with weights of `size` bytes."""
     total = 0.0
     for block, axes in plan:
-        for rows, count in _row_counts(axes):
+        kinds = [(1, 1)]
+        for parts in axes:
+            kinds = [(rows * tile, count * (extent // tile)) for rows, count in kinds for _, extent, tile in parts]
+        for rows, count in kinds:
             total += block.tiles * count * model.cycles(rows, block.vectors, size)
     return total
-
-
-def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-    """The rows of each kind of register tile, and how many there are."""
-    kinds = [(1, 1)]
-    for parts in axes:
-        kinds = [(rows * tile, count * (extent // tile)) for rows, count in kinds for _, extent, tile in parts]
-    return iter(kinds)
 
 
 def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:
@@ -157,10 +152,6 @@ def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:
         return []
     inside = strategy.is_weight_stationary(weights, data)
     return [_LOOP_ORDERS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
-
-
-def _without_dots(machine: Machine | None) -> Machine | None:
-    return replace(machine, dot_products=_NO_DOTS) if machine else None
 
 
 # Which variants of its kernels a module is to get: the attribute `qnn.tuning`, which `--tune` writes.

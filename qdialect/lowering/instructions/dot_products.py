@@ -10,6 +10,7 @@ products of bytes to a word, which saturates: it is for weights that keep the bo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -49,8 +50,8 @@ def _products(x: ir.Value, w: ir.Value, is_unsigned: bool, per_lane: int) -> lis
     return [every(products, start, per_lane) for start in range(per_lane)]
 
 
-def _portable_bytes(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
-    for product in _products(x, w, True, _BYTES_PER_LANE):
+def _portable_bytes(is_unsigned: bool, acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+    for product in _products(x, w, is_unsigned, _BYTES_PER_LANE):
         acc = arith.addi(acc, product)
     return acc
 
@@ -70,7 +71,7 @@ def _vnni(name: str, lanes: int, dtypes: tuple[str, str], portable: EmitDot) -> 
 
 
 VPDPBUSD: Mapping[int, Instruction] = {
-    lanes: _vnni("vpdpbusd", lanes, ("uint8", "int8"), _portable_bytes) for lanes in (16, 8, 4)
+    lanes: _vnni("vpdpbusd", lanes, ("uint8", "int8"), partial(_portable_bytes, True)) for lanes in (16, 8, 4)
 }
 """By 32-bit lanes: (accumulators, unsigned bytes, signed bytes)."""
 VPDPWSSD: Mapping[int, Instruction] = {
@@ -80,17 +81,11 @@ VPDPWSSD: Mapping[int, Instruction] = {
 """By 32-bit lanes: (accumulators, words, words)."""
 
 
-def _portable_signed_bytes(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
-    for product in _products(x, w, False, _BYTES_PER_LANE):
-        acc = arith.addi(acc, product)
-    return acc
-
-
 def _signed_vnni(lanes: int) -> Instruction:
     sums, factors = Lanes(lanes, "int32"), Lanes(lanes * _BYTES_PER_LANE, "int8")
     name, needed = f"vpdpbssd.{lanes * 32}", (frozenset({"avxvnniint8"}),)
     operands = (sums, factors, factors)
-    return Instruction(name, f"llvm.x86.avx2.{name}", needed, operands, sums, _dot, _portable_signed_bytes)
+    return Instruction(name, f"llvm.x86.avx2.{name}", needed, operands, sums, _dot, partial(_portable_bytes, False))
 
 
 VPDPBSSD: Mapping[int, Instruction] = {lanes: _signed_vnni(lanes) for lanes in (8, 4)}

@@ -33,7 +33,6 @@ class Lanes:
 
     @property
     def type(self) -> ir.VectorType:
-        """The type in the IR."""
         bits = np.dtype(self.dtype).itemsize * 8
         floats = {"float32": ir.F32Type, "bfloat16": ir.BF16Type}
         element = floats[self.dtype].get() if self.dtype in floats else ir.IntegerType.get_signless(bits)

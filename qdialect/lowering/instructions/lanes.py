@@ -179,10 +179,10 @@ def _conversion(
 
     def portable(numbers: ir.Value) -> ir.Value:
         found = emit(numbers)
-        low, high = (_splat(source.type, limit) for limit in (_SMALLEST, -_SMALLEST))
+        low, high = (b.splat(source.type, limit) for limit in (_SMALLEST, -_SMALLEST))
         above = arith.cmpf(arith.CmpFPredicate.OGE, found, low)
         fits = arith.andi(above, arith.cmpf(arith.CmpFPredicate.OLT, found, high))
-        converted = arith.fptosi(result.type, arith.select(fits, found, _splat(source.type, 0)))
+        converted = arith.fptosi(result.type, arith.select(fits, found, b.splat(source.type, 0)))
         return arith.select(fits, converted, b.splat(result.type, _SMALLEST))
 
     def arguments(numbers: ir.Value) -> Sequence[ir.Value]:
@@ -194,11 +194,6 @@ def _conversion(
         return numbers, b.splat(result.type, 0), every_lane, mode
 
     return Instruction(name, intrinsic, (needed,), (source,), result, meaning, portable, arguments)
-
-
-def _splat(type_: ir.VectorType, value: float) -> ir.Value:
-    number = ir.FloatAttr.get(type_.element_type, value)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
 
 
 _MASKED, _AVX512 = "llvm.x86.avx512.mask.cvtps2dq.512", frozenset({"avx512f"})

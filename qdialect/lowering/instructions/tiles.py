@@ -46,7 +46,6 @@ class Shape:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
         return self.columns * self.bits // 8
 
 
@@ -169,14 +168,12 @@ class PortableRegisters:
         self._shapes = shapes
 
     def zero(self, register: int) -> None:
-        """Zeros, row by row."""
         shape, buffer = self._shapes[register], self._buffer(register)
         zeros = b.splat(b.vector_type(shape.columns, shape.bits), 0)
         with _loop(shape.rows) as row:
             vector.store(zeros, buffer, [row, b.index(0)])
 
     def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
-        """Copy rows from memory."""
         del stays
         shape = self._shapes[register]
         with _loop(shape.rows) as row:
@@ -197,7 +194,6 @@ class PortableRegisters:
             vector.store(dot, total, [row, zero])
 
     def store(self, register: int, memory: TileMemory) -> None:
-        """Copy rows to memory."""
         shape = self._shapes[register]
         with _loop(shape.rows) as row:
             loaded = b.load(shape.columns, self._buffer(register), [row, b.index(0)])

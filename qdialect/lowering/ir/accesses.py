@@ -55,11 +55,9 @@ class Run:
         return True
 
     def overlaps(self, other: Run) -> bool:
-        """Whether both have an element."""
         return self.count_in_common(other) > 0
 
     def count_in_common(self, other: Run) -> int:
-        """How many elements both have."""
         low, high = max(self.start, other.start), min(self.end, other.end)
         return int((self._mask(low, high) & other._mask(low, high)).sum()) if low < high else 0
 
@@ -103,7 +101,7 @@ def accesses(function: ir.Operation) -> list[Access]:
     """All accesses of the kernel `function` to its buffers; of an op that may touch any memory one to each of them."""
     found, unknown = known_accesses(function, ops_of(function))
     whole = [_Use(op, -1, argument) for op in unknown for argument in _buffers(function)]
-    return [*found, *(access for use in whole for access in use.of_all(True, True))]
+    return [*found, *(access for use in whole for access in use.accesses())]
 
 
 def known_accesses(function: ir.Operation, ops: Sequence[ir.Operation]) -> tuple[list[Access], list[ir.Operation]]:
@@ -150,12 +148,11 @@ def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]
         effects, found = effects_of(op), _Use(op, position, argument)
         if effects is NONE:
             # An op that takes the buffer itself may pass it on, unless it only queries it.
-            is_asked = op.name in _QUESTIONS
-            yield from () if is_asked else found.of_all(True, True)
+            yield from () if op.name in _QUESTIONS else found.accesses()
         elif effects.is_known and position in (*effects.reads, *effects.writes):
-            yield from found.of_part(position in effects.reads, position in effects.writes)
+            yield from found.accesses(position in effects.reads, position in effects.writes, is_bound=True)
         else:
-            yield from found.of_all(True, True)
+            yield from found.accesses()
 
 
 @dataclass(frozen=True)
@@ -166,19 +163,10 @@ class _Use:
     position: int
     argument: ir.BlockArgument
 
-    def of_part(self, reads: bool, writes: bool) -> Iterator[Access]:
-        """Its accesses to the elements that its operands bound."""
-        known = _extent_of(self.op, self.position, self.argument) if self.op.name in _INDEXED else None
-        run, loops = known or (None, ())
-        yield from self._of(run, loops, reads, writes)
-
-    def of_all(self, reads: bool, writes: bool) -> Iterator[Access]:
-        """Its accesses to the whole buffer."""
-        yield from self._of(None, (), reads, writes)
-
-    def _of(
-        self, run: Run | None, loops: tuple[tuple[ir.Operation, int], ...], reads: bool, writes: bool
-    ) -> Iterator[Access]:
+    def accesses(self, reads: bool = True, writes: bool = True, *, is_bound: bool = False) -> Iterator[Access]:
+        """Its accesses to the elements that its operands bound, where `is_bound`; else to the whole buffer."""
+        is_known = is_bound and self.op.name in _INDEXED
+        run, loops = (_extent_of(self.op, self.position, self.argument) if is_known else None) or (None, ())
         extent = math.prod(ir.MemRefType(self.argument.type).shape)
         if writes:
             yield Access(self.argument.arg_number, True, run, self.op, loops, extent)

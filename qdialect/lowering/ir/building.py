@@ -146,9 +146,12 @@ def constant(array: NDArray[Any]) -> ir.Value:
     return arith.constant(type_, ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=type_))
 
 
-def splat(type_: ir.VectorType, value: int) -> ir.Value:
-    """A constant integer vector of one value."""
-    return _constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
+def splat(type_: ir.VectorType, value: float) -> ir.Value:
+    """A constant vector of one value."""
+    element = type_.element_type
+    is_float = isinstance(element, ir.FloatType)
+    number = ir.FloatAttr.get(element, value) if is_float else ir.IntegerAttr.get(element, int(value))
+    return _constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
 
 
 def _constant(type_: ir.Type, value: ir.Attribute) -> ir.Value:
@@ -252,12 +255,6 @@ def index(value: int) -> ir.Value:
     return _constant(type_, ir.IntegerAttr.get(type_, value))
 
 
-def index_value(value: ir.Value) -> int | None:
-    """The number that a constant index is, if it is one."""
-    owner = defining(value, "arith.constant")
-    return ir.IntegerAttr(owner.attributes["value"]).value if owner else None
-
-
 # The factors of products with one term for each element of a tile, spread over the tile.
 
 
@@ -266,7 +263,8 @@ def spread(value: ir.Value, walked: Sequence[int], loops: Contraction, tile: Seq
 
     It is ordered, reshaped to one extent for each loop of the tile, then broadcast.
     """
-    element, order, shape = ir.VectorType(value.type).element_type, _order(walked, loops), _shape(walked, loops)
+    element, order = ir.VectorType(value.type).element_type, _order(walked, loops)
+    shape = [loops.extents[loop] if loop in walked else 1 for loop in loops.result]
     if order is not None:
         extents = shape_of(value)
         value = vector.transpose(ir.VectorType.get([extents[axis] for axis in order], element), value, order)
@@ -282,8 +280,3 @@ def _order(walked: Sequence[int], loops: Contraction) -> list[int] | None:
     long = [position for position, loop in zip(at, walked, strict=True) if loops.extents[loop] > 1]
     # Moving axes of extent 1 does not reorder elements.
     return None if long == sorted(long) else sorted(range(len(at)), key=at.__getitem__)
-
-
-def _shape(walked: Sequence[int], loops: Contraction) -> list[int]:
-    """The extents along the loops of the result."""
-    return [loops.extents[loop] if loop in walked else 1 for loop in loops.result]

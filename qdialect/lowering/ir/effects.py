@@ -91,7 +91,12 @@ def effects_of(op: ir.Operation) -> Effects:
     if found is not None:
         return found
     if op.name == _INTRINSIC:
-        return _of_intrinsic(op)
+        # The effects of an intrinsic; one not listed that has a result and no pointer operands has none.
+        name = ir.StringAttr(op.attributes["intrin"]).value
+        if name in _INTRINSICS:
+            return _INTRINSICS[name]
+        is_value = len(op.results) > 0 and not any(str(value.type).startswith("!llvm.ptr") for value in op.operands)
+        return NONE if is_value else UNKNOWN
     return NONE if op.name.partition(".")[0] in _PURE_DIALECTS else UNKNOWN
 
 
@@ -99,12 +104,3 @@ def only_reads(op: ir.Operation) -> bool:
     """Whether `op`, which has no region, writes nothing."""
     found = effects_of(op)
     return found.is_known and not found.writes and not len(op.regions)
-
-
-def _of_intrinsic(op: ir.Operation) -> Effects:
-    """The effects of an intrinsic; one not listed that has a result and no pointer operands has none."""
-    name = ir.StringAttr(op.attributes["intrin"]).value
-    if name in _INTRINSICS:
-        return _INTRINSICS[name]
-    is_value = len(op.results) > 0 and not any(str(value.type).startswith("!llvm.ptr") for value in op.operands)
-    return NONE if is_value else UNKNOWN

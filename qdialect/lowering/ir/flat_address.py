@@ -9,6 +9,7 @@ from operator import mul
 from qdialect.ir._mlir import ir, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import only_reads
+from qdialect.lowering.ir.functions import constant
 from qdialect.lowering.ir.views import array_of, static_strides
 from qdialect.passes.pattern import MatchFailure
 
@@ -72,7 +73,7 @@ def flat_address(
     """
     strides = static_strides(ir.MemRefType(buffer.type)) or ()
     flat, offset, pointer = _whole(buffer, {} if pointers is None else pointers)
-    numbers = [b.index_value(index) for index in indices]
+    numbers = [constant(index) for index in indices]
     distance = offset + sum(number * stride for number, stride in zip(numbers, strides, strict=True) if number)
     if pointer is None or not 0 <= distance < _FARTHEST:
         return FlatAddress(flat, _sum_of_products(indices, strides, offset), None)
@@ -89,7 +90,9 @@ def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Val
     It is the memref that `buffer` is a view of, if that is flat: then the view needs no descriptor at run time.
     """
     source, offset = array_of(buffer), ir.MemRefType(buffer.type).get_strides_and_offset()[1]
-    if _is_flat(source.type) and 0 <= offset < _FARTHEST:
+    array = source.type
+    is_flat = isinstance(array, ir.MemRefType) and array.rank == 1 and isinstance(array.layout, ir.AffineMapAttr)
+    if is_flat and 0 <= offset < _FARTHEST:
         if source not in pointers:
             with _behind(source):
                 pointers[source] = _pointer(source)
@@ -101,11 +104,6 @@ def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Val
     if not 0 <= first < _FARTHEST:
         return flat, 0, None
     return flat, 0, _further(_pointer(flat), first, type_.element_type) if first else _pointer(flat)
-
-
-def _is_flat(type_: ir.Type) -> bool:
-    """Whether a type is that of a buffer of one dimension from its first element on."""
-    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and isinstance(type_.layout, ir.AffineMapAttr)
 
 
 def _behind(value: ir.Value) -> ir.InsertionPoint:

@@ -43,6 +43,12 @@ def owner_of(value: ir.Value) -> ir.Operation | None:
     return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
 
 
+def producer(value: ir.Value) -> ir.OpView | None:
+    """`owner_of` as an op of its class."""
+    owner = owner_of(value)
+    return owner.opview if owner else None
+
+
 def op_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
     """The op of `block` that is `op` or holds it."""
     while op.block != block and op.parent:
@@ -86,11 +92,10 @@ LOOP = "scf.for"
 
 
 def constant(value: ir.Value) -> int | None:
-    """The value of a constant index."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
+    """A constant integer, signed, or index; None for other values."""
+    owner = owner_of(value)
+    number = owner.attributes["value"] if owner and owner.name == "arith.constant" else None
+    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 def loop_of(variable: ir.Value) -> ir.Operation | None:
@@ -162,19 +167,25 @@ def loops_of(attribute: ir.Attribute) -> tuple[int | None, ...]:
     )
 
 
+def kind_of(op: ir.Operation) -> str:
+    """That of a vector's reduction, such as ``add``, which products on tensors have."""
+    return (
+        str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">") if "kind" in op.attributes else "add"
+    )
+
+
 def contraction_of(op: ir.Operation) -> Contraction:
-    """The loops of the `vector.contract` `op`, whose verifier wants projected permutations."""
+    """The loops of a `vector.contract`, whose verifier wants projected permutations, or of a generic like one."""
     maps = [
         tuple(loop for loop in loops_of(one) if loop is not None)
         for one in ir.ArrayAttr(op.attributes["indexing_maps"])
     ]
     extents = [1] * len(ir.ArrayAttr(op.attributes["iterator_types"]))
     for loops, value in zip(maps, list(op.operands), strict=False):
-        shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else ()
+        shape = value.type.shape if isinstance(value.type, ir.VectorType | ir.RankedTensorType) else ()
         for loop, extent in zip(loops, shape, strict=True):
             extents[loop] = extent
-    kind = str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
-    return Contraction(maps[0], maps[1], maps[2], tuple(extents), kind)
+    return Contraction(maps[0], maps[1], maps[2], tuple(extents), kind_of(op))
 
 
 def at(point: Point, loops: Sequence[int]) -> tuple[int, ...]:

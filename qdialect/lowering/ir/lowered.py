@@ -77,7 +77,6 @@ class Lowered:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The label of each call."""
         return tuple(call.label for call in self.calls)
 
 
@@ -204,13 +203,8 @@ def _call_tree(call: KernelCall) -> Tree:
         "label": call.label,
         "macs": call.macs,
         "nodes": call.names,
-        **({"tunable": _tunable_tree(call.tunable)} if call.tunable else {}),
+        **({"tunable": vars(call.tunable)} if call.tunable else {}),
     }
-
-
-def _tunable_tree(tunable: Tunable) -> Tree:
-    names = {"candidates": tunable.candidates, "variant": tunable.variant}
-    return {"kernel": tunable.kernel, "own": tunable.own, **names}
 
 
 def _tunable(tree: Mapping[str, Any]) -> Tunable:

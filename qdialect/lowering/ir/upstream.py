@@ -46,7 +46,10 @@ def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
         first = replace(found[0], message=f"{name}: {found[0].message}")
-        raise CompileError(first.message, (_placed(first, module), *found[1:])) from error
+        if not first.line:
+            file, line, column = location_of(module.operation.location)
+            first = replace(first, file=file, line=line, column=column)
+        raise CompileError(first.message, (first, *found[1:])) from error
 
 
 def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
@@ -54,7 +57,13 @@ def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
 
     Raises `CompileError` where it does not apply.
     """
-    script = _script(build)
+    script = ir.Module.create()
+    script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(script.body):
+        sequence = transform.NamedSequenceOp("__transform_main", [transform.AnyOpType.get()], [])
+    with ir.InsertionPoint(sequence.body):
+        build(sequence.bodyTarget)
+        transform.YieldOp()
     try:
         transform_interpreter.apply_named_sequence(payload, script.body.operations[0], script)
     except ValueError as error:
@@ -88,21 +97,3 @@ def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:
     with ir.InsertionPoint(transform.ApplyPatternsOp(target).patterns):
         for pattern in patterns:
             pattern()
-
-
-def _script(build: Build) -> ir.Module:
-    script = ir.Module.create()
-    script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
-    with ir.InsertionPoint(script.body):
-        sequence = transform.NamedSequenceOp("__transform_main", [transform.AnyOpType.get()], [])
-    with ir.InsertionPoint(sequence.body):
-        build(sequence.bodyTarget)
-        transform.YieldOp()
-    return script
-
-
-def _placed(diagnostic: Diagnostic, module: ir.Module) -> Diagnostic:
-    if diagnostic.line:
-        return diagnostic
-    file, line, column = location_of(module.operation.location)
-    return replace(diagnostic, file=file, line=line, column=column)

@@ -124,13 +124,11 @@ class Linear:
     factors: dict[ir.Value, int]
 
     def plus(self, other: Linear) -> Linear:
-        """Their sum."""
         keys = (*self.factors, *other.factors)
         factors = {key: self.factors.get(key, 0) + other.factors.get(key, 0) for key in keys}
         return Linear(self.constant + other.constant, factors)
 
     def times(self, factor: int) -> Linear:
-        """A multiple of it."""
         return Linear(self.constant * factor, {key: old * factor for key, old in self.factors.items()})
 
 
@@ -263,13 +261,9 @@ def collapse(axes: Sequence[Axis]) -> list[Axis]:
     for axis in axes:
         if axis.size == 1:
             continue
-        if merged and _continues(merged[-1], axis):
+        pairs = zip(merged[-1].strides, axis.strides, strict=True) if merged else ()
+        if merged and all(wide == axis.size * narrow for wide, narrow in pairs):
             merged[-1] = Axis(merged[-1].size * axis.size, axis.strides)
         else:
             merged.append(axis)
     return merged
-
-
-def _continues(outer: Axis, inner: Axis) -> bool:
-    pairs = zip(outer.strides, inner.strides, strict=True)
-    return all(wide == inner.size * narrow for wide, narrow in pairs)

@@ -11,16 +11,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir, loop_transform, math, structured_transform, tensor_transform, transform, vector
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.building import spread
-from qdialect.lowering.ir.functions import (
-    Contraction,
-    error_at,
-    functions,
-    has_body,
-    loops_of,
-    name_of,
-    op_error,
-    ops_named,
-)
+from qdialect.lowering.ir.functions import contraction_of, error_at, functions, has_body, name_of, op_error, ops_named
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
@@ -84,7 +75,9 @@ def to_vector(module: ir.Module) -> None:
                 )
         vectorize_f32_products(module)
         with grouped(module) as group:
-            apply_schedule(group, _empty_slices, _PASS)
+            # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
+            fold = tensor_transform.ApplyFoldTensorEmptyPatternsOp
+            apply_schedule(group, lambda target: apply_patterns(target, fold), _PASS)
         apply_schedule(module.operation, _vectorization, _PASS)
         run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
@@ -124,30 +117,26 @@ def _read_tag(op: ir.Operation) -> _Tagged:
     if tiles is not None and not isinstance(tiles, ir.DenseI64ArrayAttr):
         raise op_error(op, f"qnn.tiles must be an array of i64, but got {tiles}")
     sizes = tuple(tiles or ())
-    _check_tiles(op, role.value, sizes)
-    return _Tagged(op, micro_kernel.value, role.value, sizes)
-
-
-def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
     loops = len(ir.ArrayAttr(op.attributes["iterator_types"])) if "iterator_types" in op.attributes else 0
-    if min(tiles, default=0) < 0:
-        raise op_error(op, f"qnn.tiles must not be negative, but got {list(tiles)}")
-    if len(tiles) > loops:
-        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(tiles)}")
-    if role == _ROOT and not any(tiles):
+    if min(sizes, default=0) < 0:
+        raise op_error(op, f"qnn.tiles must not be negative, but got {list(sizes)}")
+    if len(sizes) > loops:
+        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(sizes)}")
+    if role.value == _ROOT and not any(sizes):
         raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
+    return _Tagged(op, micro_kernel.value, role.value, sizes)
 
 
 def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
     """Write the schedule that tiles the micro-kernels of one function."""
     for micro_kernel in micro_kernels:
-        _tile_and_fuse(function, micro_kernel)
-
-
-def _empty_slices(module: ir.Value) -> None:
-    """Write that slices of empty tensors are empty tensors."""
-    # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
-    apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
+        # Tile the root, with each producer and the fill it starts from in the innermost loop.
+        root = next(one for one in micro_kernel if one.role == _ROOT)
+        loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
+        for one in reversed(micro_kernel):
+            if one is not root and any(one.tiles):
+                # The one in the loop: the fused op is also left before it, dead.
+                structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
 
 
 def _vectorization(module: ir.Value) -> None:
@@ -159,18 +148,7 @@ def _vectorization(module: ir.Value) -> None:
     loop_transform.HoistLoopInvariantSubsetsOp(loops)
 
 
-def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
-    """Tile the root, with each producer and the fill it starts from in the innermost loop."""
-    root = next(one for one in micro_kernel if one.role == _ROOT)
-    loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
-    for one in reversed(micro_kernel):
-        if one is not root and any(one.tiles):
-            # The one in the loop: the fused op is also left before it, dead.
-            structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
-
-
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
-    """The handle of a tagged op."""
     tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
     # The name is compared first, because matching attributes collects all of an op.
     return structured_transform.MatchOp(
@@ -184,17 +162,13 @@ def _vectorize_copies(module: ir.Module) -> None:
         type_ = ir.MemRefType(op.operands[0].type)
         if type_.rank and type_.has_static_shape and prod(type_.shape) <= _WIDEST_COPY:
             with ir.InsertionPoint(op), op.location:
-                _copy(op.operands[0], op.operands[1], type_)
+                tile = ir.VectorType.get(list(type_.shape), type_.element_type)
+                start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
+                order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
+                padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
+                read = vector.transfer_read(tile, op.operands[0], start, order, padding, inside)
+                vector.transfer_write(None, read, op.operands[1], start, order, in_bounds=inside)
             op.erase()
-
-
-def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
-    tile = ir.VectorType.get(list(type_.shape), type_.element_type)
-    start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
-    order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
-    padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
-    read = vector.transfer_read(tile, source, start, order, padding, inside)
-    vector.transfer_write(None, read, target, start, order, in_bounds=inside)
 
 
 # Parameters that are the same constant in all calls of a kernel are propagated into it if they affect instructions.
@@ -279,7 +253,7 @@ _ROUNDED = ["arith.mulf", "arith.addf", "linalg.yield"]
 
 def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     """The tensor of the sums, with the products added."""
-    loops = _loops(generic)
+    loops = contraction_of(generic)
     lhs, rhs, total = (_read(value) for value in generic.operands)
     tile = shape_of(generic.operands[2].type)
     left, right = spread(lhs, loops.lhs, loops, tile), spread(rhs, loops.rhs, loops, tile)
@@ -290,20 +264,6 @@ def _sum(generic: ir.Operation, *, is_fused: bool) -> ir.Value:
     into = _start(shape), _identity(shape)
     written: ir.Value = vector.transfer_write(target.type, added, target, *into, in_bounds=_inside(shape))
     return written
-
-
-def _loops(generic: ir.Operation) -> Contraction:
-    """The loops of a reduction of products, and their extents."""
-    maps = [
-        tuple(loop for loop in loops_of(one) if loop is not None)
-        for one in ir.ArrayAttr(generic.attributes["indexing_maps"])
-    ]
-    walked = {
-        loop: extent
-        for loops, value in zip(maps, generic.operands, strict=True)
-        for loop, extent in zip(loops, shape_of(value.type), strict=True)
-    }
-    return Contraction(maps[0], maps[1], maps[2], tuple(walked[loop] for loop in sorted(walked)), "add")
 
 
 def _read(value: ir.Value) -> ir.Value:

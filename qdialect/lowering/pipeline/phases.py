@@ -197,7 +197,6 @@ def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: b
 
 
 def _can_be_divided(module: ir.Module, threads: int) -> bool:
-    """Whether `module` may still be divided among `threads`."""
     phase = phase_of(module)
     return threads > 1 and (phase is Phase.LINALG or (phase is Phase.VECTOR and lowered.read(module).threads == 1))
 

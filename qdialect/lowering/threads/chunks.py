@@ -57,7 +57,8 @@ def divided(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int, mi
     None if one part would have nearly all of it, or if parts would need one another's rows.
     """
     works = [loop_nest.work for loop_nest in kernel.loop_nests]
-    chunks = _chunks(kernel, parts, min_cycles)
+    wanted = kernel.cost / parts / (min_cycles * _CHUNK) if min_cycles else MAX_CHUNKS
+    chunks = max(1, min(MAX_CHUNKS, _MAX_CHUNKS_OF_KERNEL // parts, int(wanted)))
     if not kernel.is_chained:
         chosen = _cut_inside(kernel, calls, parts) or kernel
         works = [loop_nest.work for loop_nest in chosen.loop_nests]
@@ -86,12 +87,6 @@ def _cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int
 def _is_worth_it(works: Sequence[Work], found: Sequence[Partition], chunks: int) -> bool:
     parts = [Partition(one.depth, one.bounds[::chunks]) for one in found]
     return largest_share(works, parts) <= _MAX_SHARE
-
-
-def _chunks(kernel: KernelFunction, parts: int, min_cycles: int) -> int:
-    """The number of chunks of a part."""
-    wanted = kernel.cost / parts / (min_cycles * _CHUNK) if min_cycles else MAX_CHUNKS
-    return max(1, min(MAX_CHUNKS, _MAX_CHUNKS_OF_KERNEL // parts, int(wanted)))
 
 
 def _cut(partitions: Sequence[Partition], chunks: int) -> list[Partition]:
@@ -203,15 +198,10 @@ def common_bytes(kernel: KernelFunction, depth: int) -> int:
         number = None if access.is_write else kernel.loop_nest_of(access)
         loops = () if number is None else kernel.loop_nests[number].loops[depth : depth + 1]
         if loops and loops[0] not in dict(access.loops):
-            found[access.argument] = max(found.get(access.argument, 0), _bytes(kernel, access))
+            type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[access.argument].type)
+            elements = access.run.end - access.run.start if access.run else access.extent
+            found[access.argument] = max(found.get(access.argument, 0), elements * (element_bytes(type_) or 0))
     return sum(found.values())
-
-
-def _bytes(kernel: KernelFunction, access: Access) -> int:
-    """About how many bytes `access` reads."""
-    type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[access.argument].type)
-    elements = access.run.end - access.run.start if access.run else access.extent
-    return elements * (element_bytes(type_) or 0)
 
 
 # Estimates how many bytes that the calls of a kernel write are read on another core.
@@ -237,13 +227,10 @@ def _readers(call: NetworkCall, after: Sequence[NetworkCall]) -> Iterator[tuple[
     written = [touch for touch in call.touches if touch.is_write]
     for other in after:
         arguments = {touch.argument for touch in other.touches if not touch.is_write and _overlaps(touch, written)}
-        yield from ((other, access) for access in other.kernel.shared if _is_read_of(access, arguments))
+        reads = (access for access in other.kernel.shared if not access.is_write)
+        yield from ((other, access) for access in reads if access.argument in arguments)
         if any(touch.is_write and _overlaps(touch, written) for touch in other.touches):
             return
-
-
-def _is_read_of(access: Access, arguments: set[int]) -> bool:
-    return not access.is_write and access.argument in arguments
 
 
 def _overlaps(touch: Touch, others: Sequence[Touch]) -> bool:

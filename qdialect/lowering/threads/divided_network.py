@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qdialect.ir._mlir import arith, ir, memref, scf
+from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import constant, entry, functions, has_body, name_of
 from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.threads import MIN_CYCLES
@@ -148,19 +149,15 @@ def _table(function: ir.Operation, partitions: Sequence[Partition]) -> tuple[str
 
 
 def _entry(table: ir.Value, row: int, part: ir.Value, shift: int) -> ir.Value:
-    at = arith.addi(part, _index(shift)) if shift else part
-    return memref.load(table, [_index(row), at])
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
+    at = arith.addi(part, b.index(shift)) if shift else part
+    return memref.load(table, [b.index(row), at])
 
 
 def _guard(loop_nest: LoopNest, first: ir.Value, last: ir.Value) -> None:
     """Compute `loop_nest`, which is a single iteration, where it is in [first, last)."""
     last_op = loop_nest.ops[-1]
     with ir.InsertionPoint(last_op), last_op.location:
-        loop = scf.ForOp(first, last, _index(1))
+        loop = scf.ForOp(first, last, b.index(1))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([])
     for op in loop_nest.ops:
@@ -173,20 +170,20 @@ def _bound(loop_nest: LoopNest, depth: int, first: ir.Value, last: ir.Value) -> 
         inside = math.prod(loop_nest.work.trips[level + 1 : depth])
         lower, step = constant(loop.operands[0]) or 0, constant(loop.operands[2]) or 1
         with ir.InsertionPoint(loop), loop.location:
-            begin, end = _floor(first, inside), _floor(arith.addi(last, _index(inside - 1)), inside)
-            loop.operands[0] = arith.addi(arith.muli(begin, _index(step)), _index(lower))
-            loop.operands[1] = arith.addi(arith.muli(end, _index(step)), _index(lower))
+            begin, end = _floor(first, inside), _floor(arith.addi(last, b.index(inside - 1)), inside)
+            loop.operands[0] = arith.addi(arith.muli(begin, b.index(step)), b.index(lower))
+            loop.operands[1] = arith.addi(arith.muli(end, b.index(step)), b.index(lower))
         if level + 1 < depth:
             with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]), loop.location:
-                done = _floor(arith.subi(loop.regions[0].blocks[0].arguments[0], _index(lower)), step)
-                first, last = _within(arith.muli(done, _index(inside)), inside, first, last)
+                done = _floor(arith.subi(loop.regions[0].blocks[0].arguments[0], b.index(lower)), step)
+                first, last = _within(arith.muli(done, b.index(inside)), inside, first, last)
 
 
 def _within(before: ir.Value, inside: int, first: ir.Value, last: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Of units [first, last) those in a step of `inside` units, counted from its own first; `before` is that one."""
-    start = arith.maxsi(arith.subi(first, before), _index(0))
-    return start, arith.minsi(arith.subi(last, before), _index(inside))
+    start = arith.maxsi(arith.subi(first, before), b.index(0))
+    return start, arith.minsi(arith.subi(last, before), b.index(inside))
 
 
 def _floor(value: ir.Value, divisor: int) -> ir.Value:
-    return value if divisor == 1 else arith.divui(value, _index(divisor))
+    return value if divisor == 1 else arith.divui(value, b.index(divisor))

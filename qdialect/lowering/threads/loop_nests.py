@@ -55,7 +55,6 @@ class KernelFunction:
 
     @property
     def name(self) -> str:
-        """The symbol name."""
         return ir.StringAttr(self.function.attributes["sym_name"]).value
 
     @property
@@ -342,13 +341,8 @@ def is_order_free(found: Sequence[Access]) -> bool:
     writes = [access for access in found if access.is_write]
     reads = [access for access in found if not access.is_write]
     pairs = [*combinations(writes, 2), *((write, read) for write in writes for read in reads)]
-    return not any(_conflict(*pair) for pair in pairs)
-
-
-def _conflict(one: Access, other: Access) -> bool:
-    if one.argument != other.argument:
-        return False
-    return one.run is None or other.run is None or one.run.overlaps(other.run)
+    same = ((one.run, other.run) for one, other in pairs if one.argument == other.argument)
+    return not any(one is None or other is None or one.overlaps(other) for one, other in same)
 
 
 # Groups the ops at the top of a kernel that pass data in scratch memory (liveness analysis).
@@ -372,7 +366,10 @@ def scratch_groups(tops: Sequence[ir.Operation], touching: Sequence[Access]) -> 
     for top in reversed(tops):
         groups[-1].append(top)
         for access in reversed(_in_order(top, touching)):
-            _step_back(live, access)
+            if not access.is_write:
+                live[slice(None) if access.run is None else access.run.mask(len(live))] = True
+            elif access.run is not None and _writes_all(access.op):
+                live[access.run.mask(len(live))] = False
         if not live.any():
             groups.append([])
     return [list(tops)] if live.any() else groups[:-1]
@@ -391,14 +388,6 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
         for block in region.blocks:
             for child in block.operations:
                 yield from _walk(child.operation)
-
-
-def _step_back(live: NDArray[np.bool_], access: Access) -> None:
-    """Update `live` from the elements live after `access` to those live before it."""
-    if not access.is_write:
-        live[slice(None) if access.run is None else access.run.mask(len(live))] = True
-    elif access.run is not None and _writes_all(access.op):
-        live[access.run.mask(len(live))] = False
 
 
 def _writes_all(op: ir.Operation) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdialect.ir._mlir import arith, func, ir, memref, scf
+from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import CLOCK, error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
@@ -55,7 +56,10 @@ class Region:
             self._threads = self._number("omp_get_num_threads", i32)
             self._parts = arith.constant(ir.IndexType.get(), threads)
             if counters:
-                self._clear()
+                loop = scf.ForOp(self._thread, self._parts, self._threads)
+                with ir.InsertionPoint(loop.body):
+                    self._memory.clear(loop.induction_variable)
+                    scf.YieldOp([])
 
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
         """Move all of `main` into the region, its calls as `calls` state."""
@@ -71,12 +75,6 @@ class Region:
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
         return arith.index_cast(ir.IndexType.get(), found)
-
-    def _clear(self) -> None:
-        loop = scf.ForOp(self._thread, self._parts, self._threads)
-        with ir.InsertionPoint(loop.body):
-            self._memory.clear(loop.induction_variable)
-            scf.YieldOp([])
 
     def _schedule(self, scheduled: ScheduledCall, counter: int | None, number: int) -> None:
         call = scheduled.call.op
@@ -106,21 +104,17 @@ class Region:
             if chunks == 1:
                 self._call(network_call, parts.induction_variable)
             else:
-                self._run_of(network_call, parts.induction_variable, chunks)
-            scf.YieldOp([])
-
-    def _run_of(self, network_call: NetworkCall, part: ir.Value, chunks: int) -> None:
-        """The chunks of `part`, one after the other."""
-        first = arith.muli(part, _index(chunks))
-        loop = scf.ForOp(first, arith.addi(first, _index(chunks)), _index(1))
-        with ir.InsertionPoint(loop.body):
-            self._call(network_call, loop.induction_variable)
+                first = arith.muli(parts.induction_variable, b.index(chunks))
+                loop = scf.ForOp(first, arith.addi(first, b.index(chunks)), b.index(1))
+                with ir.InsertionPoint(loop.body):
+                    self._call(network_call, loop.induction_variable)
+                    scf.YieldOp([])
             scf.YieldOp([])
 
     def _taken(self, network_call: NetworkCall, counter: int) -> None:
         """The chunks of this thread's part, one after the other, then the remaining ones of the other parts."""
-        chunks = _index(self._divisions[network_call.kernel.name].chunks)
-        parts = scf.ForOp(_index(0), self._parts, _index(1))
+        chunks = b.index(self._divisions[network_call.kernel.name].chunks)
+        parts = scf.ForOp(b.index(0), self._parts, b.index(1))
         with ir.InsertionPoint(parts.body):
             part = arith.remui(arith.addi(self._thread, parts.induction_variable), self._parts)
             loop = ir.Operation.create("scf.while", results=[ir.IndexType.get()], regions=2)
@@ -163,8 +157,7 @@ class Clock:
     """An op that reads the counter, which is in no block."""
 
     def read(self, thread: ir.Value, slot: int) -> None:
-        """Read it into a `slot` of `thread`."""
-        at = arith.addi(arith.muli(thread, _index(2 * self.calls)), _index(slot))
+        at = arith.addi(arith.muli(thread, b.index(2 * self.calls)), b.index(slot))
         memref.store(self.now.clone().results[0], self.ticks, [at])
 
     def read_around_all(self, main: ir.Operation) -> None:
@@ -173,7 +166,7 @@ class Clock:
         for number, call in enumerate(calls):
             for slot, where in enumerate((ir.InsertionPoint(call), ir.InsertionPoint.after(call))):
                 with where:
-                    self.read(_index(0), 2 * number + slot)
+                    self.read(b.index(0), 2 * number + slot)
 
 
 def clock_of(main: ir.Operation, threads: int) -> Clock | None:
@@ -194,10 +187,6 @@ def clock_of(main: ir.Operation, threads: int) -> Clock | None:
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
     reads[0].detach_from_parent()
     return Clock(ticks, calls, reads[0])
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
 
 
 # Memory of the threads, at the end of the network's workspace: scratch memory for each, counters and a record.
@@ -236,7 +225,7 @@ class ThreadMemory:
         """The operands of `call` with `kernel`'s scratch in the memory of `thread`."""
         operands = list(call.operands)
         for argument, offset in self._offsets[kernel.function][0].items():
-            start = arith.addi(arith.muli(thread, _index(self._part)), _index(self._start + offset))
+            start = arith.addi(arith.muli(thread, b.index(self._part)), b.index(self._start + offset))
             type_ = operands[argument].type
             operands[argument] = ir.Operation.create("memref.view", [type_], [self._memory, start]).result
         return operands
@@ -244,7 +233,7 @@ class ThreadMemory:
     def clear(self, part: ir.Value) -> None:
         """Set the counters of `part` to 0."""
         counters = self._view()
-        loop = scf.ForOp(_index(0), _index(self._counters), _index(1))
+        loop = scf.ForOp(b.index(0), b.index(self._counters), b.index(1))
         with ir.InsertionPoint(loop.body):
             zero = arith.constant(ir.IntegerType.get_signless(64), 0)
             memref.store(zero, counters, [self._position(part, loop.induction_variable)])
@@ -253,18 +242,18 @@ class ThreadMemory:
     def take(self, part: ir.Value, counter: int) -> ir.Value:
         """How many chunks of `part` were taken before this one."""
         i64 = ir.IntegerType.get_signless(64)
-        operands = [arith.constant(i64, 1), self._view(), self._position(part, _index(counter))]
+        operands = [arith.constant(i64, 1), self._view(), self._position(part, b.index(counter))]
         taken = memref.atomic_rmw(arith.AtomicRMWKind.addi, operands[0], operands[1], operands[2:])
         return arith.index_cast(ir.IndexType.get(), taken)
 
     def _view(self) -> ir.Value:
         count = self._row * self._threads // _COUNTER_BYTES
         type_ = ir.MemRefType.get([count], ir.IntegerType.get_signless(64))
-        start = _index(self._start + self._part * self._threads)
+        start = b.index(self._start + self._part * self._threads)
         return ir.Operation.create("memref.view", [type_], [self._memory, start]).result
 
     def _position(self, part: ir.Value, counter: ir.Value) -> ir.Value:
-        return arith.addi(arith.muli(part, _index(self._row // _COUNTER_BYTES)), counter)
+        return arith.addi(arith.muli(part, b.index(self._row // _COUNTER_BYTES)), counter)
 
 
 def has_counters(main: ir.Operation) -> bool:

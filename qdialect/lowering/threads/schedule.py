@@ -41,7 +41,6 @@ class NetworkCall:
     touches: tuple[Touch, ...]
 
     def conflicts(self, other: NetworkCall) -> bool:
-        """Whether the order of both matters."""
         return any(one.conflicts(two) for one in self.touches for two in other.touches)
 
     def moved(self, block: int) -> int:

@@ -110,7 +110,11 @@ class ByteStore(InstructionPattern[_Store]):
         address = flat_address(match.buffer, match.indices)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack(integers, group, lanes)
+            # In each 128-bit lane the bytes of four vectors in turn, any byte for one that is missing.
+            vectors = [b.extract(integers, position) for position in group]
+            quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
+            halves = (PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2))
+            packed = PACK_BYTES[lanes].emit(*halves)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
                 self._tile.store(packed, match.buffer, address.further(_distance(group[0][:-1], strides[:-inner])))
@@ -216,14 +220,6 @@ def _unclamped(integers: ir.Value) -> ir.Value:
     if upper is None or lower is None or b.splat_value(upper.operands[1]) != _LARGEST_BYTE:
         return integers
     return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
-
-
-def _pack(integers: ir.Value, group: list[Position], lanes: int) -> ir.Value:
-    """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
-    vectors = [b.extract(integers, position) for position in group]
-    quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
-    halves = (PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2))
-    return PACK_BYTES[lanes].emit(*halves)
 
 
 def _ordered(packed: ir.Value, lanes: int) -> ir.Value:

@@ -13,7 +13,7 @@ from qdialect.lowering.instructions.dot_products import HALF, UPPER_HALF, EmitDo
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, argument_attribute
-from qdialect.lowering.ir.functions import at
+from qdialect.lowering.ir.functions import at, constant
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86 import integer_products
@@ -115,7 +115,7 @@ def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContra
 
 def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.pair_sums`."""
-    start, last = start_of(read.buffer), b.index_value(read.indices[-1])
+    start, last = start_of(read.buffer), constant(read.indices[-1])
     # A pair begins at an even byte of the argument; a dynamic offset may be odd.
     if start is None or last is None or argument_attribute(read.buffer, PAIR_SUMS_FIT) is None:
         return False
@@ -206,13 +206,9 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     # A step of the loop reads one K group: prefetch only those that the current tile has not read.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
-    indices[axis] = arith.addi(indices[axis], _index(tile))
-    indices[-INNER] = arith.muli(indices[-INNER], _index(stride))
+    indices[axis] = arith.addi(indices[axis], b.index(tile))
+    indices[-INNER] = arith.muli(indices[-INNER], b.index(stride))
     prefetch(read.buffer, indices, L1)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
 
 
 # `vector.contract` of u8 x s16 -> `vpmaddwd`, which adds the products of a pair of s16 words in each 32-bit lane.

@@ -175,11 +175,7 @@ def whole_indices(indices: ir.Value) -> ir.Value | None:
 def _as_words(indices: ir.Value) -> ir.Value:
     if b.is_vector_of(indices, _BITS):
         return indices
-    return arith.extui(_integers(b.shape_of(indices)), indices)
-
-
-def _integers(shape: list[int]) -> ir.VectorType:
-    return ir.VectorType.get(shape, ir.IntegerType.get_signless(_BITS))
+    return arith.extui(ir.VectorType.get(b.shape_of(indices), ir.IntegerType.get_signless(_BITS)), indices)
 
 
 def has_numbers(table: ir.MemRefType) -> bool:

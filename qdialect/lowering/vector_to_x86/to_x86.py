@@ -14,25 +14,17 @@ from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
-from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
+from qdialect.lowering.vector_to_x86 import transpositions
+from qdialect.lowering.vector_to_x86.amx.tile_products import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
 from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
 from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
-from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, VectorRounding
-from qdialect.lowering.vector_to_x86.float_scaling import ScaleExponent
+from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, ScaleExponent, VectorRounding
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.vector_to_x86.number_tables import RegisterTable
 from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
-from qdialect.lowering.vector_to_x86.transpositions import (
-    FoldedRows,
-    PixelWrite,
-    StridedRead,
-    TransposedGather,
-    TransposedSquare,
-    TransposePair,
-)
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile, flatten_lanes
 from qdialect.passes.pattern import reasons
 from qdialect.passes.registry import register
@@ -126,7 +118,7 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
         return [UnitContraction()]
     dots = [DotProduct(instructions), WidenedDot(instructions), InterleavedDot(instructions)]
     pairs = [PairDot(instructions)] if instructions.bf16_dots else []
-    return [UnitContraction(), *dots, *pairs, TransposedGather(), TransposePair()]
+    return [UnitContraction(), *dots, *pairs, transpositions.TransposedGather(), transpositions.TransposePair()]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:
@@ -139,7 +131,11 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
-    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
+    bytes_ = (
+        [transpositions.StridedRead(), transpositions.PixelWrite(), BytePlaneTable()]
+        if instructions.has_byte_permutes
+        else []
+    )
     return [*rounding, *scaling, ByteStore(instructions), *tables, *numbers, *bytes_]
 
 
@@ -154,4 +150,4 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     roundings = [] if has_roundings else [VectorRounding()]
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
     lanes = instructions.lanes if instructions else _FEWEST_LANES
-    return [*multiply_add, *roundings, FoldedRows(lanes), TransposedSquare(lanes)]
+    return [*multiply_add, *roundings, transpositions.FoldedRows(lanes), transpositions.TransposedSquare(lanes)]

@@ -9,6 +9,7 @@ from typing import ClassVar
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, read_of, transfer_problem
+from qdialect.lowering.ir.functions import kind_of
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
@@ -77,14 +78,9 @@ class TransposedGather(InstructionPattern[Transposition]):
         own = ir.VectorType.get(shape, result.element_type)
         mask = b.splat(ir.VectorType.get(shape, ir.IntegerType.get_signless(1)), 1)
         # No lane is masked: the pass-through is unused.
-        masked = ir.DenseElementsAttr.get_splat(own, _zero(result.element_type))
-        operands = [table, base, match.source, mask, arith.constant(own, masked)]
+        operands = [table, base, match.source, mask, b.splat(own, 0)]
         gathered = ir.Operation.create("vector.gather", results=[own], operands=operands).result
         return vector.transpose(result, gathered, match.order)
-
-
-def _zero(type_: ir.Type) -> ir.Attribute:
-    return ir.FloatAttr.get(type_, 0.0) if isinstance(type_, ir.F32Type) else ir.IntegerAttr.get(type_, 0)
 
 
 # `vector.transpose` of rows of 32-bit numbers -> shuffles of two vectors, each one instruction.
@@ -260,7 +256,7 @@ class FoldedRows(InstructionPattern[list[int]]):
         source, start = op.operands
         is_float = isinstance(start.type, ir.VectorType) and isinstance(start.type.element_type, ir.F32Type)
         is_along_rows = 0 not in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
-        if not is_float or not is_along_rows or _kind(op) not in _FLOAT_FOLDS:
+        if not is_float or not is_along_rows or kind_of(op) not in _FLOAT_FOLDS:
             return None
         rows, *row = b.shape_of(source)
         if b.shape_of(start) != [rows]:
@@ -272,18 +268,13 @@ class FoldedRows(InstructionPattern[list[int]]):
 
     def emit(self, op: ir.Operation, match: list[int]) -> ir.Value:
         source, start = op.operands
-        element, fold = ir.VectorType(source.type).element_type, _FLOAT_FOLDS[_kind(op)]
+        element, fold = ir.VectorType(source.type).element_type, _FLOAT_FOLDS[kind_of(op)]
         square = vector.shape_cast(ir.VectorType.get(match, element), source)
         columns = vector.transpose(ir.VectorType.get(match[::-1], element), square, [1, 0])
         total = start
         for column in range(match[1]):
             total = fold(total, b.extract(columns, [column]))
         return total
-
-
-def _kind(op: ir.Operation) -> str:
-    """Of a reduction, such as ``add``."""
-    return str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
 
 
 # Bytes, or numbers of 32 bits, that lie apart in two vectors -> two loads and a permute.

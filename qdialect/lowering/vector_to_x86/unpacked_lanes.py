@@ -36,12 +36,10 @@ class Tile:
 
     @cached_property
     def shape(self) -> list[int]:
-        """Extents of the loops."""
         return [*[2] * (_BITS + self._parts.bit_length() - 1), 4]
 
     @property
     def rank(self) -> int:
-        """The number of loops."""
         return len(self.shape)
 
     @property
@@ -94,7 +92,11 @@ class Tile:
             near = address.load(max(offsets) + 1)
             return b.shuffle(near, near, offsets)
         if max(offsets) < 2 * size:
-            return self._from_two(address, offsets)
+            # Bytes that lie within those of two vectors: from the first of them and from the last.
+            size, last = self.size, max(offsets) + 1 - self.size
+            first, second = (address.further(start).load(size) for start in (0, last))
+            picked = [position if position < size else position - last + size for position in offsets]
+            return b.shuffle(first, second, picked)
         parts = [address.further(offsets[start]).load(length) for start in range(0, size, length)]
         while len(parts) > 1:
             count = b.shape_of(parts[0])[0]
@@ -115,15 +117,6 @@ class Tile:
         order = np.arange(self.size).reshape(self._parts, 4, 4).transpose(1, 0, 2).ravel()
         shuffled = b.shuffle(value, value, [int(position) for position in order])
         return vector.shape_cast(ir.VectorType.get(self.flat, ir.VectorType(value.type).element_type), shuffled)
-
-    def _from_two(self, address: FlatAddress, offsets: Sequence[int]) -> ir.Value:
-        """Bytes that lie within those of two vectors: from the first of them and from the last."""
-        size = self.size
-        last = max(offsets) + 1 - size
-        first, second = (address.further(start).load(size) for start in (0, last))
-        return b.shuffle(
-            first, second, [position if position < size else position - last + size for position in offsets]
-        )
 
     def _offsets(self, buffer: ir.Value) -> tuple[int, ...]:
         """How far each of the bytes is from the first one."""

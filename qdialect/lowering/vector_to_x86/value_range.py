@@ -36,7 +36,8 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
     if op.name in _SAME_ELEMENTS:
         return interval(op.operands[0], depth)
     if op.name == "arith.extui":
-        return _unsigned(interval(op.operands[0], depth), op.operands[0])
+        found = interval(op.operands[0], depth)
+        return found if found[0] >= 0 else (0, 2 ** b.integer_bits(op.operands[0].type) - 1)
     if op.name == "arith.extsi":
         return interval(op.operands[0], depth)
     if op.name == "arith.select":
@@ -52,7 +53,9 @@ def _of_arithmetic(op: ir.Operation, depth: int) -> Interval | None:
         found = _ARITHMETIC[op.name](*(interval(operand, depth) for operand in op.operands))
         return found if is_held(found, b.integer_bits(op.results[0].type)) else None
     if op.name in _SHIFTS:
-        return _shifted(op, depth)
+        (low, high), (shift, most) = (interval(operand, depth) for operand in op.operands)
+        is_known = 0 <= shift == most < b.integer_bits(op.operands[0].type) and (op.name == _SIGNED_SHIFT or low >= 0)
+        return (low >> shift, high >> shift) if is_known else None
     if op.name == "arith.trunci":
         return _narrowed(op, depth)
     return _of_float(op) if op.name == "arith.fptosi" else None
@@ -61,12 +64,6 @@ def _of_arithmetic(op: ir.Operation, depth: int) -> Interval | None:
 def is_held(found: Interval, bits: int) -> bool:
     """Whether signed integers of `bits` bits contain an interval."""
     return -(2 ** (bits - 1)) <= found[0] and found[1] < 2 ** (bits - 1)
-
-
-def _shifted(op: ir.Operation, depth: int) -> Interval | None:
-    (low, high), (shift, most) = (interval(operand, depth) for operand in op.operands)
-    is_known = 0 <= shift == most < b.integer_bits(op.operands[0].type) and (op.name == _SIGNED_SHIFT or low >= 0)
-    return (low >> shift, high >> shift) if is_known else None
 
 
 def _narrowed(op: ir.Operation, depth: int) -> Interval | None:
@@ -108,10 +105,6 @@ def _of_constant(attribute: ir.Attribute, bits: int) -> Interval | None:
         return None
     numbers = np.array(attribute)
     return int(numbers.min()), int(numbers.max())
-
-
-def _unsigned(found: Interval, value: ir.Value) -> Interval:
-    return found if found[0] >= 0 else (0, 2 ** b.integer_bits(value.type) - 1)
 
 
 def _union(one: Interval, other: Interval) -> Interval:

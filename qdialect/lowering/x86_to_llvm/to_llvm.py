@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -27,7 +27,7 @@ from qdialect.ir._mlir import (
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
-from qdialect.lowering.ir.functions import MAIN, constant, function_of, name_of, ops_named
+from qdialect.lowering.ir.functions import MAIN, constant, function_of, kind_of, name_of, ops_named
 from qdialect.lowering.ir.lowered import CONSTANTS, Phase, read, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
@@ -90,17 +90,13 @@ def to_llvm(module: ir.Module) -> None:
         _declare_allocation(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
-        _move_products(module)
+        # Move each float product to the sum that it is added to, so that it needs no register before.
+        for product in ops_named(module, "llvm.fmul"):
+            users = [use.owner.operation for use in product.results[0].uses]
+            if len(users) == 1 and users[0].name == "llvm.fadd" and users[0].block == product.block:
+                product.move_before(users[0])
     if pool:
         add_entry(module, pool)
-
-
-def _move_products(module: ir.Module) -> None:
-    """Move each float product to the sum that it is added to, so that it needs no register before."""
-    for product in ops_named(module, "llvm.fmul"):
-        users = [use.owner.operation for use in product.results[0].uses]
-        if len(users) == 1 and users[0].name == "llvm.fadd" and users[0].block == product.block:
-            product.move_before(users[0])
 
 
 def _find_large_constants(module: ir.Module) -> None:
@@ -255,7 +251,9 @@ def unroll_transfers(module: ir.Module) -> list[ir.Operation]:
             if op.name == READ:
                 _read(op, vector, flat_address(buffer, list(op.operands)[1:-1], pointers))
             else:
-                _write(op, vector, flat_address(buffer, list(op.operands)[2:], pointers))
+                address = flat_address(buffer, list(op.operands)[2:], pointers)
+                for position, distance in _rows(op.operands[1], vector):
+                    address.further(distance).store(b.extract(op.operands[0], position))
         op.erase()
     return left
 
@@ -288,7 +286,8 @@ def _read(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None
     lanes, read = vector.shape[-1], op.results[0]
     rows = {position: address.further(distance).load(lanes) for position, distance in _rows(op.operands[0], vector)}
     for user in {use.owner.operation for use in read.uses}:
-        row = rows.get(_position(user)) if user.name == _EXTRACT else None
+        is_extract = user.name == _EXTRACT
+        row = rows.get(tuple(ir.DenseI64ArrayAttr(user.attributes["static_position"]))) if is_extract else None
         if row is not None:
             user.results[0].replace_all_uses_with(row)
             user.erase()
@@ -297,15 +296,6 @@ def _read(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None
         for position, row in rows.items():
             whole = b.insert(row, whole, position)
         read.replace_all_uses_with(whole)
-
-
-def _position(extract: ir.Operation) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(extract.attributes["static_position"]))
-
-
-def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None:
-    for position, distance in _rows(op.operands[1], vector):
-        address.further(distance).store(b.extract(op.operands[0], position))
 
 
 # Slices of vectors -> shuffles: upstream's conversion to the LLVM dialect has no pattern for them.
@@ -383,22 +373,14 @@ def drop_neutral_starts(module: ir.Module) -> None:
 def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
     """Replace one op; truthy where it is left alone, as the bindings want it."""
     operation = op.operation
-    neutral = _NEUTRAL.get(str(operation.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">"))
-    if len(operation.operands) == 1 or neutral is None or _constant(operation.operands[1]) != neutral:
+    neutral = _NEUTRAL.get(kind_of(operation))
+    if len(operation.operands) == 1 or neutral is None or constant(operation.operands[1]) != neutral:
         return True
     with rewriter.ip, operation.location:
         attributes = {"kind": operation.attributes["kind"]}
         results = [result.type for result in operation.results]
         rewriter.replace_op(op, [ir.Operation.create(_REDUCTION, results, [operation.operands[0]], attributes).result])
     return False
-
-
-def _constant(value: ir.Value) -> int | None:
-    """A constant integer, signed; None for other values."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
-        return None
-    number = value.owner.attributes["value"]
-    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 # Short innermost loops are unrolled, so that counting and branching cost little compared with their bodies.
@@ -421,18 +403,14 @@ def unroll_loops(module: ir.Module, name: str) -> None:
     """
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        factors = set(_tag(loop for loop in ops_named(module, _LOOP) if _is_short(loop)))
+        factors: set[int] = set()
+        for loop in ops_named(module, _LOOP):
+            factor = _factor(loop) if _is_short(loop) else 1
+            if factor > 1:
+                loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
+                factors.add(factor)
         if factors:
             apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
-
-
-def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
-    """Set the unroll factor of each loop; returns the factors."""
-    for loop in loops:
-        factor = _factor(loop)
-        if factor > 1:
-            loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
-            yield factor
 
 
 def _is_short(loop: ir.Operation) -> bool:

@@ -17,7 +17,6 @@ from qdialect.arithmetic import (
     Multiplier,
     QuantParams,
     Rounding,
-    Scaling,
     float_sum_numbers,
     real_multiplier,
     requantize_parameters,
@@ -25,13 +24,7 @@ from qdialect.arithmetic import (
 )
 from qdialect.arithmetic.elementwise import OffsetFunction, add, shifted_sum, signed_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
-    Quantization,
-    declare_f32_pair,
-    emit_requantize,
-    emit_scale,
-    requantization,
-)
+from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.support.diagnostics import CompileError
@@ -53,9 +46,9 @@ class Addition:
     elsewhere.
     """
 
-    lhs: Quantization
-    rhs: Quantization
-    output: Quantization
+    lhs: quantization.Quantization
+    rhs: quantization.Quantization
+    output: quantization.Quantization
     bounds: tuple[int, int]
     arithmetic: AddArithmetic
     rounding: Rounding
@@ -73,13 +66,16 @@ class Addition:
             is_fixed_point = isinstance(exact, FixedPointSum)
             return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
         if roundings := self.arithmetic.shifted_roundings:
-            return self._shifted(kernel, roundings)
+            own = self.lhs, self.rhs, self.output
+            emit = declare_function(kernel, shifted_sum(own, roundings, self._sign), own, self.bounds)
+            return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
             return self._fixed(kernel)
         if scaling := self.arithmetic.f32_scaling:
-            return self._f32(kernel, scaling)
+            own = (self.lhs, self.rhs, self.output)
+            return quantization.declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
         return self._each(kernel)
 
     def _exact_sum(self, adds_in_f32: bool) -> FloatSum | FixedPointSum | None:
@@ -164,11 +160,6 @@ class Addition:
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
-    def _shifted(self, kernel: Kernel, roundings: tuple[Rounding, Rounding]) -> EmitSum:
-        own = self.lhs, self.rhs, self.output
-        emit = declare_function(kernel, shifted_sum(own, roundings, self._sign), own, self.bounds)
-        return lambda body, left, right: body.cast("arith.trunci", emit(body, left, right), "i32")
-
     def _each(self, kernel: Kernel) -> EmitSum:
         lhs = self._to_output(kernel, "lhs", self.lhs)
         rhs = self._to_output(kernel, "rhs", self.rhs)
@@ -186,11 +177,7 @@ class Addition:
 
         return emit
 
-    def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        own = (self.lhs, self.rhs, self.output)
-        return declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
-
-    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
+    def _to_output(self, kernel: Kernel, name: str, own: quantization.Quantization) -> Callable[[Body, Value], Value]:
         """Emit what rescales a stored value of `own` to the output's quantization."""
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
@@ -200,14 +187,14 @@ class Addition:
             raise CompileError(
                 f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
             )
-        how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
+        how = quantization.requantization(self.rounding, requantize_parameters(self.rounding, f32))
         parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
         zero_point = kernel.number(f"{name}_zero_point", own.stored_zero_point, "i32")
         output = kernel.number(f"{name}_output_zero_point", self.output.zero_point, how.wide)
         limits = _bounds(kernel, _BOUNDS, how.wide, name)
 
         def emit(body: Body, value: Value) -> Value:
-            return emit_requantize(body, how, body.subtract(value, zero_point), parameters, output, limits)
+            return quantization.emit_requantize(body, how, body.subtract(value, zero_point), parameters, output, limits)
 
         return emit
 
@@ -266,7 +253,7 @@ class Addition:
 
 
 def declare_function(
-    kernel: Kernel, function: OffsetFunction, own: Sequence[Quantization], bounds: tuple[int, int]
+    kernel: Kernel, function: OffsetFunction, own: Sequence[quantization.Quantization], bounds: tuple[int, int]
 ) -> Callable[[Body, Value, Value], Value]:
     """Emit the stored value (i64), within `bounds`, of a function of two stored values (i8, or i32).
 
@@ -275,7 +262,7 @@ def declare_function(
     multipliers = [_declare_multiplier(kernel, *each) for each in function.multipliers]
     names = ("lhs", "rhs", "output")
     points = [kernel.number(f"{n}_zero_point", q.stored_zero_point, "i64") for n, q in zip(names, own, strict=True)]
-    low, high = (kernel.number(n, b + own[2].shift, "i64") for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] + own[2].shift, bounds[1] + own[2].shift), "i64")
 
     def offset(body: Body, stored: Value, point: Value) -> Value:
         return body.subtract(body.cast("arith.extsi" if stored.type == "i32" else "arith.extui", stored, "i64"), point)
@@ -292,13 +279,13 @@ def _declare_multiplier(
     kernel: Kernel, name: str, multiplier: float, rounding: Rounding
 ) -> Callable[[Body, Value], Value]:
     """Emit the product with the nearest fixed-point multiplier, rounded, in the wide type of its rounding."""
-    how = requantization(rounding, quantized_multipliers(np.array([multiplier])))
+    how = quantization.requantization(rounding, quantized_multipliers(np.array([multiplier])))
     parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
-    return lambda body, value: emit_scale(body, how, value, parameters)
+    return lambda body, value: quantization.emit_scale(body, how, value, parameters)
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:
-    return kernel.number(f"{name}_low", bounds[0], type_), kernel.number(f"{name}_high", bounds[1], type_)
+    return kernel.limits(bounds, type_, (f"{name}_low", f"{name}_high"))
 
 
 # A sum of two quantized values as two products, a constant and a shift, proved on every pair of quantized values.

@@ -174,7 +174,12 @@ def _with_shift(
     multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
     slopes = [np.clip((nearest | 1) + change, 1, _WORD - 1) for change in _CHANGES]
     first = windows_of(steps, slopes[0], shift)
-    has_line = is_small & _is_near(first)
+    # Whether another slope may open the window without a jump.
+    #
+    # A slope that is greater by d moves the bounds at a threshold t by -d t and -d (t - 1).  Two bounds approach each
+    # other by |d| (high - low + 2) at most, since low <= t <= high + 1.
+    gap = first.minimum.max(axis=0) - first.end.min(axis=0)
+    has_line = is_small & (gap < max(_CHANGES) * (first.high - first.low + 2))
     if not is_jump_allowed and not has_line.all():
         return multipliers
     for multipliers_in, is_worth in ((_without_jump, has_line), (_with_jump, is_small & is_jump_allowed)):
@@ -203,7 +208,6 @@ class Windows:
     end: arithmetic.IntArray
 
     def of(self, channels: NDArray[np.intp]) -> Windows:
-        """The windows of these channels."""
         slope, shift, low, high = self.slope[channels], self.shift[channels], self.low[channels], self.high[channels]
         return Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
 
@@ -235,16 +239,6 @@ def _with_jump(windows: Windows) -> _Multipliers:
     jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
     minimum, end = np.maximum(minimum, least_below - jump * _WORD), np.minimum(end, end_below - jump * _WORD)
     return _with_offset(windows, minimum, end, jump)
-
-
-def _is_near(windows: Windows) -> NDArray[np.bool_]:
-    """Whether another slope may open the window without a jump.
-
-    A slope that is greater by d moves the bounds at a threshold t by -d t and -d (t - 1).  Two bounds approach each
-    other by |d| (high - low + 2) at most, since low <= t <= high + 1.
-    """
-    gap = windows.minimum.max(axis=0) - windows.end.min(axis=0)
-    return gap < max(_CHANGES) * (windows.high - windows.low + 2)
 
 
 def _closed(minimum: arithmetic.IntArray, end: arithmetic.IntArray) -> tuple[arithmetic.IntArray, arithmetic.IntArray]:

@@ -253,22 +253,19 @@ class Rescaling:
     def _declare_wide(self, kernel: Kernel) -> EmitRescale:
         """32-bit quantized values: float32 does not hold their bounds, so that they are clamped as 64-bit integers."""
         zero_point = kernel.number("zero_point", self.zero_point, "i64")
-        low, high = (kernel.number(n, b, "i64") for n, b in zip(("low", "high"), self.bounds, strict=True))
+        low, high = kernel.limits(self.bounds, "i64")
         f32 = kernel.number("f32_zero_point", self.zero_point, "f32")
 
         def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
             if self.how.rounding in ZERO_POINT_FIRST:
-                quantized = self._early(body, value, parameters[0], f32)
+                product = body.multiply(body.cast("arith.sitofp", value, "f32"), parameters[0])
+                quantized = body.add(product, f32)
+                quantized = _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
             else:
                 quantized = body.add(self._late(body, value, parameters), zero_point)
             return body.cast("arith.trunci", body.clamp(quantized, low, high), "i32")
 
         return emit
-
-    def _early(self, body: Body, value: Value, multiplier: Value, zero_point: Value) -> Value:
-        product = body.multiply(body.cast("arith.sitofp", value, "f32"), multiplier)
-        quantized = body.add(product, zero_point)
-        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
 
     def _late(self, body: Body, value: Value, parameters: Sequence[Value]) -> Value:
         """The scaled value before its zero point; fixed-point rounding modes saturate it to 32 bits."""
@@ -290,7 +287,7 @@ def declare_rescale(
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)
-    low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] + early, bounds[1] + early), how.wide)
     from_zero = bounds[0] + early >= 0
 
     def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
@@ -320,7 +317,6 @@ class Quantization(QuantParams):
 
     @property
     def stored_zero_point(self) -> int:
-        """The zero point of stored values."""
         return self.zero_point + self.shift
 
 
@@ -347,7 +343,7 @@ def declare_quantize(
     factor = kernel.number(f"{name}_scale", float(scale_factors(output.scale, scaling)), "f32")
     point = kernel.number(f"{name}_zero_point", output.zero_point, "f32") if early else None
     left = 0 if early else output.zero_point
-    low, high = (kernel.number(f"{name}_{n}", b - left, "f32") for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((bounds[0] - left, bounds[1] - left), "f32", (f"{name}_low", f"{name}_high"))
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
 
@@ -412,7 +408,6 @@ class InterpolatedTable:
 
     @classmethod
     def of(cls, op: InterpolatedLutOp) -> Self:
-        """That of `op`."""
         return cls(np.array(op.bases, np.int32), np.array(op.slopes, np.int32), op.fraction)
 
     def declare(self, kernel: Kernel, name: str) -> EmitLookup:

@@ -35,9 +35,7 @@ class Requantizer(Protocol):
         ...
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters by channel."""
-        ...
+    def parameters(self) -> tuple[Parameter, ...]: ...
 
     def declare(self, kernel: Kernel) -> EmitRequantize:
         """Declare what belongs to the tensor as parameters of `kernel`."""

@@ -43,10 +43,6 @@ def scalar_type(value: ir.Value) -> str:
     return "i16" if name in SMALL_FLOATS else name
 
 
-def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return body.unary(op.name, *values) if len(values) == 1 else body.binary(op.name, *values)
-
-
 def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     predicate = _COMPARISONS[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
     return body.compare(predicate, *values)
@@ -136,7 +132,7 @@ def _is_positive(condition: ir.Operation, value: ir.Value) -> bool:
 
 
 SCALAR_OPS: dict[str, Emitter] = {
-    **dict.fromkeys(_SAME_TYPE, _same_type),
+    **dict.fromkeys(_SAME_TYPE, lambda body, op, v: (body.unary if len(v) == 1 else body.binary)(op.name, *v)),
     **dict.fromkeys(_CASTS, lambda body, op, values: body.cast(op.name, values[0], scalar_type(op.results[0]))),
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(IN_FLOAT64, _transcendental),

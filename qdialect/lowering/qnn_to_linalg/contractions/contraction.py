@@ -19,13 +19,8 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
+from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
-    MAX_K_GROUPS,
-    ConstantWeights,
-    factor_of_ones,
-    remainder_k_groups,
-)
 from qdialect.lowering.qnn_to_linalg.kernels import geometry
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
@@ -131,7 +126,6 @@ class StoredWeights:
 
     @property
     def channels(self) -> int:
-        """Output channels."""
         return self.matrices.channels
 
     @property
@@ -154,7 +148,6 @@ class StoredTaps:
 
     @property
     def size(self) -> int:
-        """Weights of all channels that a pixel meets."""
         return math.prod(self.window) * self.channels
 
 
@@ -166,7 +159,7 @@ class Contraction:
     """The tensors that move from pixel to pixel: data, output and, where there is one, residual."""
     extents: tuple[int, ...]
     """Of the axes of pixels."""
-    weights: ConstantWeights | StoredWeights | StoredTaps
+    weights: packed_weights.ConstantWeights | StoredWeights | StoredTaps
     epilogue: Epilogue
     groups: int = 1
     batch: Axis = _ONE
@@ -181,12 +174,10 @@ class Contraction:
 
     @property
     def output(self) -> BufferSlot:
-        """Where results are stored."""
         return self.accesses[1].slot
 
     @property
     def channels(self) -> int:
-        """Output channels."""
         return self.weights.channels
 
     @property
@@ -218,7 +209,7 @@ class Contraction:
         return self.product_weights.zero_points
 
     @property
-    def product_weights(self) -> ConstantWeights | StoredWeights:
+    def product_weights(self) -> packed_weights.ConstantWeights | StoredWeights:
         """Weights that are no words of single channels."""
         assert not isinstance(self.weights, StoredTaps), "they are of single channels"
         return self.weights
@@ -241,7 +232,9 @@ class Contraction:
             found = [geometry.ChannelGroup(1, 0, weights.first, weights.values.shape[3], self.channels, 1)]
         return [(group, self._reduction(group, weights)) for group in found]
 
-    def _reduction(self, group: geometry.ChannelGroup, weights: ConstantWeights) -> geometry.ReductionAxes:
+    def _reduction(
+        self, group: geometry.ChannelGroup, weights: packed_weights.ConstantWeights
+    ) -> geometry.ReductionAxes:
         """The taps of a window, merged; the last axis is contiguous.
 
         Lanes beyond the channels join where they let taps merge: their weights are zero, and times zero any integer is.
@@ -262,13 +255,13 @@ class Contraction:
 
         Sums in pairs may have no factors but ones.
         """
-        return 1 if strategy.multiplies_words else factor_of_ones(self.zero_points)
+        return 1 if strategy.multiplies_words else packed_weights.factor_of_ones(self.zero_points)
 
     def layout(self, strategy: Strategy, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> Layout:
         """How the K groups of `group` lie: weights that are not known are bytes."""
         if self.data.storage.element in _LAYOUTS:
             return _LAYOUTS[self.data.storage.element]
-        if not isinstance(self.weights, ConstantWeights):
+        if not isinstance(self.weights, packed_weights.ConstantWeights):
             return Layout.BYTES
         if self.sums_pairs(strategy, group, axes):
             return Layout.PAIRS
@@ -283,9 +276,9 @@ class Contraction:
 
     def pair_remainder(self, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> float | None:
         """The share of K groups that products in pairs multiply once more; None where they are too many."""
-        assert isinstance(self.weights, ConstantWeights), "pairs are of weights that are known"
-        k_groups = remainder_k_groups(self.weights, group, axes)
-        return k_groups / (math.prod(axes.sizes) * axes.k_groups) if k_groups <= MAX_K_GROUPS else None
+        assert isinstance(self.weights, packed_weights.ConstantWeights), "pairs are of weights that are known"
+        k_groups = packed_weights.remainder_k_groups(self.weights, group, axes)
+        return k_groups / (math.prod(axes.sizes) * axes.k_groups) if k_groups <= packed_weights.MAX_K_GROUPS else None
 
     def declare(self, kernel: Kernel) -> list[Buffer]:
         """A buffer parameter for each tensor that moves from pixel to pixel."""
@@ -298,19 +291,16 @@ def convolution(
     output: BufferSlot,
     epilogue: Epilogue,
     window: geometry.Window,
-    weights: ConstantWeights | StoredWeights | StoredTaps,
+    weights: packed_weights.ConstantWeights | StoredWeights | StoredTaps,
     groups: int = 1,
     grid: geometry.Grid = geometry.EVERY_PIXEL,
 ) -> Contraction:
     """A convolution of `data` by `window`; the pixels of output and residual are those of `grid`."""
     storage = data.storage
     windows = Access(data, window.start(storage), window.pixel_strides(storage), window.tap_strides(storage))
-    return Contraction((windows, *_stored(output, epilogue, grid)), window.pixels, weights, epilogue, groups)
-
-
-def _stored(output: BufferSlot, epilogue: Epilogue, grid: geometry.Grid) -> Sequence[Access]:
     slots = [output, *([epilogue.residual] if epilogue.residual else [])]
-    return [Access(slot, grid.origin(slot.storage), grid.pixel_strides(slot.storage)) for slot in slots]
+    stored = [Access(slot, grid.origin(slot.storage), grid.pixel_strides(slot.storage)) for slot in slots]
+    return Contraction((windows, *stored), window.pixels, weights, epilogue, groups)
 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:

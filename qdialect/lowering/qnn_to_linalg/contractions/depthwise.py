@@ -39,7 +39,8 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
         buffers = op.declare(kernel)
         stages = declare_stages(kernel, op.epilogue)
         if pixel_blocks:
-            emit_pixel_blocks(pixel_blocks, kernel, op, stages, buffers)
+            for pixel_block in pixel_blocks:
+                _InterleavedMicroKernel(kernel, op, stages, buffers, pixel_block).emit()
         else:
             _emit_taps(kernel, op, stages, buffers)
         # Products that are computed again count once.
@@ -55,9 +56,25 @@ def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequenc
 
     constants = [*_declare_weights(kernel, op, lanes)]
     constants += [by_lane(*parameter) for parameter in op.epilogue.channel_parameters()]
-    for block in depthwise_blocks(lanes):
-        for segment in segments(op.pixels, kernel.program.strategy.depthwise.segments):
-            _emit_micro_kernel(kernel, op, stages, buffers, constants, block, segment)
+    weights, bias, *parameters = constants
+    parts = segments(op.pixels, kernel.program.strategy.depthwise.segments)
+    for block, segment in product(depthwise_blocks(lanes), parts):
+        micro_kernel, loops = kernel.next_micro_kernel(), (*segment.loops, "c")
+        channel = View((block.channels,), (1,), block.start)
+        first = Operand(kernel.read(bias, channel), ("c",))
+        empty = Operand(kernel.empty((*segment.sizes, block.channels), "i32"), loops)
+        start = kernel.copy(Loops(loops), first, empty, Tag(micro_kernel, "contraction_fill"))
+        stages.store(
+            kernel,
+            Loops(loops),
+            Operand(_accumulate(kernel, op, buffers[0], weights, block, segment, start, micro_kernel), loops),
+            [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters],
+            (),
+            Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops) if buffers[2:] else None,
+            stages.segment_operands(kernel, segment, len(buffers)),
+            kernel.write(buffers[1], _pixel_view(op, segment, 1, block)),
+            Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.tiles[-1], block.lanes)),
+        )
 
 
 def _declare_weights(kernel: Kernel, op: Contraction, lanes: int) -> tuple[Buffer, Buffer]:
@@ -76,43 +93,9 @@ def _declare_weights(kernel: Kernel, op: Contraction, lanes: int) -> tuple[Buffe
     return kernel.data("weights", planes, is_weight=True), kernel.data("bias", bias)
 
 
-def _emit_micro_kernel(
-    kernel: Kernel,
-    op: Contraction,
-    stages: Stages,
-    buffers: Sequence[Buffer],
-    constants: Sequence[Buffer],
-    block: ChannelBlock,
-    segment: Segment,
-) -> None:
-    micro_kernel = kernel.next_micro_kernel()
-    loops = (*segment.loops, "c")
-    weights, bias, *parameters = constants
-    channel = View((block.channels,), (1,), block.start)
-    start = _start(kernel, Operand(kernel.read(bias, channel), ("c",)), segment, block, micro_kernel)
-    stages.store(
-        kernel,
-        Loops(loops),
-        Operand(_accumulate(kernel, op, buffers[0], weights, block, segment, start, micro_kernel), loops),
-        [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters],
-        (),
-        Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops) if buffers[2:] else None,
-        stages.segment_operands(kernel, segment, len(buffers)),
-        kernel.write(buffers[1], _pixel_view(op, segment, 1, block)),
-        Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes)),
-    )
-
-
 def _pixel_view(op: Contraction, segment: Segment, operand: int, block: ChannelBlock) -> View:
     offset = op.accesses[operand].start + segment.offsets[operand] + block.start
     return View((*segment.sizes, block.channels), (*segment.strides(operand), 1), offset)
-
-
-def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock, micro_kernel: int) -> Tensor:
-    """Accumulators that start at the bias."""
-    loops = (*segment.loops, "c")
-    empty = Operand(kernel.empty((*segment.sizes, block.channels), "i32"), loops)
-    return kernel.copy(Loops(loops), bias, empty, Tag(micro_kernel, "contraction_fill"))
 
 
 def _accumulate(
@@ -238,14 +221,6 @@ def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
     return [pixel_blocks for pixel_blocks in (first, again) if pixel_blocks]
 
 
-def emit_pixel_blocks(
-    pixel_blocks: Sequence[PixelBlock], kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]
-) -> None:
-    """The micro-kernels of each block of pixels."""
-    for pixel_block in pixel_blocks:
-        _InterleavedMicroKernel(kernel, op, stages, buffers, pixel_block).emit()
-
-
 class _InterleavedMicroKernel:
     """The micro-kernels of one block of pixels; its constants are declared once."""
 
@@ -272,23 +247,20 @@ class _InterleavedMicroKernel:
 
     def emit(self) -> None:
         """A micro-kernel for whole tiles of rows, and one for the rest."""
-        for rows in self.kernel.program.strategy.depthwise.rows(self.op.extents[1]):
-            self._emit(rows)
-
-    def _emit(self, rows: _Rows) -> None:
         kernel, buffers = self.kernel, self.buffers
-        micro_kernel = kernel.next_micro_kernel()
-        self.stages.store(
-            kernel,
-            Loops(self.loops),
-            Operand(self._accumulate(micro_kernel, rows), self.loops),
-            [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters],
-            (),
-            Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
-            self.stages.row_operands(kernel),
-            kernel.write(buffers[1], self._view(rows, 1)),
-            Tag(micro_kernel, "root", (*[1 for _ in self.images], rows[2], 1, 1, *[0 for _ in self.lanes.names])),
-        )
+        for rows in kernel.program.strategy.depthwise.rows(self.op.extents[1]):
+            micro_kernel = kernel.next_micro_kernel()
+            self.stages.store(
+                kernel,
+                Loops(self.loops),
+                Operand(self._accumulate(micro_kernel, rows), self.loops),
+                [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters],
+                (),
+                Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
+                self.stages.row_operands(kernel),
+                kernel.write(buffers[1], self._view(rows, 1)),
+                Tag(micro_kernel, "root", (*[1 for _ in self.images], rows[2], 1, 1, *[0 for _ in self.lanes.names])),
+            )
 
     def _accumulate(self, micro_kernel: int, rows: _Rows) -> Tensor:
         """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, some K groups after the other."""

@@ -21,15 +21,7 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, O
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
-from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import (
-    STAGE_KERNELS,
-    Bounds,
-    EmitStage,
-    EpiloguePart,
-    RowParameter,
-    StageKernel,
-    StageSite,
-)
+from qdialect.lowering.qnn_to_linalg.stages import stage_kernel
 
 # Imported for the kernels that its modules register.
 _REGISTERED = stages
@@ -39,7 +31,7 @@ _REGISTERED = stages
 class Epilogue:
     """The stages of a fused op and its residual; without stages the accumulators are the result."""
 
-    stages: tuple[EpiloguePart, ...] = ()
+    stages: tuple[stage_kernel.EpiloguePart, ...] = ()
     residual: BufferSlot | None = None
 
     def start(self, bias: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -52,7 +44,7 @@ class Epilogue:
         """Per-channel arrays other than the bias: name and values."""
         return [parameter for stage in self.stages for parameter in stage.channel_parameters()]
 
-    def row_parameters(self) -> list[RowParameter]:
+    def row_parameters(self) -> list[stage_kernel.RowParameter]:
         """Parameters of each row, other than the residual."""
         return [parameter for stage in self.stages for parameter in stage.row_parameters()]
 
@@ -62,13 +54,12 @@ class Stages:
     """An epilogue whose scalars are declared as parameters of one kernel."""
 
     epilogue: Epilogue
-    emitters: tuple[EmitStage, ...]
+    emitters: tuple[stage_kernel.EmitStage, ...]
     rows: tuple[Buffer, ...] = ()
     """The buffers of the epilogue's parameters by row."""
 
     @property
     def element(self) -> str:
-        """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
     def row_operands(
@@ -91,7 +82,6 @@ class Stages:
         ]
 
     def segment_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
-        """Those of a segment's pixels."""
         return self.row_operands(
             *(kernel, first, segment.pixels, segment.loops), lambda index, offset: offset + segment.offsets[index]
         )
@@ -147,7 +137,7 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
 
 def stage_kernels(
     op: AnyFused, accumulator_range: tuple[IntArray, IntArray], forms: RequantizerForms
-) -> tuple[StageKernel, ...]:
+) -> tuple[stage_kernel.StageKernel, ...]:
     """The kernels of the stages of `op`, for accumulators in `accumulator_range`, by channel.
 
     `forms` are those of requantizations that the target is fast at.
@@ -155,22 +145,24 @@ def stage_kernels(
     Raises `CompileError` where a stage cannot be compiled.
     """
     kept = _with_bounds(op.stages())
-    kinds = [STAGE_KERNELS[type(placed.stage)] for placed, _ in kept]
+    kinds = [stage_kernel.STAGE_KERNELS[type(placed.stage)] for placed, _ in kept]
     last = signed_shift(op.operation.results[0].type)
     shifts = [follower.wanted_shift(own) for (_, own), follower in zip(kept, kinds[1:], strict=False)]
-    found: list[StageKernel] = []
+    found: list[stage_kernel.StageKernel] = []
     before_bounds, before_shift = (0, 0), 0
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower, forms)))
+        found.append(
+            kinds[index].of(stage_kernel.StageSite(op, placed.stage, *around, accumulator_range, follower, forms))
+        )
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 
 
-def _with_bounds(placed: Sequence[PlacedStage]) -> list[tuple[PlacedStage, Bounds]]:
+def _with_bounds(placed: Sequence[PlacedStage]) -> list[tuple[PlacedStage, stage_kernel.Bounds]]:
     """The stages without clamps, each with the bounds of its values: the clamps that follow it, or its type's range."""
-    found: list[tuple[PlacedStage, Bounds]] = []
+    found: list[tuple[PlacedStage, stage_kernel.Bounds]] = []
     for one in placed:
         if isinstance(one.stage, ClampStage):
             clamped, bounds = found.pop()

@@ -67,7 +67,6 @@ class Site:
 
     @property
     def residual(self) -> Buffer | None:
-        """That of the epilogue."""
         return self.buffers[2] if len(self.buffers) > 2 else None
 
     def emit_dot_products(self, group: ChannelGroup, axes: ReductionAxes) -> None:
@@ -202,13 +201,10 @@ class ContractionMicroKernel:
 
     def emit(self) -> None:
         """Emit the micro-kernels of all pixels."""
-        for segment in self._segments():
-            self._emit(segment)
-
-    def _segments(self) -> list[Segment]:
         pixels, block = self.op.pixels, self.tiles.block
         least = self.kernel.program.strategy.least_rows(block)
-        return tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least))
+        for segment in tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least)):
+            self._emit(segment)
 
     def emit_in_steps(self, step: int) -> None:
         """Emit the micro-kernels of all pixels for a tile of channels after the other, in steps of so many taps.
@@ -245,7 +241,9 @@ class ContractionMicroKernel:
     def _emit(self, segment: Segment) -> None:
         kernel, stages = self.kernel, self.site.stages
         micro_kernel = kernel.next_micro_kernel()
-        loops, own = self._root_loops(segment), (*self.groups, *segment.loops, *_TILE)
+        # The loops over tiles in the order in which the fewest bytes come from beyond the first level.
+        outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
+        loops, own = Loops((*self.groups, *outer, *_TILE[1:])), (*self.groups, *segment.loops, *_TILE)
         data = self._data(segment, self._are_words)
         tiles = dict(zip(segment.loops, segment.tiles, strict=True)) | dict.fromkeys((*self.groups, "nt"), 1)
         tag = Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel))
@@ -271,11 +269,6 @@ class ContractionMicroKernel:
         """Where the sums of a tile of channels lie between two steps."""
         steps = (*(step * self._width for step in segment.strides(-1)), self._width, self.tiles.block.lanes, 1)
         return View(self._spread(segment), steps, segment.offsets[-1] * self._width)
-
-    def _root_loops(self, segment: Segment) -> Loops:
-        """The loops over tiles in the order in which the fewest bytes come from beyond the first level."""
-        outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
-        return Loops((*self.groups, *outer, *_TILE[1:]))
 
     def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""

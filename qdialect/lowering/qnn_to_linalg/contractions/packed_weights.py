@@ -93,7 +93,6 @@ class ConstantWeights:
 
     @property
     def channels(self) -> int:
-        """Output channels."""
         return self.values.shape[0]
 
     @property

@@ -32,7 +32,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     accumulate,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pad_channels
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
@@ -138,10 +138,7 @@ def _joined(body: Body, rows: Sequence[Value]) -> Value:
     """
     if rows[0].is_float:
         return pair_word(body, rows) if len(rows) > 1 else rows[0]
-    joined, *others = (body.cast("arith.extui", value, "i32") for value in rows)
-    for i, value in enumerate(others, start=1):
-        joined = body.binary("arith.ori", joined, body.binary("arith.shli", value, body.constant(8 * i, "i32")))
-    return _signed(body, joined, len(rows))
+    return _signed(body, together(body, rows), len(rows))
 
 
 def pair_word(body: Body, values: Sequence[Value]) -> Value:

@@ -86,7 +86,13 @@ class WidenedProducts(F32Products):
             return
         self.begin(axis, panel)
         with self._unless_zeros(axis, starts, 0, axis.size), self.segment(starts, panel) as (own, part):
-            self._steps(axis, own, part)
+            kernel = self.kernel
+            whole, rest = divmod(self._blocks.depth, self._blocks.size)
+            steps, left = divmod(whole, self._in_step)
+            with kernel.loop(steps) as step:
+                self._step(axis, own, part, kernel.multiple(step, self._in_step), self._in_step, 0)
+            if left or rest:
+                self._step(axis, own, part, kernel.constant(steps * self._in_step, "index"), left, rest)
         self.end(axis, starts, panel)
 
     @contextmanager
@@ -113,15 +119,6 @@ class WidenedProducts(F32Products):
         kernel = self.kernel
         with kernel.loop(axis.size) as row:
             self._finish(panel, kernel.multiple(row, self._width), self.further(starts[1], row, axis.strides[1]))
-
-    def _steps(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
-        kernel = self.kernel
-        whole, rest = divmod(self._blocks.depth, self._blocks.size)
-        steps, left = divmod(whole, self._in_step)
-        with kernel.loop(steps) as step:
-            self._step(axis, starts, panel, kernel.multiple(step, self._in_step), self._in_step, 0)
-        if left or rest:
-            self._step(axis, starts, panel, kernel.constant(steps * self._in_step, "index"), left, rest)
 
     def _unless_zeros(
         self, axis: Axis, starts: Sequence[Value], first: Value | int, rows: int

@@ -38,7 +38,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, signed_shift
@@ -117,8 +117,7 @@ class _Product:
         offset, shift = _declare_offset(kernel, self.data), self.output.shift
         rest = kernel.number("rest", int(self.numbers.rest.view(np.int32)), "i32")
         zero_point = declare_zero_point(kernel, self.output.stored_zero_point)
-        bounds = zip(("low", "high"), (self.op.output_min, self.op.output_max), strict=True)
-        low, high = (kernel.number(name, bound + shift, "i32") for name, bound in bounds)
+        low, high = kernel.limits((self.op.output_min + shift, self.op.output_max + shift), "i32")
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             data = sign = offset(body, values[0])
@@ -223,7 +222,7 @@ def _declare_product(
         return lambda body, product: rescale(body, product, scalars)
     emit_requantize, start = requantizer.declare(kernel), kernel.number("offset", requantizer.offset[0], "i32")
     numbers = [kernel.number(p.name, p.values[0], p.element) for p in requantizer.parameters]
-    low, high = (kernel.number(n, b + shift, "i32") for n, b in zip(("low", "high"), bounds, strict=True))
+    low, high = kernel.limits((op.output_min + shift, op.output_max + shift), "i32")
 
     def emit(body: Body, product: Value) -> Value:
         quantized = emit_requantize(body, body.add(product, start), numbers)
@@ -252,7 +251,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp) -> None:
     (shift,) = shifts
 
     def declare(kernel: Kernel) -> Emit:
-        minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
+        minimum, maximum = kernel.limits((low + shift, high + shift), "i8")
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             found = body.binary("arith.maxui" if is_max else "arith.minui", values[0], values[1])

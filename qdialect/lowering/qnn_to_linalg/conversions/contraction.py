@@ -19,6 +19,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
+from qdialect.lowering.qnn_to_linalg.contractions import packed_weights, stored_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     Access,
     Contraction,
@@ -28,18 +29,6 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
 )
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue, stage_kernels
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
-    CenteredWeights,
-    ConstantWeights,
-    accumulator_bounds,
-    center,
-    folded_bias,
-)
-from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import (
-    emit_matrices,
-    emit_stored_taps,
-    emit_tap_products,
-)
 from qdialect.lowering.qnn_to_linalg.conversions.maps import broadcast_strides
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -99,15 +88,15 @@ def window_of(op: AnyOp | qnn.AnyDynamic | qnn.AnyI16Contraction, data: BufferSl
 
 def weights_of(
     op: qnn.AnyContraction | qnn.AnyFused, taps: NDArray[Any], *, is_signed: bool = False
-) -> tuple[ConstantWeights, tuple[IntArray, IntArray]]:
+) -> tuple[packed_weights.ConstantWeights, tuple[IntArray, IntArray]]:
     """The parameters that kernels need for `taps`, `op`'s weights or a part of them, and the range of the accumulators.
 
     Kernels read stored values of the data, or quantized values as they are where the data `is_signed`.
     """
-    weights, start = center(taps, op.weight_zero_points), bias_of(op)
+    weights, start = packed_weights.center(taps, op.weight_zero_points), bias_of(op)
     stored = op.input_zero_point + signed_shift(op.data.type)
-    folded = folded_bias(weights, start, op.input_zero_point if is_signed else stored)
-    return ConstantWeights(weights, folded), accumulator_bounds(weights, start, stored)
+    folded = packed_weights.folded_bias(weights, start, op.input_zero_point if is_signed else stored)
+    return packed_weights.ConstantWeights(weights, folded), packed_weights.accumulator_bounds(weights, start, stored)
 
 
 def bias_of(op: qnn.AnyContraction | qnn.AnyFused) -> NDArray[np.int32]:
@@ -143,11 +132,11 @@ def lower_run_time_weights(lowering: GraphLowering, op: AnyOp) -> None:
     zero_points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     how = epilogue.start(bias), op.input_zero_point + signed_shift(op.data.type), zero_points
     if 1 < groups == shape_of(op.data.type)[-1] == channels:
-        weights = emit_stored_taps(
+        weights = stored_weights.emit_stored_taps(
             program, replace(source, strides=source.strides[:-1]), (channels, rows, columns), *how
         )
     else:
-        weights = emit_tap_products(program, source, (channels, rows, columns, depth), groups, *how)
+        weights = stored_weights.emit_tap_products(program, source, (channels, rows, columns, depth), groups, *how)
     data, output = data_of(lowering, op), lowering.result(op.operation.results[0])
     emit(program, convolution(data, output, epilogue, window_of(op, data), weights), op.operation.name)
 
@@ -183,13 +172,13 @@ def _phase(
     images: int,
     row: TransposedPhase,
     column: TransposedPhase,
-) -> tuple[ConstantWeights, Window]:
+) -> tuple[packed_weights.ConstantWeights, Window]:
     """Weights and window of one phase; where no tap meets its elements, a weight of zero looks at the first pixel."""
     size = row.count, column.count
     if not row.taps or not column.taps:
         bias = bias_of(op)
-        weights = CenteredWeights(np.zeros_like(taps[:, :1, :1], np.int8), np.zeros_like(bias))
-        return ConstantWeights(weights, bias), Window(images, size, (1, 1), (0, 0), (1, 1), (0, 0))
+        weights = packed_weights.CenteredWeights(np.zeros_like(taps[:, :1, :1], np.int8), np.zeros_like(bias))
+        return packed_weights.ConstantWeights(weights, bias), Window(images, size, (1, 1), (0, 0), (1, 1), (0, 0))
     weights, _ = weights_of(op, taps[:, row.taps][:, :, column.taps])
     kernel = len(row.taps), len(column.taps)
     dilation, padding = (row.dilation, column.dilation), (-row.first, -column.first)
@@ -206,7 +195,7 @@ def _matmul(lowering: GraphLowering, op: qnn.MatMulOp | qnn.FusedMatMulOp) -> No
     data, right = stored_tensor(lowering, op.data), stored_tensor(lowering, op.weight)
     points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     how = epilogue.start(bias), (op.input_zero_point + signed_shift(op.data.type), points)
-    weights = emit_matrices(lowering.program, matrices_of(right), *how)
+    weights = stored_weights.emit_matrices(lowering.program, matrices_of(right), *how)
     emit_batches(lowering, op, data, shape_of(op.weight.type), weights, lowering.result(result), epilogue)
 
 
@@ -251,7 +240,6 @@ class StoredTensor:
 
     @classmethod
     def of(cls, value: ir.Value, slot: BufferSlot) -> StoredTensor:
-        """That of a stored value."""
         shape = shape_of(value.type)
         return cls(slot, shape, dim_strides(shape, slot.storage))
 
@@ -288,13 +276,13 @@ def _axes(result: tuple[int, ...], matrices: tuple[int, ...], tensors: list[Stor
 
 @lowers(qnn.DynamicConv2DOp, qnn.DynamicDenseOp)
 def _dynamic(lowering: GraphLowering, op: qnn.AnyDynamic) -> None:
-    weights, data = center(taps_of(op), op.weight_zero_points), data_of(lowering, op)
+    weights, data = packed_weights.center(taps_of(op), op.weight_zero_points), data_of(lowering, op)
     known = known_number(op.zero_point)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     further = lowering.epilogue(op)
     parts = (_RunTimeDequantize.of(lowering, op, weights), *([ElementWise(further)] if further else []))
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
-    constant = ConstantWeights(weights, folded_bias(weights, start, point))
+    constant = packed_weights.ConstantWeights(weights, packed_weights.folded_bias(weights, start, point))
     window = window_of(op, data)
     contraction = convolution(data, lowering.product(op), Epilogue(parts), window, constant, groups_of(op))
     emit(lowering.program, contraction, op.operation.name)
@@ -319,7 +307,9 @@ class _RunTimeDequantize(EpiloguePart):
     alpha: float
 
     @classmethod
-    def of(cls, lowering: GraphLowering, op: qnn.AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
+    def of(
+        cls, lowering: GraphLowering, op: qnn.AnyDynamic, weights: packed_weights.CenteredWeights
+    ) -> _RunTimeDequantize:
         """That of `op`; raises `CompileError` where the bias is not constant and finite."""
         scales, known = np.array(op.weight_scales, dtype=np.float32), known_number(op.scale)
         bias = None if op.bias is None else required_constant("bias", op.bias)
@@ -332,20 +322,17 @@ class _RunTimeDequantize(EpiloguePart):
         if known_number(op.zero_point) is not None:
             return cls(scales, None, bias, *factors, None, *function)
         start = np.zeros(shape_of(op.weight.type)[0], np.int32)
-        sums = folded_bias(weights, start, -1)
+        sums = packed_weights.folded_bias(weights, start, -1)
         return cls(scales, sums, bias, *factors, _row_parameter(lowering, "row_zero_point", op.zero_point), *function)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Arrays by channel: name and values."""
         named = [("scale", self.scales), ("weight_sum", self.sums), ("f32_bias", self.bias)]
         return [(name, values) for name, values in named if values is not None]
 
     def row_parameters(self) -> Sequence[RowParameter]:
-        """Stored tensors by row."""
         return [one for one in (self.scale, self.zero_point) if isinstance(one, RowParameter)]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """The function that emits the stage into a body."""
 
         def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
             names = [*(name for name, _ in self.channel_parameters()), *(one.name for one in self.row_parameters())]
@@ -376,11 +363,9 @@ class ElementWise(EpiloguePart):
     epilogue: ResultEpilogue
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        """Arrays by channel: name and values."""
         return [(f"channels{i}", array) for i, array in enumerate(self.epilogue.arrays())]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        """The function that emits the ops into a body."""
         return lambda body, value, parameters, _: self.epilogue.emit(body, value, parameters)
 
 

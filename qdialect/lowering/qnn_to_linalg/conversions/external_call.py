@@ -188,7 +188,7 @@ def emit_external_call(
     arrays += [kernel.slot(f"out{i}", slot) for i, slot in enumerate(outputs)]
     number = kernel.number("number", len(program.externals), "i64")
     status = kernel.entry(words, kernel.constant(STATUS, "index"))
-    with kernel.when_zero(status):
+    with kernel.when(kernel.compare("eq", status, kernel.constant(0, status.type))):
         kernel.put(words, NUMBER, number)
         for index, array in enumerate(arrays):
             kernel.put(words, FIRST_ADDRESS + index, kernel.address(array))
@@ -221,7 +221,11 @@ def _call(lowering: GraphLowering, call: ir.OpView) -> None:
     data = program.constant(np.frombuffer(externals.written(function), np.int8))
     inputs = [_dense_input(lowering, value) for value in call.operands]
     value = call.results[0]
-    slot = _result(lowering, value)
+    # A result is dense where all that read it take users' arrays.
+    slot = lowering.result(value)
+    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.is_padded(value):
+        slot = _dense(lowering, value.type)
+        lowering.define(value, slot)
     written = slot if _is_dense(slot, value.type) else _dense(lowering, value.type)
     emit_external_call(program, function.symbol, data, inputs, [written])
     if written != slot:
@@ -236,15 +240,6 @@ def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
     copy = _dense(lowering, value.type)
     lowering.copy(slot, copy, shape_of(value.type), "to an external function")
     return copy
-
-
-def _result(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
-    """The slot of a result; a dense one where all that read it take users' arrays."""
-    slot = lowering.result(value)
-    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.is_padded(value):
-        slot = _dense(lowering, value.type)
-        lowering.define(value, slot)
-    return slot
 
 
 def _dense(lowering: GraphLowering, type_: ir.Type) -> BufferSlot:

@@ -34,7 +34,7 @@ from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
     matrices_of,
     stored_tensor,
 )
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
@@ -131,8 +131,7 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
     shape, array = shape_of(value.type), constant_value(value)
     if array is not None:
         return MapOperand(np.ascontiguousarray(array), row_major(shape))
-    slot = lowering.slot(value)
-    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+    return stored_operand(lowering.slot(value), shape)
 
 
 @lowers(F32MatmulOp)

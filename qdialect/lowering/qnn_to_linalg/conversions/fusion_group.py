@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import FloatArray, FloatRounding, NanPolicy, Scaling, nan_value, scale_factors
 from qdialect.arithmetic.float32 import ALGORITHMS
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
-from qdialect.dialect.constants import constant_value, is_repeated
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import SMALL_FLOATS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
@@ -27,7 +27,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
 )
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
-from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, is_splat
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, flipped
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
@@ -260,7 +260,7 @@ class _FusionGroup:
             return lambda body, held, values: loaded(body, read(body, held, values))
         if element_of(value.type) in SMALL_FLOATS:
             array = array.view(np.int16)
-        if _is_splat(array):
+        if is_splat(array):
             self.numbers[value] = array.flat[0].item()
             return lambda _, held, __: held[value]
         read = self._source(value, lambda: Known(array))
@@ -286,18 +286,10 @@ def _bit(body: Body, byte: Value) -> Value:
     return body.compare("ne", byte, body.constant(0, "i8"))
 
 
-def _byte(body: Body, bit: Value) -> Value:
-    return body.cast("arith.extui", bit, "i8")
-
-
 _LOADED: dict[str, Callable[[Body, Value], Value]] = {"i1": _bit, "i8": flipped}
 """By element type: the type in which upstream ops see a stored value, if it differs."""
-_STORED: dict[str, Callable[[Body, Value], Value]] = {"i1": _byte, "i8": flipped}
+_STORED: dict[str, Callable[[Body, Value], Value]] = {
+    "i1": lambda body, bit: body.cast("arith.extui", bit, "i8"),
+    "i8": flipped,
+}
 """By element type: how a result of upstream ops is stored, where that is another."""
-
-
-def _is_splat(array: NDArray[Any]) -> bool:
-    if is_repeated(array):
-        return True
-    raw = np.ascontiguousarray(array).view(f"i{array.itemsize}")
-    return bool((raw == raw.flat[0]).all())

@@ -22,6 +22,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
+from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
@@ -48,11 +49,6 @@ K_GROUP = 2
 _LARGEST_SUM = 2**16 - 1
 Part = tuple[int, int]
 """The first input channel of a part and their number."""
-
-
-def fits_words(weights: NDArray[Any]) -> bool:
-    """Whether 32 bits hold every sum of products with weights [OC, ...]."""
-    return int(np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1).max()) <= _LARGEST_SUM
 
 
 def channel_parts(weights: NDArray[Any]) -> list[Part] | None:
@@ -125,8 +121,7 @@ def _is_depthwise(op: AnyI16Contraction) -> bool:
 
 def sums_inside(value: ir.Value) -> PartialSums | None:
     """The sums that `value` is, where a requantization is their only user and computes them in its own kernels."""
-    owner = value.owner
-    op = owner.opview if isinstance(owner, ir.Operation | ir.OpView) else None
+    op = producer(value)
     if not isinstance(op, AnyI16Contraction):
         return None
     users = [use.owner for use in value.uses]
@@ -155,12 +150,14 @@ class I16Scaling:
 
     @classmethod
     def of(cls, op: I16RequantizeOp) -> I16Scaling:
-        """That of `op`."""
         multipliers = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
         if op.rounding in _F64_PRODUCTS:
             # A number of 64 bits has the bits of an i64.
             product = _F64_PRODUCTS[op.rounding]
-            return cls([multipliers.view(np.int64)], lambda body, acc, given: product(body, acc, _f64(body, given[0])))
+            return cls(
+                [multipliers.view(np.int64)],
+                lambda body, acc, given: product(body, acc, body.cast("arith.bitcast", given[0], "f64")),
+            )
         if op.rounding is I16Rounding.FIXED16_UP:
             emit = multiply_by_reduced_multiplier
             return cls(reduced_multipliers(multipliers), lambda body, acc, given: emit(body, acc, *given))
@@ -177,8 +174,9 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
     stored = [Stored(lowering.slot(op.input), shape)] if sums is None else sums.emit(lowering)
 
     def declare(kernel: Kernel) -> Emit:
-        low, high = (kernel.number(name, bound, "i32") for name, bound in _bounds(op))
-        point = kernel.number("zero_point", op.output_zero_point, "i32") if op.output_zero_point else None
+        zero_point = op.output_zero_point
+        low, high = kernel.limits((op.output_min - zero_point, op.output_max - zero_point), "i32")
+        point = kernel.number("zero_point", zero_point, "i32") if zero_point else None
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             acc = values[0] if sums is None else sums.total(body, values[: len(stored)])
@@ -192,14 +190,6 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
     arrays = [AxisArray(values, max(len(shape) - 1, 0)) for values in scaling.parameters]
     target = Stored(lowering.result(op.output), shape)
     map_stored(lowering, target, [*stored, *arrays], declare, op.operation.name, TILE_LANES)
-
-
-def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:
-    return [("low", op.output_min - op.output_zero_point), ("high", op.output_max - op.output_zero_point)]
-
-
-def _f64(body: Body, parameter: Value) -> Value:
-    return body.cast("arith.bitcast", parameter, "f64")
 
 
 # Contractions of 16-bit activations: by dot products, else as reductions that run along vectors of results.
@@ -222,7 +212,8 @@ def _products(element: str, is_stored_weight: bool = False) -> Fold:
 
 def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
     """The type of the sums over all of `weight`, [OC, ...]."""
-    return "i32" if fits_words(weight) else element_of(op.output.type)
+    largest = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1).max()
+    return "i32" if largest <= _LARGEST_SUM else element_of(op.output.type)
 
 
 @lowers(I16DenseOp)

@@ -87,7 +87,9 @@ def map_stored(
 ) -> None:
     """`map_values` on tensors that have a slot already, by tiles of up to `vectors` rows of `width` elements."""
     shape = target.shape or (1,)
-    lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
+    # With padding lanes if all operands have them, so that rows join.
+    tensors = [target, *(source for source in sources if isinstance(source, Stored))]
+    lanes = min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
     kernel = Kernel(lowering.program)
     signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
     emit = on_stored(declare(kernel), signed, is_signed=target.slot.signed)
@@ -129,14 +131,13 @@ def _mask(shape: tuple[int, ...], lanes: int) -> MapOperand:
     )
 
 
-def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
-    """Elements to process along the last dimension: with padding lanes if all operands have them, so that rows join."""
-    return min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
-
-
 def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperand:
     if isinstance(source, AxisArray):
-        return _axis_operand(source, len(shape), lanes)
+        values, is_last = source.values, source.axis == len(shape) - 1
+        if len(values) == 1:
+            return MapOperand(values, (0,) * len(shape))
+        strides = tuple(int(axis == source.axis) for axis in range(len(shape)))
+        return MapOperand(np.pad(values, (0, lanes - len(values))) if is_last else values, strides)
     return _operand(source, shape) if isinstance(source, Stored) else _known_operand(source.values, shape, lanes)
 
 
@@ -161,14 +162,3 @@ def broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple
     triples = zip(own, shape[missing:], steps, strict=True)
     moving = tuple(0 if extent == 1 and wanted != 1 else step for extent, wanted, step in triples)
     return (0,) * missing + moving
-
-
-def _axis_operand(array: AxisArray, rank: int, lanes: int) -> MapOperand:
-    if len(array.values) == 1:
-        return MapOperand(array.values, (0,) * rank)
-    values = array.values
-    if array.axis == rank - 1:
-        values = np.pad(values, (0, lanes - len(values)))
-    strides = [0] * rank
-    strides[array.axis] = 1
-    return MapOperand(values, tuple(strides))

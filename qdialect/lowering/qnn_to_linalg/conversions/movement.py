@@ -19,11 +19,11 @@ from qdialect.arithmetic.small_floats import WIDEN
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import owner_of
+from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
@@ -60,14 +60,13 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
         return
     common = _common_axes(before, after)
     if common is None:
-        dense = lowering.program.buffer(_dense(source, before))
+        image = image_shape(before)
+        dense = lowering.program.buffer(Storage(image, source.storage.element, image[3]))
         lowering.copy(source, dense, before, op.operation.name)
         source, before, common = dense, (math.prod(before),), after
-    kernel = Kernel(lowering.program)
     operand = elementwise.MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
     output = elementwise.MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
-    elementwise.emit_map(kernel, common, [operand], output, elementwise.as_stored(operand, output))
-    lowering.program.call(kernel, op.operation.name)
+    lowering.move(common, operand, output, op.operation.name)
 
 
 def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
@@ -79,11 +78,6 @@ def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None
     if storage.pads != NO_PADS or not fits:
         return None
     return replace(slot, storage=Storage(image, storage.element, pitch))
-
-
-def _dense(slot: BufferSlot, shape: Shape) -> Storage:
-    image = image_shape(shape)
-    return Storage(image, slot.storage.element, image[3])
 
 
 def _common_axes(before: Shape, after: Shape) -> Shape | None:
@@ -132,9 +126,8 @@ def store_transposed(lowering: GraphLowering, op: qnn.TransposeOp) -> None:
         return
     own = dim_strides(before, data.storage)
     source = elementwise.MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     kernel = Kernel(lowering.program)
-    emit_transposition(kernel, after, source, target)
+    emit_transposition(kernel, after, source, stored_operand(output, after))
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -157,11 +150,8 @@ def _slice(lowering: GraphLowering, op: qnn.SliceOp) -> None:
     is_whole = before[-1] == after[-1]
     lanes = min(data.storage.pitch, output.storage.pitch) if is_whole else after[-1]
     steps = tuple(stride * step for stride, step in zip(strides, op.strides, strict=True))
-    kernel = Kernel(lowering.program)
     source = elementwise.MapOperand(data, steps, data.storage.origin + start)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    elementwise.emit_map(kernel, (*after[:-1], lanes), [source], target, elementwise.as_stored(source, target))
-    lowering.program.call(kernel, op.operation.name)
+    lowering.move((*after[:-1], lanes), source, stored_operand(output, after), op.operation.name)
 
 
 def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: qnn.SliceOp) -> BufferSlot | None:
@@ -210,7 +200,7 @@ def _write_parts(
     for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
         shape = shape_of(value.type)
         lanes = shape[-1] if is_channels_last else min(slot.storage.pitch, output.storage.pitch)
-        source = elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+        source = stored_operand(slot, shape)
         target = elementwise.MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
         emit = emit_of(kernel, index)
@@ -257,11 +247,8 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
     strides = dim_strides(outer, output.storage)
     start = output.storage.origin + sum(low * stride for low, stride in zip(op.low, strides, strict=True))
     if not is_inside:
-        kernel = Kernel(lowering.program)
-        source = elementwise.MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
         target = elementwise.MapOperand(output, strides, start)
-        elementwise.emit_map(kernel, inner, [source], target, elementwise.as_stored(source, target))
-        lowering.program.call(kernel, op.operation.name)
+        lowering.move(inner, stored_operand(data, inner), target, op.operation.name)
     element, quantized = (
         STORAGE_ELEMENTS[element_of(op.input.type)],
         op.value + (not output.signed) * signed_shift(op.input.type),
@@ -270,7 +257,7 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
         quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
-        value = kernel.number("value", elementwise.byte_literal(quantized) if element == "i8" else quantized, element)
+        value = kernel.number("value", quantized, element)
         target = elementwise.MapOperand(output, strides, output.storage.origin + offset)
         elementwise.emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
         lowering.program.call(kernel, f"{op.operation.name} border")
@@ -303,22 +290,15 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     if isinstance(_only_reader(op.output), qnn.GatherOp) or _is_read_in_windows(lowering, op.output):
         return
     first, indices = op, {op.axis: op.indices}
-    while isinstance(before := _producer(first.input), qnn.GatherOp) and _only_reader(before.output):
+    while isinstance(before := producer(first.input), qnn.GatherOp) and _only_reader(before.output):
         first, later = before, indices.get(before.axis)
         indices[first.axis] = tuple(first.indices[i] for i in later) if later else first.indices
     data, output = lowering.slot(first.input), lowering.result(op.output)
     before, after = shape_of(first.input.type), shape_of(op.output.type)
     is_channels_last = len(before) - 1 in indices
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
-    source = elementwise.MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
-    target = elementwise.MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
-    shape = (*after[:-1], lanes)
-    gathering.emit_gather(lowering.program, shape, source, target, indices, op.operation.name)
-
-
-def _producer(value: ir.Value) -> ir.OpView | None:
-    owner = owner_of(value)
-    return owner.opview if owner else None
+    sides = stored_operand(data, before), stored_operand(output, after)
+    gathering.emit_gather(lowering.program, (*after[:-1], lanes), *sides, indices, op.operation.name)
 
 
 def _only_reader(value: ir.Value) -> ir.OpView | None:
@@ -344,8 +324,8 @@ _MOST_WINDOWS = 16
 
 def windows_of(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[qnn.GatherOp, list[Windows]] | None:
     """The gather whose windows along a dimension `op` reduces, if they can be read where they are."""
-    split = _producer(op.input)
-    gathered = _producer(split.input) if isinstance(split, qnn.ReshapeOp) else None
+    split = producer(op.input)
+    gathered = producer(split.input) if isinstance(split, qnn.ReshapeOp) else None
     if not isinstance(split, qnn.ReshapeOp) or not isinstance(gathered, qnn.GatherOp):
         return None
     axis, shape, whole = gathered.axis, shape_of(split.output.type), shape_of(gathered.output.type)
@@ -395,9 +375,7 @@ def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
     rows = lowering.program.buffer(replace(output.storage, element="i16"))
     _gather_rows(lowering, op, table, indices, rows)
     shape, kernel = shape_of(op.output.type), Kernel(lowering.program)
-    source, target = (
-        elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin) for slot in (rows, output)
-    )
+    source, target = (stored_operand(slot, shape) for slot in (rows, output))
     elementwise.emit_map(kernel, shape, [source], target, lambda body, values: WIDEN[form](body, values[0]))
     lowering.program.call(kernel, f"{op.operation.name} widened")
 
@@ -426,7 +404,7 @@ def _gather_rows(
     target = elementwise.MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
     rows, listed = gathering.Rows(source, froms[axis], before[axis]), gathering.Listed(target, tos[axis : axis + count])
     kernel = Kernel(lowering.program)
-    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    places = stored_operand(indices, shape_of(op.indices.type)), shape_of(op.indices.type)
     gathering.emit_rows(kernel, row, *places, rows, listed, is_gather=True)
     lowering.program.call(kernel, op.operation.name)
 
@@ -442,7 +420,7 @@ def _dynamic_scatter(lowering: GraphLowering, op: qnn.DynamicScatterOp) -> None:
     rows, listed = gathering.Rows(target, tos[0], shape[0]), gathering.Listed(source, froms[:1])
     kernel = Kernel(lowering.program)
     reduce = _reduction(op.reduction, element_of(op.data.type))
-    places = _whole(op.indices, indices), shape_of(op.indices.type)
+    places = stored_operand(indices, shape_of(op.indices.type)), shape_of(op.indices.type)
     gathering.emit_rows(kernel, shape[1:], *places, rows, listed, is_gather=False, reduce=reduce)
     lowering.program.call(kernel, op.operation.name)
 
@@ -457,7 +435,3 @@ def _reduction(reduction: ScatterReduction, element: str) -> gathering.Reduce | 
         return Body.multiply
     suffix = "imumf" if element == "f32" else "si"
     return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
-
-
-def _whole(value: ir.Value, slot: BufferSlot) -> elementwise.MapOperand:
-    return elementwise.MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)

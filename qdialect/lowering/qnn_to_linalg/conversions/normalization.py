@@ -11,28 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import fixed_point_functions
+from qdialect.arithmetic import softmax_tables as shares
 from qdialect.arithmetic.choices import SoftmaxArithmetic
-from qdialect.arithmetic.softmax_tables import (
-    float_entries,
-    float_share,
-    ort_beyond,
-    ort_entries,
-    ort_factor,
-    ort_largest,
-    ort_share,
-    reciprocal,
-    share,
-    share_shift,
-    softmax_tables,
-)
 from qdialect.dialect import L2NormalizeOp, SoftmaxOp
 from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
 from qdialect.lowering.ir.views import row_major
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
+from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import MAX, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
@@ -54,11 +42,11 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     point = op.input_zero_point + signed_shift(op.input.type)
 
     total, root, shift = (_per_row(lowering, kernel, name, shape, "i32") for name in ("total", "root", "shift"))
-    kept, inputs = shape[:-1], [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
+    kept, inputs = shape[:-1], [reduction.Reduced(replace(source, strides=source.strides[:-1]), (1,))]
     rows = replace(total, strides=total.strides[:-1])
     fold = _squares(kernel.number("zero_point", point, "i32"))
-    emit_reduction(
-        kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
+    reduction.emit_reduction(
+        kernel, reduction.Reduction(kept, shape[-1:], inputs, [], rows, fold, reduction.as_folded, TILE_LANES, _ROWS)
     )
     for number, emit_number in ((root, fixed_point_functions.inverse_root), (shift, fixed_point_functions.root_shift)):
         emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), TILE_LANES)
@@ -68,15 +56,15 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
 
 
 def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-    return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
+    return replace(stored_operand(slot, shape), source=kernel.slot(name, slot))
 
 
-def _squares(zero_point: Value) -> Fold:
+def _squares(zero_point: Value) -> reduction.Fold:
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         offset = body.subtract(body.cast("arith.extui", values[0], "i32"), zero_point)
         return body.add(acc, body.multiply(offset, offset))
 
-    return Fold("i32", 0, emit, lambda body, a, b: body.add(a, b))
+    return reduction.Fold("i32", 0, emit, lambda body, a, b: body.add(a, b))
 
 
 def _of_one(emit_number: Callable[[Body, Value], Value]) -> Emit:
@@ -116,18 +104,28 @@ def _i16_layer_norm(lowering: GraphLowering, op: I16LayerNormOp) -> None:
     mean, variance, root, shift = (
         _per_row(lowering, kernel, name, shape, "i32") for name in ("mean", "variance", "root", "shift")
     )
-    inputs = [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
-    for rows, fold in ((total, _sum()), (squares, _sum_of_squares())):
+    inputs = [reduction.Reduced(replace(source, strides=source.strides[:-1]), (1,))]
+    for rows, fold in ((total, reduction.folded("i64", 0, "arith.addi", "arith.extsi")), (squares, _sum_of_squares())):
         result = replace(rows, strides=rows.strides[:-1])
-        reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
-        emit_reduction(kernel, reduction)
+        reduction.emit_reduction(
+            kernel,
+            reduction.Reduction(kept, (count,), inputs, [], result, fold, reduction.as_folded, TILE_LANES, _ROWS),
+        )
     one = (*kept, 1)
     emit_map(kernel, one, [total], mean, lambda body, v: fixed_point_functions.row_mean(body, v[0], count), TILE_LANES)
-    of_squares = _variance(count, op.variance_guard)
+
+    def of_squares(body: Body, values: Sequence[Value]) -> Value:
+        own = body.cast("arith.extsi", values[1], "i64")
+        return fixed_point_functions.row_variance(body, values[0], own, count, op.variance_guard)
+
+    def normalized(body: Body, values: Sequence[Value]) -> Value:
+        x, own, root, shift, weight, bias = (body.cast("arith.extsi", value, "i64") for value in values)
+        return fixed_point_functions.layer_normalized(body, x, own, root, shift, weight, bias, op.scale)
+
     emit_map(kernel, one, [squares, mean], variance, of_squares, TILE_LANES)
     emit_map(kernel, one, [variance], root, _of_one(fixed_point_functions.inverse_root), TILE_LANES)
     emit_map(kernel, one, [variance], shift, _of_one(fixed_point_functions.root_shift), TILE_LANES)
-    emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), TILE_LANES)
+    emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, normalized, TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -144,36 +142,12 @@ def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[in
     return MapOperand(kernel.slot(name, slot), (*row_major(sizes)[:-1], 0))
 
 
-def _sum() -> Fold:
-    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
-        return body.add(acc, body.cast("arith.extsi", values[0], "i64"))
-
-    return Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
-
-
-def _sum_of_squares() -> Fold:
+def _sum_of_squares() -> reduction.Fold:
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         wide = body.cast("arith.extsi", values[0], "i32")
         return body.add(acc, body.cast("arith.extsi", body.multiply(wide, wide), "i64"))
 
-    return Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
-
-
-def _variance(count: int, guard: int) -> Emit:
-    def emit(body: Body, values: Sequence[Value]) -> Value:
-        return fixed_point_functions.row_variance(
-            body, values[0], body.cast("arith.extsi", values[1], "i64"), count, guard
-        )
-
-    return emit
-
-
-def _normalized(scale: float) -> Emit:
-    def emit(body: Body, values: Sequence[Value]) -> Value:
-        x, mean, root, shift, weight, bias = (body.cast("arith.extsi", value, "i64") for value in values)
-        return fixed_point_functions.layer_normalized(body, x, mean, root, shift, weight, bias, scale)
-
-    return emit
+    return reduction.Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
 
 
 # Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
@@ -217,34 +191,38 @@ class _Rows:
         is_channels_last = self.axis == len(shape) - 1
         lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
         self.shape = (*shape[:-1], lanes)
-        self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
+        self.source, self._target = (
+            _operand(self.kernel, name, slot, shape) for name, slot in (("data", data), ("output", output))
+        )
         self._transposed = self._transpose(output)
-        self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
+        self.largest = self.reduce([], reduction.MAX, _MAX_LANES, "largest")
 
     def table(self, name: str, entries: NDArray[Any]) -> Tensor:
         """A tensor of 256 constants."""
         return self.kernel.flat_tensor(self.kernel.data(name, entries))
 
-    def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
+    def reduce(self, more: Sequence[MapOperand], fold: reduction.Fold, width: int, name: str) -> MapOperand:
         """Fold the quantized values of each row, together with the values of `more`."""
         result = self._per_row(fold.element, name)
         if self._transposed:
             self._transposed.reduce(self.kernel, more, fold, result, _MAX_LANES)
             return result
         kept = [i for i in range(len(self.shape)) if i != self.axis]
-        inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
-        reduction = Reduction(
-            tuple(self.shape[i] for i in kept),
-            (self.shape[self.axis],),
-            inputs,
-            [],
-            _picked(result, kept),
-            fold,
-            lambda _, total, __: total,
-            width,
-            _ROWS,
+        inputs = [reduction.Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
+        reduction.emit_reduction(
+            self.kernel,
+            reduction.Reduction(
+                tuple(self.shape[i] for i in kept),
+                (self.shape[self.axis],),
+                inputs,
+                [],
+                _picked(result, kept),
+                fold,
+                reduction.as_folded,
+                width,
+                _ROWS,
+            ),
         )
-        emit_reduction(self.kernel, reduction)
         return result
 
     def map_rows(self, source: MapOperand, element: str, emit: Emit, name: str) -> MapOperand:
@@ -286,10 +264,6 @@ class _Rows:
         slot = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
         return MapOperand(self.kernel.slot(name, slot), tuple(strides))
 
-    def _operand(self, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-        buffer = self.kernel.slot(name, slot)
-        return MapOperand(buffer, dim_strides(shape, slot.storage), slot.storage.origin)
-
 
 def _from(operand: MapOperand, start: int) -> MapOperand:
     """`operand` from element `start` of the last dimension on."""
@@ -307,47 +281,49 @@ def _entry(body: Body, table: Tensor, quantized: Value, largest: Value) -> Value
     return body.extract(table, distance)
 
 
-def _sum_of_entries(table: Tensor) -> Fold:
+def _sum_of_entries(table: Tensor) -> reduction.Fold:
     """The sum of ``table[largest - quantized]`` over (value, largest); float32 sums keep the order of the elements."""
     element = table.element
 
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         return body.add(acc, _entry(body, table, values[0], values[1]))
 
-    return Fold(element, 0, emit, lambda body, a, b: body.add(a, b), is_ordered=element == "f32")
+    return reduction.Fold(element, 0, emit, lambda body, a, b: body.add(a, b), is_ordered=element == "f32")
 
 
 def _lower_fixed(rows: _Rows) -> None:
-    tables = softmax_tables(rows.op.input_scale, rows.op.beta)
+    tables = shares.softmax_tables(rows.op.input_scale, rows.op.beta)
     total = rows.reduce(
         [rows.largest], _sum_of_entries(rows.table("addends", tables.addends)), rows.table_lanes, "total"
     )
-    inverse = rows.map_rows(total, "i32", lambda body, v: reciprocal(body, v[0]), "reciprocal")
-    shift = rows.map_rows(total, "i32", lambda body, v: share_shift(body, v[0]), "shift")
+    inverse = rows.map_rows(total, "i32", lambda body, v: shares.reciprocal(body, v[0]), "reciprocal")
+    shift = rows.map_rows(total, "i32", lambda body, v: shares.share_shift(body, v[0]), "shift")
     exponentials = rows.table("exponentials", tables.exponentials)
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
         entry = _entry(body, exponentials, values[0], values[1])
-        return body.narrow(share(body, entry, values[2], values[3]))
+        return body.narrow(shares.share(body, entry, values[2], values[3]))
 
     rows.finish([inverse, shift], emit)
 
 
 def _lower_float(rows: _Rows) -> None:
     op = rows.op
-    _lower_shares(rows, float_entries(op.input_scale, op.beta), float(np.float32(op.output_scale)), float_share)
+    _lower_shares(
+        rows, shares.float_entries(op.input_scale, op.beta), float(np.float32(op.output_scale)), shares.float_share
+    )
 
 
 def _lower_ort(rows: _Rows) -> None:
     op = rows.op
-    entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
+    entries = shares.ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
 
-    factor = ort_factor(op.output_scale)
-    largest = ort_largest(entries, factor)
-    beyond = ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
+    factor = shares.ort_factor(op.output_scale)
+    largest = shares.ort_largest(entries, factor)
+    beyond = shares.ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
 
     def quotient(body: Body, entry: Value, total: Value, factor: Value) -> Value:
-        return ort_share(body, entry, total, factor, largest, beyond)
+        return shares.ort_share(body, entry, total, factor, largest, beyond)
 
     _lower_shares(rows, entries, float(factor), quotient)
 
@@ -357,8 +333,8 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, quot
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
     total = rows.reduce([rows.largest], _sum_of_entries(table), TILE_LANES, "total")
     scale = kernel.number("scale", number, "f32")
-    bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
-    low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
+    low, high = range_of(op.output.type)
+    low, high = kernel.limits((low - op.output_zero_point, high - op.output_zero_point), "f32")
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
     def emit(body: Body, values: Sequence[Value]) -> Value:

@@ -12,21 +12,9 @@ from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.graph.padding import padding_of
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, byte_literal
+from qdialect.lowering.qnn_to_linalg.kernels import reduction
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    I16_MAX,
-    I16_SUM,
-    MAX,
-    SUM,
-    Finish,
-    Fold,
-    Reduced,
-    Reduction,
-    emit_quotient,
-    emit_reduction,
-    quotient_float,
-)
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -41,14 +29,14 @@ _MAX_LANES, _WIDE_MAX_LANES, _SUM_LANES, _PIXELS = 64, 32, 16, 8
 def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
     kernel = Kernel(lowering.program)
     if _is_wide(op):
-        _lower_pool(lowering, op, kernel, I16_MAX, _clamp(kernel, _bounds(op)), [], _WIDE_MAX_LANES)
+        _lower_pool(lowering, op, kernel, reduction.I16_MAX, _clamp(kernel, _bounds(op)), [], _WIDE_MAX_LANES)
         return
-    low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
+    low, high = kernel.limits(_bounds(op), "i8", "ab")
 
     def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
         return body.binary("arith.minui", body.binary("arith.maxui", acc, low), high)
 
-    _lower_pool(lowering, op, kernel, MAX, finish, [], _MAX_LANES)
+    _lower_pool(lowering, op, kernel, reduction.MAX, finish, [], _MAX_LANES)
 
 
 def _is_wide(op: _Pool) -> bool:
@@ -56,8 +44,8 @@ def _is_wide(op: _Pool) -> bool:
     return element_of(op.data.type) == "i16"
 
 
-def _clamp(kernel: Kernel, bounds: tuple[int, int]) -> Finish:
-    low, high = (kernel.number(name, bound, "i16") for name, bound in zip("ab", bounds, strict=True))
+def _clamp(kernel: Kernel, bounds: tuple[int, int]) -> reduction.Finish:
+    low, high = kernel.limits(bounds, "i16", "ab")
     return lambda body, acc, _: body.clamp(acc, low, high)
 
 
@@ -69,7 +57,7 @@ def _avg_pool2d(lowering: GraphLowering, op: AvgPool2DOp) -> None:
     count = None if same is None else kernel.number("count", same, "i32")
     extras = [] if same is not None else [MapOperand(counts, (0, counts.shape[1], 1, 0))]
     finish = _mean_finish(kernel, op, count, int(counts.max()))
-    _lower_pool(lowering, op, kernel, I16_SUM if _is_wide(op) else SUM, finish, extras, _SUM_LANES)
+    _lower_pool(lowering, op, kernel, reduction.I16_SUM if _is_wide(op) else reduction.SUM, finish, extras, _SUM_LANES)
 
 
 def window_counts(op: AvgPool2DOp) -> NDArray[np.int32]:
@@ -89,18 +77,18 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
     return np.minimum(start + kernel, extent) - np.maximum(start, 0)
 
 
-def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> Finish:
+def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> reduction.Finish:
     """The mean is rounded about zero or about the zero point, which is subtracted from stored values before."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
-    low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
+    low, high = kernel.limits(_bounds(op), "i32")
     offset = kernel.number("offset", shift + center, "i32")
-    float_ = quotient_float(2**16 if _is_wide(op) else 255, maximum)
+    float_ = reduction.quotient_float(2**16 if _is_wide(op) else 255, maximum)
 
     def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
         elements = count or extras[0]
         total = body.subtract(acc, body.multiply(elements, offset))
-        mean = emit_quotient(body, total, elements, division, float_)
+        mean = reduction.emit_quotient(body, total, elements, division, float_)
         quantized = body.clamp(body.add(mean, offset), low, high)
         return body.cast("arith.trunci", quantized, "i16") if _is_wide(op) else body.narrow(quantized)
 
@@ -116,8 +104,8 @@ def _lower_pool(
     lowering: GraphLowering,
     op: _Pool,
     kernel: Kernel,
-    fold: Fold,
-    finish: Finish,
+    fold: reduction.Fold,
+    finish: reduction.Finish,
     extras: Sequence[MapOperand],
     width: int,
 ) -> None:
@@ -129,16 +117,18 @@ def _lower_pool(
     source = MapOperand(data, (*window.pixel_strides(data.storage), 1), window.start(data.storage))
     target = MapOperand(output, output.storage.strides, output.storage.origin)
     lanes = min(data.storage.pitch, output.storage.pitch)
-    reduction = Reduction(
-        (*window.pixels, lanes),
-        window.kernel,
-        [Reduced(source, window.tap_strides(data.storage))],
-        extras,
-        target,
-        fold,
-        finish,
-        width,
-        _PIXELS,
+    reduction.emit_reduction(
+        kernel,
+        reduction.Reduction(
+            (*window.pixels, lanes),
+            window.kernel,
+            [reduction.Reduced(source, window.tap_strides(data.storage))],
+            extras,
+            target,
+            fold,
+            finish,
+            width,
+            _PIXELS,
+        ),
     )
-    emit_reduction(kernel, reduction)
     lowering.program.call(kernel, op.operation.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -12,6 +12,7 @@ from qdialect.dialect import F32MaxOp, F32MinOp, F32ReduceOp, RangeScaleOp, Rang
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
+from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.conversions.maps import map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
@@ -35,7 +36,7 @@ _SIGN = -(2**31)
 
 def are_ends(minimum: ir.Value, maximum: ir.Value) -> bool:
     """Whether these are the extremes of one whole tensor, and all that reads them asks for its range."""
-    low, high = (_owner(value) for value in (minimum, maximum))
+    low, high = (producer(value) for value in (minimum, maximum))
     if not isinstance(low, F32MinOp) or not isinstance(high, F32MaxOp) or low.input != high.input:
         return False
     if any(one.from_zero or one.nan_as_zero for one in (low, high)) or any(
@@ -93,27 +94,12 @@ def _larger(body: Body, acc: Value, values: Sequence[Value]) -> Value:
     return body.binary("arith.maxsi", acc, body.binary("arith.xori", bits, sign))
 
 
-def _owner(value: ir.Value) -> ir.OpView | None:
-    owner = value.owner
-    if isinstance(owner, ir.Operation):
-        return owner.opview
-    return None if isinstance(owner, ir.Block) else owner
-
-
 # Scale and zero point of run-time ranges.
 
 
-@lowers(RangeScaleOp)
-def _scale(lowering: GraphLowering, op: RangeScaleOp) -> None:
-    _map(lowering, op, scale_of)
-
-
-@lowers(RangeZeroPointOp)
-def _zero_point(lowering: GraphLowering, op: RangeZeroPointOp) -> None:
-    _map(lowering, op, zero_point_of)
-
-
-def _map(lowering: GraphLowering, op: AnyRange, formula: Callable[[Body, Value, Value], Value]) -> None:
+@lowers(RangeScaleOp, RangeZeroPointOp)
+def _range(lowering: GraphLowering, op: AnyRange) -> None:
+    formula = scale_of if isinstance(op, RangeScaleOp) else zero_point_of
     # A NaN in the tensor makes both ends 0, even if only one of them is NaN.
     drops_nan = are_ends(op.minimum, op.maximum)
 

@@ -9,17 +9,8 @@ from math import prod
 
 import numpy as np
 
+from qdialect.arithmetic import recurrence
 from qdialect.arithmetic.expressions import Expression
-from qdialect.arithmetic.recurrence import (
-    gate_function,
-    gru_hidden,
-    lstm_cell,
-    lstm_hidden,
-    quantized_state,
-    state_point,
-    state_product,
-    state_scale,
-)
 from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
@@ -31,20 +22,10 @@ from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
+from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    F32_MAXIMUM,
-    F32_MINIMUM,
-    F32_PRODUCTS,
-    Finish,
-    Fold,
-    Reduced,
-    Reduction,
-    as_folded,
-    emit_reduction,
-)
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -54,14 +35,17 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 @lowers(F32LstmOp)
 def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
     steps = TimeSteps(lowering, op)
-    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
+    gate, candidate = (
+        recurrence.gate_function(op.gate_activation, op.clip),
+        recurrence.gate_function(op.cell_activation, op.clip),
+    )
     hidden, sums = op.hidden, steps.scratch("sums", 4 * op.hidden)
 
     def cell(body: Body, values: Sequence[Value]) -> Value:
-        return emit_expression(body, lstm_cell(gate, candidate), *values)
+        return emit_expression(body, recurrence.lstm_cell(gate, candidate), *values)
 
     def output(body: Body, values: Sequence[Value]) -> Value:
-        return emit_expression(body, lstm_hidden(gate, op.output_activation), *values)
+        return emit_expression(body, recurrence.lstm_hidden(gate, op.output_activation), *values)
 
     for step in steps.one_by_one():
         steps.product(step.before(), 4 * hidden, sums, [step.gates()], _added)
@@ -74,7 +58,10 @@ def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
 @lowers(F32GruOp)
 def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
     steps = TimeSteps(lowering, op)
-    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
+    gate, candidate = (
+        recurrence.gate_function(op.gate_activation, op.clip),
+        recurrence.gate_function(op.cell_activation, op.clip),
+    )
     hidden, sums = op.hidden, steps.scratch("sums", 2 * op.hidden)
     update, reset = (columns_from(sums, index * hidden) for index in range(2))
 
@@ -82,7 +69,7 @@ def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
         return emit_expression(body, gate, body.add(total, extras[0]))
 
     def mixed(body: Body, inner: Value, own: Value, z: Value, h: Value) -> Value:
-        return emit_expression(body, gru_hidden(candidate), z, body.add(inner, own), h)
+        return emit_expression(body, recurrence.gru_hidden(candidate), z, body.add(inner, own), h)
 
     def after_reset(body: Body, total: Value, extras: Sequence[Value]) -> Value:
         r, own, z, h, *bias = extras
@@ -107,7 +94,7 @@ def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
 
 @lowers(F32RnnOp)
 def _rnn(lowering: GraphLowering, op: F32RnnOp) -> None:
-    steps, gate = TimeSteps(lowering, op), gate_function(op.activation, op.clip)
+    steps, gate = TimeSteps(lowering, op), recurrence.gate_function(op.activation, op.clip)
 
     def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
         return emit_expression(body, gate, body.add(total, extras[0]))
@@ -145,11 +132,9 @@ class TimeStep:
         return columns_from(self.gate_rows, first)
 
     def before(self, first: int = 0) -> MapOperand:
-        """The states before the step."""
         return columns_from(self.rows_before, first)
 
     def after(self, first: int = 0) -> MapOperand:
-        """The states after the step."""
         return columns_from(self.rows_after, first)
 
 
@@ -166,8 +151,8 @@ class TimeSteps:
         self.count, self.batch, _ = shape_of(op.gates.type)
         self._gates = self.operand("gates", op.gates)
         slot = self.lowering.result(op.output)
-        strides = dim_strides(shape_of(op.output.type), slot.storage)
-        self._states = MapOperand(self.kernel.slot("states", slot), strides, slot.storage.origin)
+        states = stored_operand(slot, shape_of(op.output.type))
+        self._states, strides = replace(states, source=self.kernel.slot("states", slot)), states.strides
         first = self.count * strides[0] if op.reverse else 0
         target = columns_from(replace(self._states, strides=strides[1:]), first)
         shape = shape_of(op.initial.type)
@@ -183,7 +168,7 @@ class TimeSteps:
         if array is not None:
             return MapOperand(self.kernel.data(name, array), row_major(shape))
         slot = self.lowering.slot(value)
-        return MapOperand(self.kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
+        return replace(stored_operand(slot, shape), source=self.kernel.slot(name, slot))
 
     def scratch(self, name: str, width: int) -> MapOperand:
         """Memory for [B, width] f32 values of one step."""
@@ -222,33 +207,36 @@ class TimeSteps:
         width: int,
         output: MapOperand,
         extras: Sequence[MapOperand],
-        finish: Finish,
+        finish: reduction.Finish,
         first: int = 0,
     ) -> None:
         """``finish(rows [B, H] times `width` columns of the weights from `first` on, extras)``."""
         at_once = rows_for(self.batch, _ACCUMULATORS)
-        reduction = Reduction(
-            (self.batch, width),
-            (self.op.hidden,),
-            [
-                Reduced(columns_from(replace(self._weights, strides=(0, 1)), first), self._weights.strides[:1]),
-                Reduced(replace(rows, strides=(rows.strides[0], 0)), rows.strides[1:]),
-            ],
-            extras,
-            output,
-            F32_PRODUCTS,
-            finish,
-            LANES * (_ACCUMULATORS // at_once),
-            at_once,
+        reduction.emit_reduction(
+            self.kernel,
+            reduction.Reduction(
+                (self.batch, width),
+                (self.op.hidden,),
+                [
+                    reduction.Reduced(
+                        columns_from(replace(self._weights, strides=(0, 1)), first), self._weights.strides[:1]
+                    ),
+                    reduction.Reduced(replace(rows, strides=(rows.strides[0], 0)), rows.strides[1:]),
+                ],
+                extras,
+                output,
+                reduction.F32_PRODUCTS,
+                finish,
+                LANES * (_ACCUMULATORS // at_once),
+                at_once,
+            ),
         )
-        emit_reduction(self.kernel, reduction)
 
     def map(self, operands: Sequence[MapOperand], output: MapOperand, emit: Emit) -> None:
         """``emit`` of elements [B, H]."""
         emit_map(self.kernel, (self.batch, self.op.hidden), operands, output, emit, LANES)
 
     def call(self) -> None:
-        """Append the call of the kernel."""
         macs = self.count * self.batch * prod(shape_of(self.op.recurrence.type))
         self.lowering.program.call(self.kernel, self.op.operation.name, macs)
 
@@ -283,16 +271,21 @@ def _dynamic_lstm(lowering: GraphLowering, op: DynamicLstmOp) -> None:
     steps = TimeSteps(lowering, op)
     state = _QuantizedState(steps)
     products = _Products(steps, op, state)
-    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
+    gate, candidate = (
+        recurrence.gate_function(op.gate_activation, op.clip),
+        recurrence.gate_function(op.cell_activation, op.clip),
+    )
 
     def cell(body: Body, values: Sequence[Value]) -> Value:
         *sums, before, scale, point = values
         i, f, g = (_gate(body, sums[first : first + 4], scale, point) for first in (0, 4, 8))
-        return emit_expression(body, lstm_cell(gate, candidate), i, f, g, before)
+        return emit_expression(body, recurrence.lstm_cell(gate, candidate), i, f, g, before)
 
     def output(body: Body, values: Sequence[Value]) -> Value:
         *sums, after, scale, point = values
-        return emit_expression(body, lstm_hidden(gate, op.output_activation), _gate(body, sums, scale, point), after)
+        return emit_expression(
+            body, recurrence.lstm_hidden(gate, op.output_activation), _gate(body, sums, scale, point), after
+        )
 
     for number, step in enumerate(steps.in_pairs() if products.are_far else steps.one_by_one()):
         state.emit(step.before())
@@ -309,7 +302,7 @@ def _gate(body: Body, values: Sequence[Value], scale: Value, point: Value) -> Va
     total, weight_sum, weight_scale, gate = values
     correction = body.multiply(body.cast("arith.fptosi", point, "i32"), weight_sum)
     total = body.cast("arith.sitofp", body.subtract(total, correction), "f32")
-    return emit_expression(body, state_product(), total, scale, weight_scale, gate)
+    return emit_expression(body, recurrence.state_product(), total, scale, weight_scale, gate)
 
 
 class _QuantizedState:
@@ -325,24 +318,27 @@ class _QuantizedState:
 
     def emit(self, rows: MapOperand) -> None:
         """Quantize `rows` [B, H] by the range of all of them."""
-        self._extreme(rows, F32_MINIMUM, self._low)
-        self._extreme(rows, F32_MAXIMUM, self._high)
-        self._number([self._low, self._high], self.scale, state_scale())
-        self._number([self._low, self.scale], self.point, state_point())
+        self._extreme(rows, reduction.F32_MINIMUM, self._low)
+        self._extreme(rows, reduction.F32_MAXIMUM, self._high)
+        self._number([self._low, self._high], self.scale, recurrence.state_scale())
+        self._number([self._low, self.scale], self.point, recurrence.state_point())
         target = MapOperand(self.quantized, (self.slot.storage.pitch, 1))
         self._steps.map([rows, self.scale, self.point], target, _byte)
 
-    def _extreme(self, rows: MapOperand, fold: Fold, output: MapOperand) -> None:
+    def _extreme(self, rows: MapOperand, fold: reduction.Fold, output: MapOperand) -> None:
         """The minimum or the maximum of all numbers and 0."""
         steps = self._steps
-        source, target = Reduced(replace(rows, strides=(0,)), rows.strides), replace(output, strides=(0,))
+        source, target = reduction.Reduced(replace(rows, strides=(0,)), rows.strides), replace(output, strides=(0,))
         reduced = (steps.batch, steps.op.hidden)
         # One accumulator for each lane, so that lanes are joined once and not for every vector.
         by_lane = replace(fold, lanes=LANES)
-        emit_reduction(steps.kernel, Reduction((1,), reduced, [source], [], target, by_lane, as_folded, LANES, 1))
+        reduction.emit_reduction(
+            steps.kernel,
+            reduction.Reduction((1,), reduced, [source], [], target, by_lane, reduction.as_folded, LANES, 1),
+        )
 
     def _number(self, operands: Sequence[MapOperand], output: MapOperand, expression: Expression) -> None:
-        emit_map(self._steps.kernel, (1, 1), operands, output, _emitted(expression), 1)
+        emit_map(self._steps.kernel, (1, 1), operands, output, lambda body, v: emit_expression(body, expression, *v), 1)
 
 
 class _Products:
@@ -379,9 +375,5 @@ class _Products:
 
 
 def _byte(body: Body, values: Sequence[Value]) -> Value:
-    quantized = emit_expression(body, quantized_state(), *values)
+    quantized = emit_expression(body, recurrence.quantized_state(), *values)
     return body.narrow(body.cast("arith.fptosi", quantized, "i32"))
-
-
-def _emitted(expression: Expression) -> Emit:
-    return lambda body, values: emit_expression(body, expression, *values)

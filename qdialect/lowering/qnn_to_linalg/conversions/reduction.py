@@ -222,7 +222,10 @@ def _arg(lowering: GraphLowering, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> None:
         return body.cast("arith.extui", position, target)
 
     fold, positions = _smallest_key(keys, isinstance(op, qnn.ArgMaxOp)), _positions(extent, keys, op.last)
-    image = _image_to_compute(lowering, op)
+    # The pixels of a resized image are computed on the way, never stored.
+    resized, image = op.input.owner, None
+    if isinstance(resized, qnn.ResizeBilinearOp) and is_computed_by_reader(resized):
+        image = exact_bilinear(lowering, resized)
     if image is None:
         over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
         over.emit(lowering, kernel, fold, finish, keys.lanes, op.operation.name, [MapOperand(positions, (1,))])
@@ -240,14 +243,6 @@ class _OnImage:
     fold: Fold
     finish: Finish
     width: int
-
-
-def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
-    """The resized image whose pixels are computed on the way, never stored."""
-    resized = op.input.owner
-    if isinstance(resized, qnn.ResizeBilinearOp) and is_computed_by_reader(resized):
-        return exact_bilinear(lowering, resized)
-    return None
 
 
 def _emit_on_image(
@@ -317,17 +312,16 @@ _FOLDS: dict[type[qnn.F32ReduceOp], Fold] = {
 }
 
 
-def _largest(body: Body, total: Value, _: Sequence[Value]) -> Value:
-    return body.cast("arith.bitcast", total, "f32")
-
-
 def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
     """Zero, where no number has a sign."""
     return body.cast("arith.bitcast", body.binary("arith.minsi", total, body.constant(0, "i32")), "f32")
 
 
 _FROM_ZERO: dict[type[qnn.F32ReduceOp], tuple[Fold, Finish]] = {
-    qnn.F32MaxOp: (folded("i32", 0, "arith.maxsi", "arith.bitcast"), _largest),
+    qnn.F32MaxOp: (
+        folded("i32", 0, "arith.maxsi", "arith.bitcast"),
+        lambda body, total, _: body.cast("arith.bitcast", total, "f32"),
+    ),
     qnn.F32MinOp: (folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
 }
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""

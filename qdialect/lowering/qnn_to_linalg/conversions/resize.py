@@ -99,12 +99,6 @@ def _rounding(arithmetic: Interpolation, shift: int) -> resizing.Rounding:
     return resizing.Rounding(bias, emit)
 
 
-def _stored(body: Body, quantized: Value, shift: int) -> Value:
-    stored = body.add(quantized, body.constant(shift, "i32"))
-    limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"))
-    return body.narrow(limited)
-
-
 def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> resizing.EmitPixel:
     """The terms of `qdialect.reference.qnn_evaluators.resize_bilinear`, in its order."""
     is_onnx = arithmetic is Interpolation.ONNX_FLOAT
@@ -134,6 +128,8 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> resizing.Em
             return total
         if not is_onnx:
             total = body.add(total, body.constant(0.5, "f32"))
-        return _stored(body, body.cast("arith.fptosi", total, "i32"), shift)
+        stored = body.add(body.cast("arith.fptosi", total, "i32"), body.constant(shift, "i32"))
+        limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"))
+        return body.narrow(limited)
 
     return emit

@@ -38,7 +38,6 @@ class BlockFunction:
 
     @property
     def operation(self) -> ir.Operation:
-        """The function."""
         return self.module.body.operations[0].operation
 
 
@@ -145,7 +144,6 @@ class BlockProgram(Program):
             yield slots
 
     def finish(self, label: str) -> None:
-        """Append the call of the kernel."""
         self.outer.call(self.kernel, label, self._macs)
 
     def known_buffer(self, slot: BufferSlot) -> Buffer | None:
@@ -160,7 +158,6 @@ class BlockProgram(Program):
         return slot
 
     def constant(self, array: NDArray[Any]) -> Data:
-        """See `Program`."""
         return self.outer.constant(array)
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
@@ -191,11 +188,26 @@ def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
     """Append the kernel of `group`: whole blocks, then the remaining rows."""
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
-    _store_inputs(lowering, group)
+    # An unfused product would read transposed operands through the transposition: blocks need rows.
+    for value in group.inputs:
+        view = source_of(value)
+        if view is not None and not lowering.is_stored(value):
+            store_transposed(lowering, view)
     outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group, program.strategy.lanes):
-        _lower_blocks(lowering, program, group, blocks, outputs)
+        function = block_function(group, blocks.rows)
+        has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
+        moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
+        slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
+        moving += [
+            _moving(group, value, slot, blocks) if has_rows[value] else Moving(slot, 0, 0, slot.storage)
+            for value, slot in slots
+        ]
+        with program.blocks(blocks.count, moving) as slots:
+            results, arguments = slots[: len(outputs)], slots[len(outputs) :]
+            scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
+            _BlockLowering(function.operation, program, arguments, results, scope).lower()
     program.finish(_LABEL)
 
 
@@ -208,14 +220,6 @@ def _stored(group: FusedRows, value: ir.Value) -> ir.Value:
     if view is None:
         return value
     return view.input if value == view.output else view.output
-
-
-def _store_inputs(lowering: GraphLowering, group: FusedRows) -> None:
-    """Store transposed operands, which an unfused product would read through the transposition: blocks need rows."""
-    for value in group.inputs:
-        view = source_of(value)
-        if view is not None and not lowering.is_stored(value):
-            store_transposed(lowering, view)
 
 
 class _BlockLowering(GraphLowering):
@@ -234,7 +238,6 @@ class _BlockLowering(GraphLowering):
         self._results = dict(zip(self._returned, results, strict=True))
 
     def lower(self) -> None:
-        """Lower every op."""
         for op in self._operations[:-1]:
             self._lower_at(op)
         for value, result in self._results.items():
@@ -263,31 +266,14 @@ def _blocks(group: FusedRows, lanes: int) -> Iterator[_Blocks]:
     row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
     # Sums in order are those of as many rows as a vector has lanes, however long they are.
     least = lanes if any(isinstance(op.opview, F32SumOp) and op.opview.in_order for op in group.members) else 1
-    block = _best_block(group.rows, min(group.rows, max(least, most // row)))
+    # The largest divisor of the rows up to `maximum`; `maximum` itself if the divisor is less than half of it.
+    maximum = min(group.rows, max(least, most // row))
+    divisor = max(count for count in range(1, maximum + 1) if group.rows % count == 0)
+    block = divisor if 2 * divisor >= maximum else maximum
     whole, rest = divmod(group.rows, block)
     yield _Blocks(0, whole, block)
     if rest:
         yield _Blocks(whole * block, 1, rest)
-
-
-def _best_block(rows: int, maximum: int) -> int:
-    """The largest divisor of `rows` up to `maximum`; `maximum` itself if the divisor is less than half of it."""
-    divisor = max(count for count in range(1, maximum + 1) if rows % count == 0)
-    return divisor if 2 * divisor >= maximum else maximum
-
-
-def _lower_blocks(
-    lowering: GraphLowering, program: BlockProgram, group: FusedRows, blocks: _Blocks, outputs: Sequence[BufferSlot]
-) -> None:
-    function = block_function(group, blocks.rows)
-    has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
-    moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
-    slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
-    moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
-    with program.blocks(blocks.count, moving) as slots:
-        results, arguments = slots[: len(outputs)], slots[len(outputs) :]
-        scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
-        _BlockLowering(function.operation, program, arguments, results, scope).lower()
 
 
 def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
@@ -295,24 +281,16 @@ def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks
     shape = shape_of(value.type)
     block = block_shape(shape, group.rows, blocks.rows)
     if value in group.views:
-        return _viewed(group, value, slot, blocks)
+        # Matrices with a row stride, as they lie on the other side of a transposition.
+        stored = shape_of(_stored(group, value).type)
+        found = steps(group.views[value], value, dim_strides(stored, slot.storage))
+        step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)
+        storage = Storage(image_shape(block), slot.storage.element, found[-2])
+        return Moving(slot, blocks.first * step, blocks.rows * step, storage)
     pitch = slot.storage.pitch if len(shape) > 1 else block[0]
     row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
     storage = Storage(image_shape(block), slot.storage.element, pitch)
     return Moving(slot, blocks.first * row, blocks.rows * row, storage)
-
-
-def _viewed(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
-    """Matrices with a row stride, as they lie on the other side of a transposition."""
-    shape, stored = shape_of(value.type), shape_of(_stored(group, value).type)
-    found = steps(group.views[value], value, dim_strides(stored, slot.storage))
-    step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)
-    storage = Storage(image_shape(block_shape(shape, group.rows, blocks.rows)), slot.storage.element, found[-2])
-    return Moving(slot, blocks.first * step, blocks.rows * step, storage)
-
-
-def _fixed(slot: BufferSlot) -> Moving:
-    return Moving(slot, 0, 0, slot.storage)
 
 
 def _bytes(value: ir.Value) -> int:

@@ -15,16 +15,10 @@ from qdialect.dialect.op_base import for_each_op
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
-    Requantization,
-    Rescaling,
-    declare_table,
-    requantization,
-    stored_table,
-)
+from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift, widening
@@ -48,7 +42,7 @@ def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, tab
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
     ends = [(op.input, lowering.slot(op.input)), (op.output, lowering.result(op.output))]
     # A table between signed quantized values is another table, so that no value need be flipped.
-    stored = stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
+    stored = quantization.stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
     source, target = (maps.Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
     maps.map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
@@ -62,7 +56,7 @@ def table_read(table: Table) -> maps.Declare:
     """``table[x]`` of one operand, between stored quantized values."""
 
     def declare(kernel: Kernel) -> Emit:
-        name = declare_table(kernel, table)
+        name = quantization.declare_table(kernel, table)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             index = body.cast("arith.index_castui", values[0], "index")
@@ -85,10 +79,7 @@ def _clamp(bounds: tuple[int, int], type_: ir.Type) -> maps.Declare:
     element, sign = STORAGE_ELEMENTS[element_of(type_)], "u" if is_stored_unsigned(type_) else "s"
 
     def declare(kernel: Kernel) -> Emit:
-        low, high = (
-            kernel.number(name, byte_literal(bound) if element == "i8" else bound, element)
-            for name, bound in zip(("low", "high"), bounds, strict=True)
-        )
+        low, high = kernel.limits(bounds, element)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             value = body.binary(f"arith.max{sign}i", values[0], low)
@@ -110,7 +101,7 @@ def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
         return
     zero_points = maps.AxisArray(maps.stored_points(op.input_zero_points, op.input.type), op.axis)
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _bound(op))
+    how = quantization.requantization(op.rounding, requantize_parameters(op.rounding, f32), _bound(op))
     arrays = [zero_points, *(maps.AxisArray(p.values, op.axis) for p in how.parameters)]
     maps.map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, TILE_LANES)
 
@@ -129,11 +120,13 @@ def _bound(op: RequantizeOp) -> int:
     return max(high - min(op.input_zero_points), max(op.input_zero_points) - low)
 
 
-def _declare(op: RequantizeOp, how: Requantization) -> maps.Declare:
+def _declare(op: RequantizeOp, how: quantization.Requantization) -> maps.Declare:
     target = STORAGE_ELEMENTS[element_of(op.output.type)]
     # A difference of 32-bit numbers needs one bit more.
     offset_type = "i32" if _bound(op) < 2**31 else "i64"
-    rescaling = Rescaling(how, op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), target)
+    rescaling = quantization.Rescaling(
+        how, op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), target
+    )
 
     def declare(kernel: Kernel) -> Emit:
         rescale = rescaling.declare(kernel)

@@ -216,7 +216,7 @@ def _with_constants(
         array = _constant(operand)
         if array is None or array.dtype != np.float32:
             return None
-        if is_repeated(array) or _is_splat(array):
+        if is_splat(array):
             numbers[operand] = float(array.flat[0])
         elif array.size == channels == array.shape[-1]:
             by_channel[operand] = array.reshape(-1)
@@ -225,9 +225,12 @@ def _with_constants(
     return ResultEpilogue(tuple(members), value, numbers, by_channel, reshape)
 
 
-def _is_splat(array: NDArray[np.float32]) -> bool:
-    bits = np.ascontiguousarray(array).view(np.int32)
-    return bool((bits == bits.flat[0]).all())
+def is_splat(array: NDArray[Any]) -> bool:
+    """Whether all elements have the same bits."""
+    if is_repeated(array):
+        return True
+    raw = np.ascontiguousarray(array).view(f"i{array.itemsize}")
+    return bool((raw == raw.flat[0]).all())
 
 
 def _constant(value: ir.Value) -> NDArray[Any] | None:

@@ -122,14 +122,12 @@ class GraphLowering:
 
     def _lower_at(self, op: ir.Operation) -> None:
         """Lower `op`, and the fused rows that start at it."""
-        group = self._row_fusion.starting_at(op)
+        group = self._row_fusion.starting.get(op)
         if group is not None:
             _CONVERSIONS[FUSED_ROWS](self, group)
         is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or self.fusion_groups.is_inside(op)
-        if op.name not in CONSTANT_OPS and not is_elsewhere:
-            self._lower(op)
-
-    def _lower(self, op: ir.Operation) -> None:
+        if op.name in CONSTANT_OPS or is_elsewhere:
+            return
         epilogue = self._epilogues.get(op)
         members = () if epilogue is None else epilogue.members
         self.program.names = names_of(joined([op.location, *(member.location for member in members)]))
@@ -228,17 +226,21 @@ class GraphLowering:
 
     def copy(self, source: BufferSlot, target: BufferSlot, shape: tuple[int, ...], label: str) -> None:
         """Copy the quantized values of `shape`."""
-        kernel = Kernel(self.program)
         shape = shape or (1,)
-        operand = elementwise.MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)
-        output = elementwise.MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
-        elementwise.emit_map(kernel, shape, [operand], output, elementwise.as_stored(operand, output))
+        self.move(shape, stored_operand(source, shape), stored_operand(target, shape), label)
+
+    def move(
+        self, shape: Sequence[int], source: elementwise.MapOperand, target: elementwise.MapOperand, label: str
+    ) -> None:
+        """Append the kernel call that copies as many elements of one tensor to another."""
+        kernel = Kernel(self.program)
+        elementwise.emit_map(kernel, shape, [source], target, elementwise.as_stored(source, target))
         self.program.call(kernel, label)
 
     def _fill_padding(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         element = slot.storage.element
-        value = kernel.number("fill", elementwise.byte_literal(fill) if element == "i8" else fill, element)
+        value = kernel.number("fill", fill, element)
         elementwise.emit_padding(kernel, slot, value)
         self.program.call(kernel, "padding")
 
@@ -355,6 +357,11 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
     if len(shape) == 4:
         return storage.strides
     return row_major((*shape[:-1], storage.pitch)) if shape else ()
+
+
+def stored_operand(slot: BufferSlot, shape: tuple[int, ...]) -> elementwise.MapOperand:
+    """A stored tensor of `shape`, from its first element on."""
+    return elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 _NARROW = 4

@@ -8,9 +8,9 @@ the same kernel code as without fusion, so results have the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from qdialect import dialect as qnn
@@ -18,7 +18,7 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import owner_of
+from qdialect.lowering.ir.functions import owner_of, producer
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, source_of
 
@@ -71,8 +71,8 @@ class FusedRows:
     @property
     def is_of_matrices(self) -> bool:
         """Whether a row is a matrix."""
-        products = [member for member in self.members if member.name in _PRODUCTS]
-        return bool(products) and _are_matrices(products[0], self.rows)
+        product = next((member for member in self.members if member.name in _PRODUCTS), None)
+        return product is not None and leading(shape_of(product.operands[1].type)[:-2], self.rows) is not None
 
 
 class RowFusion:
@@ -92,7 +92,8 @@ class RowFusion:
         self._scope, self._is_apart = scope, is_apart
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
-        self._first: dict[ir.Operation, FusedRows] = {}
+        self.starting: dict[ir.Operation, FusedRows] = {}
+        """By the op at which they are computed."""
         self._places: dict[ir.Operation, ir.Operation] = {}
         """By the ops that only fused kernels compute: the op in whose place that is."""
         self.viewed: set[ir.Operation] = set()
@@ -114,10 +115,6 @@ class RowFusion:
         """The ops that only fused kernels compute."""
         return self._places.keys()
 
-    def starting_at(self, op: ir.Operation) -> FusedRows | None:
-        """The fused rows that are computed at `op`."""
-        return self._first.get(op)
-
     def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
         """Form the fusion that grows from `seed`, if it has at least `products` products."""
         if rows == 1 or roles(seed, rows) is None:
@@ -132,7 +129,7 @@ class RowFusion:
         self.viewed |= viewed
         self._places |= dict.fromkeys(computed, group.first)
         self.read |= set(group.inputs)
-        self._first[group.first] = group
+        self.starting[group.first] = group
 
     def _rows_of_product(self, op: ir.Operation) -> int:
         """Number of matrices of a product; number of their rows if the matrix or its result is large; 1 if apart."""
@@ -210,10 +207,10 @@ class RowFusion:
         moving = [*outputs, *(value for value, has_rows in inputs.items() if has_rows)]
         if first is None or not all(self._is_in_rows(value) and _has_whole_rows(value, rows) for value in moving):
             return None
-        found = [op for op in members if op.name in _PRODUCTS]
-        are_matrices = bool(found) and _are_matrices(found[0], rows)
-        around: Views = views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows) if are_matrices else {}
-        return FusedRows(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
+        found = FusedRows(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, {})
+        if not found.is_of_matrices:
+            return found
+        return replace(found, views=views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows))
 
 
 def _exchanges_rows(op: ir.Operation, group: set[ir.Operation], rows: int) -> bool:
@@ -226,11 +223,6 @@ def _read_whole(op: ir.Operation, rows: int) -> set[ir.Operation | None]:
     """The ops of whose results each block of the rows of `op` reads all."""
     pairs = zip(op.operands, roles(op, rows) or (), strict=False)
     return {owner_of(value) for value, has_rows in pairs if not has_rows}
-
-
-def _are_matrices(product: ir.Operation, rows: int) -> bool:
-    """Whether each of the `rows` is a whole matrix of `product`."""
-    return leading(shape_of(product.operands[1].type)[:-2], rows) is not None
 
 
 def _has_whole_rows(value: ir.Value, rows: int) -> bool:
@@ -296,20 +288,14 @@ def _broadcast(op: qnn.BroadcastOp, rows: int) -> Roles | None:
     return (True,) if aligned[:count] == after[:count] else None
 
 
-def _reduce(op: qnn.F32ReduceOp, rows: int) -> Roles | None:
-    count = leading(shape_of(op.input.type), rows)
-    return (True,) if count is not None and op.axes[0] >= count else None
+def _along(axis: float, input_: ir.Value, rows: int) -> Roles | None:
+    """Of an op with one input whose elements are alike but for where they are along `axis` and behind it."""
+    count = leading(shape_of(input_.type), rows)
+    return (True,) if count is not None and axis >= count else None
 
 
 def _quantization(op: qnn.QuantizeOp | qnn.DequantizeOp, rows: int) -> Roles | None:
-    count = leading(shape_of(op.input.type), rows)
-    is_one = len(op.scales) == len(op.zero_points) == 1
-    return (True,) if count is not None and (is_one or op.axis >= count) else None
-
-
-def _softmax(op: qnn.SoftmaxOp, rows: int) -> Roles | None:
-    count = leading(shape_of(op.input.type), rows)
-    return (True,) if count is not None and op.axis >= count else None
+    return _along(inf if len(op.scales) == len(op.zero_points) == 1 else op.axis, op.input, rows)
 
 
 def _product(op: qnn.F32MatmulOp | qnn.MatMulOp | qnn.FusedMatMulOp, rows: int) -> Roles | None:
@@ -340,12 +326,12 @@ _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
     qnn.BroadcastOp: _broadcast,
     qnn.DequantizeOp: _quantization,
     qnn.F32MatmulOp: _f32_product,
-    qnn.F32ReduceOp: _reduce,
+    qnn.F32ReduceOp: lambda op, rows: _along(op.axes[0], op.input, rows),
     qnn.FusedMatMulOp: _product,
     qnn.MatMulOp: _product,
     qnn.QuantizeOp: _quantization,
-    qnn.ReshapeOp: lambda op, rows: None if leading(shape_of(op.input.type), rows) is None else (True,),
-    qnn.SoftmaxOp: _softmax,
+    qnn.ReshapeOp: lambda op, rows: _along(inf, op.input, rows),
+    qnn.SoftmaxOp: lambda op, rows: _along(op.axis, op.input, rows),
 }
 
 
@@ -385,7 +371,7 @@ def steps(op: qnn.TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]
 
 
 def _transpose_of(value: ir.Value) -> qnn.TransposeOp | None:
-    owner = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    owner = producer(value)
     return owner if isinstance(owner, qnn.TransposeOp) else None
 
 

@@ -164,11 +164,6 @@ def _operand(
     return Operand(kernel.read(declared.buffer, view, where), tuple(loop for _, loop in moving))
 
 
-def byte_literal(quantized: int) -> int:
-    """A stored value, 0..255, as a signless byte."""
-    return (quantized + 128) % 256 - 128
-
-
 def flipped(body: Body, quantized: Value) -> Value:
     """Between an `i8` value and its stored byte: plus or minus 128."""
     return body.binary("arith.xori", quantized, body.constant(-128, "i8"))

@@ -83,18 +83,11 @@ class Segment:
     """Pixels per tile, along each axis."""
 
     @property
-    def rows(self) -> int:
-        """Pixels per tile along the innermost axis."""
-        return self.tiles[-1]
-
-    @property
     def loops(self) -> tuple[str, ...]:
-        """Names of the pixel loops."""
         return tuple(f"m{i}" for i in range(len(self.pixels)))
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Extents of the pixel loops."""
         return tuple(axis.size for axis in self.pixels)
 
     def strides(self, operand: int) -> tuple[int, ...]:
@@ -226,7 +219,6 @@ class ReductionAxes:
 
     @property
     def taps(self) -> int:
-        """Taps of a channel."""
         return math.prod(self.extents)
 
     @property
@@ -241,12 +233,10 @@ class ReductionAxes:
 
     @property
     def outer(self) -> tuple[str, ...]:
-        """Loops over the outer axes."""
         return tuple(f"k{i}" for i in range(len(self.sizes)))
 
     @property
     def loops(self) -> tuple[str, ...]:
-        """All reduction loops."""
         return (*self.outer, "kk", "k4")
 
     @property

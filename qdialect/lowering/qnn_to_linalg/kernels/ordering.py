@@ -53,7 +53,10 @@ def emit_largest(kernel: Kernel, source: Line, result: Line, order: Order) -> No
     Memory of its own is declared, so there is one call for each kernel.
     """
     if source.stride != 1:
-        source = _side_by_side(kernel, source)
+        copied = _memory(kernel, "row", source.buffer.element, source.count)
+        with kernel.loop(source.count) as position:
+            kernel.put(copied, position, kernel.entry(source.buffer, source.at(kernel, position)))
+        source = Line(copied, kernel.constant(0, "index"), 1, source.count)
     if order is not Order.STABLE:
         _Places.of(kernel, source).emit(result, order)
     elif result.count < _FEW:
@@ -64,13 +67,6 @@ def emit_largest(kernel: Kernel, source: Line, result: Line, order: Order) -> No
 
 def _memory(kernel: Kernel, name: str, element: str, length: int) -> Buffer:
     return kernel.scratch(name, Storage((1, 1, 1, length), element, length))
-
-
-def _side_by_side(kernel: Kernel, source: Line) -> Line:
-    copied = _memory(kernel, "row", source.buffer.element, source.count)
-    with kernel.loop(source.count) as position:
-        kernel.put(copied, position, kernel.entry(source.buffer, source.at(kernel, position)))
-    return Line(copied, kernel.constant(0, "index"), 1, source.count)
 
 
 def _lowest(element: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qdialect.arithmetic import Division
 from qdialect.lowering.cost.strategy import lane_parts, rows_for, split
@@ -137,8 +137,8 @@ class _Emitter:
             before = accumulators.pop() if accumulators and op.fold.is_ordered and op.fold.lanes == 1 else None
             accumulators.append(self._accumulate(micro_kernel, f"fold{i}", part, loops, taps, start, before))
         inputs = [Operand(acc, loops) for acc in accumulators]
-        inputs += [self._kept_operand(part, loops, len(op.inputs) + i) for i in range(len(op.extras))]
-        last = len(self.declared) - 1
+        last, pairs = len(self.declared) - 1, list(zip(part.axes, loops, strict=True))
+        inputs += [self._operand(i, part.offsets[i], pairs) for i in range(len(op.inputs), last)]
         sizes, strides = tuple(a.size for a in part.axes), tuple(a.strides[last] for a in part.axes)
         offset, start = self.declared[last].where(kernel, part.offsets[last])
         destination, view = kernel.write(self.declared[last].buffer, View(sizes, strides, offset), start)
@@ -217,9 +217,6 @@ class _Emitter:
             Loops(loops, ("lane",)), [Operand(lanes, names)], total, body, value, Tag(micro_kernel, role)
         )
 
-    def _kept_operand(self, part: _Part, loops: tuple[str, ...], index: int) -> Operand:
-        return self._operand(index, part.offsets[index], list(zip(part.axes, loops, strict=True)))
-
     def _reduced_operand(
         self, part: _Part, pairs: Sequence[tuple[Axis, str]], taps: Sequence[tuple[Axis, str]], start: int, index: int
     ) -> Operand:
@@ -294,18 +291,18 @@ MIN = folded("i8", -1, "arith.minui")
 """The smallest stored value, from 255 as a signless byte."""
 
 
-def _add_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
-    return body.multiply_add(values[0], values[1], total)
-
-
-def _add_rounded_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
-    return body.add(total, body.multiply(values[0], values[1]))
-
-
-F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b), is_ordered=True)
+F32_PRODUCTS = Fold(
+    "f32", 0.0, lambda body, total, v: body.multiply_add(v[0], v[1], total), lambda body, a, b: body.add(a, b), True
+)
 """The sum of products of two f32 operands: fused multiply-adds in order."""
 
-F32_ROUNDED_PRODUCTS = replace(F32_PRODUCTS, emit=_add_rounded_product)
+F32_ROUNDED_PRODUCTS = Fold(
+    "f32",
+    0.0,
+    lambda body, total, v: body.add(total, body.multiply(v[0], v[1])),
+    lambda body, a, b: body.add(a, b),
+    True,
+)
 """The same, each product rounded before it is added."""
 
 

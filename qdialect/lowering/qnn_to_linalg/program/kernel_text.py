@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
@@ -40,7 +40,6 @@ class Buffer:
 
     @property
     def type(self) -> str:
-        """Its memref type."""
         return f"memref<{self.length}x{self.element}>"
 
 
@@ -54,7 +53,6 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """Its tensor type."""
         return tensor_type(self.sizes, self.element)
 
 
@@ -76,12 +74,10 @@ class Loops:
     """Parallel loops inside the reductions: a vector of one round of a reduction ends with them, not with that one."""
 
     def map_to(self, results: Sequence[str]) -> str:
-        """The affine map from all loops to `results`."""
         return f"affine_map<({', '.join(self.parallel + self.reduction + self.lanes)}) -> ({', '.join(results)})>"
 
     @property
     def iterators(self) -> str:
-        """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
         kinds += ['"parallel"'] * len(self.lanes)
         return f"[{', '.join(kinds)}]"
@@ -123,7 +119,6 @@ class Walk(Generic[Carried]):
 
     @property
     def value(self) -> Carried:
-        """The only one."""
         return self.values[0]
 
     @value.setter
@@ -161,11 +156,9 @@ class KernelText:
         self._lines += part._lines
 
     def fresh(self) -> str:
-        """A new SSA name."""
         return f"%v{next(self._header.numbers)}"
 
     def next_micro_kernel(self) -> int:
-        """Number of a new micro-kernel."""
         return next(self._header.micro_kernels)
 
     def buffer(self, name: str, element: str, length: int, *, attribute: str = "") -> Buffer:
@@ -192,7 +185,6 @@ class KernelText:
         return found
 
     def scalar(self, name: str, type_: str) -> Value:
-        """Declare a scalar argument."""
         name = self._argument_name(name)
         self._header.arguments[name] = f'%{name}: {type_} loc("{name}")'
         return Value(f"%{name}", type_)
@@ -203,7 +195,6 @@ class KernelText:
         return name if name not in taken else f"{name}_{len(taken)}"
 
     def constant(self, value: float, type_: str) -> Value:
-        """A constant of the function."""
         literal = number_text(value, type_)
         constants = self._header.constants
         if (literal, type_) not in constants:
@@ -245,11 +236,9 @@ class KernelText:
         return self._define(f"arith.minsi {row}, {last} : index", "index")
 
     def sum(self, lhs: Value, rhs: Value) -> Value:
-        """The sum of two indices."""
         return self._define(f"arith.addi {lhs}, {rhs} : index", "index")
 
     def multiple(self, index: Value, factor: int) -> Value:
-        """`index` times a constant."""
         return self._define(f"arith.muli {index}, {self.constant(factor, 'index')} : index", "index")
 
     def address(self, buffer: Buffer) -> Value:
@@ -273,15 +262,12 @@ class KernelText:
         self._lines.append(f"memref.store {value}, {table.name}[{at}] : {table.type}")
 
     def binary(self, name: str, lhs: Value, rhs: Value) -> Value:
-        """An operation on two numbers of one type."""
         return self._define(f"{name} {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> Value:
-        """Whether two integers or indices are so."""
         return self._define(f"arith.cmpi {predicate}, {lhs}, {rhs} : {lhs.type}", "i1")
 
     def select(self, condition: Value, lhs: Value, rhs: Value) -> Value:
-        """The first where `condition` holds, else the second."""
         return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def cast(self, value: Value, type_: str) -> Value:
@@ -328,10 +314,6 @@ class KernelText:
         yield
         self._lines.append("}")
 
-    def when_zero(self, value: Value) -> AbstractContextManager[None]:
-        """A branch around the code written inside the `with`, which runs if `value` is 0."""
-        return self.when(self.compare("eq", value, self.constant(0, value.type)))
-
     def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
         """Call a C function of another library, which returns an int; it as an i64."""
         types = ", ".join(argument.type for argument in arguments)
@@ -372,8 +354,7 @@ class KernelText:
 
     def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
-        tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
-        return tensor, view_text
+        return self._tensor_of(buffer, view, "restrict writable", start)
 
     def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> tuple[Tensor, str]:
         """The tensor behind a view, and the name of the view with its type."""
@@ -402,7 +383,10 @@ class KernelText:
 
     def touched(self) -> list[tuple[Buffer, int]]:
         """How many elements of each buffer are read or written; elements of two views count twice."""
-        return [(buffer, _covered(buffer, views)) for buffer, views in self._header.seen.items()]
+        return [
+            (buffer, min(buffer.length, sum(view.covered if view else buffer.length for view in views)))
+            for buffer, views in self._header.seen.items()
+        ]
 
     def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
         """A tensor whose elements are still to be written."""
@@ -425,7 +409,6 @@ class KernelText:
         return self.fill(self.empty(sizes, element), value, tag)
 
     def fill(self, output: Tensor, value: float, tag: Tag = WHOLE) -> Tensor:
-        """`output` with one value everywhere."""
         scalar, full = self.constant(value, output.element), replace(output, name=self.fresh())
         self._lines.append(
             f"{full.name} = linalg.fill {tag.text} ins({scalar} : {scalar.type}) outs({output.name} : {output.type}) "
@@ -434,7 +417,6 @@ class KernelText:
         return full
 
     def body(self, inputs: Sequence[Operand] = (), output: Operand | None = None) -> Body:
-        """A new body of a generic on these operands."""
         values = [Value(f"%x{i}", operand.tensor.element) for i, operand in enumerate(inputs)]
         return Body(self, values, Value("%o", output.tensor.element) if output else None)
 
@@ -479,10 +461,6 @@ class KernelText:
         ]
         lines = "\n  ".join([*constants, *tables, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
-
-
-def _covered(buffer: Buffer, views: Set[View | None]) -> int:
-    return min(buffer.length, sum(view.covered if view else buffer.length for view in views))
 
 
 def _view_type(buffer: Buffer, view: View, start: Value | None) -> str:

@@ -11,7 +11,7 @@ from qdialect.dialect import DynamicGatherOp, F32MatmulOp, FusedMatMulOp, MatMul
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import op_error
+from qdialect.lowering.ir.functions import op_error, producer
 from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.
@@ -62,9 +62,7 @@ _K_GROUP = 4
 
 def source_of(value: ir.Value) -> TransposeOp | None:
     """The op whose input is read in place of `value`; None where `value` is stored."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    view = value.owner.opview
+    view = producer(value)
     return view if isinstance(view, TransposeOp) and is_read_through(view) else None
 
 
@@ -93,7 +91,7 @@ def _reads_through(op: TransposeOp, reader: ir.Operation | ir.OpView) -> bool:
 
 def picked_matrices(value: ir.Value) -> DynamicGatherOp | None:
     """The gather of constant matrices whose result `value` a product reads in its place; None for other values."""
-    gather = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    gather = producer(value)
     readers = [use.owner.opview for use in value.uses]
     if not isinstance(gather, DynamicGatherOp) or len(readers) != 1 or not isinstance(readers[0], F32MatmulOp):
         return None

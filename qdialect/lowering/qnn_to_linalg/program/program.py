@@ -47,7 +47,12 @@ def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int]
     of these plans is taken.
     """
     minimum = _lower_bound(lifetimes, alignment)
-    met = _met_by_each(lifetimes)
+    # For each buffer those that live during some call with it.
+    met: list[set[int]] = [set() for _ in lifetimes]
+    for *others, last in _living(lifetimes):
+        met[last].update(others)
+        for other in others:
+            met[other].add(last)
     order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
     tried: set[tuple[int, ...]] = set()
     offsets, size = _assign_offsets(lifetimes, met, order, alignment)
@@ -79,16 +84,6 @@ def _lower_bound(lifetimes: Sequence[Lifetime], alignment: int) -> int:
         for living in _living(lifetimes)
     )
     return max(sizes, default=0)
-
-
-def _met_by_each(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
-    """For each buffer those that live during some call with it."""
-    found: list[set[int]] = [set() for _ in lifetimes]
-    for *others, last in _living(lifetimes):
-        found[last].update(others)
-        for other in others:
-            found[other].add(last)
-    return found
 
 
 def _living(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
@@ -180,10 +175,6 @@ class Call:
     location: ir.Location | None = None
     tunable: Tunable | None = None
 
-    def summary(self) -> KernelCall:
-        """The call without its arguments."""
-        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved, self.tunable)
-
 
 class Kernel(KernelText):
     """A kernel under construction: declaring a parameter also sets the argument that this call passes for it."""
@@ -233,9 +224,15 @@ class Kernel(KernelText):
         return self.data("table", values)
 
     def number(self, name: str, value: float, type_: str) -> Value:
-        """A parameter for a number."""
-        self.actuals.append(Scalar(value, type_))
+        """A parameter for a number; bytes, 0..255 too, are signless."""
+        self.actuals.append(Scalar((value + 128) % 256 - 128 if type_ == "i8" else value, type_))
         return self.scalar(name, type_)
+
+    def limits(
+        self, bounds: tuple[float, float], type_: str, names: Sequence[str] = ("low", "high")
+    ) -> tuple[Value, Value]:
+        """Parameters for the ends of a range."""
+        return self.number(names[0], bounds[0], type_), self.number(names[1], bounds[1], type_)
 
 
 @dataclass
@@ -309,7 +306,6 @@ class Program:
 
     @property
     def constants_bytes(self) -> int:
-        """Size of the constants' block."""
         return len(self._constants)
 
     def constants(self) -> NDArray[np.uint8]:
@@ -318,7 +314,9 @@ class Program:
 
     def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without their arguments."""
-        return tuple(call.summary() for call in self.calls)
+        return tuple(
+            KernelCall(one.label, one.kernel, one.names, one.macs, one.bytes_moved, one.tunable) for one in self.calls
+        )
 
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
@@ -387,7 +385,10 @@ class _Main:
         arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
         for number, call in enumerate(program.calls):
             self._read_clock(number)
-            self._call(number, call)
+            operands = [self._operand(actual) for actual in call.actuals]
+            names, types = zip(*operands, strict=True)
+            callee = f"func.call @{self._names[number]}({', '.join(names)})"
+            self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
         self._read_clock(len(program.calls))
         body = "\n  ".join([*self._lines, "return"])
         return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
@@ -402,25 +403,18 @@ class _Main:
             now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
             self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
 
-    def _call(self, number: int, call: Call) -> None:
-        operands = [self._operand(actual) for actual in call.actuals]
-        names, types = zip(*operands, strict=True)
-        callee = f"func.call @{self._names[number]}({', '.join(names)})"
-        self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
-
     def _operand(self, actual: Actual) -> tuple[str, str]:
         if isinstance(actual, Scalar):
             literal = number_text(actual.value, actual.type)
             return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
+        constants = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
         if isinstance(actual, Data):
-            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
-            return self._view(source, actual.offset, actual.element, actual.length)
+            return self._view(constants, actual.offset, actual.element, actual.length)
         element, length = actual.storage.element, actual.storage.length
         if actual.kind in ("input", "output"):
             return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
         if actual.kind == "constant":
-            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
-            return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
+            return self._view(constants, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
         first = 0 if actual.kind == "words" else self._offsets[actual.index]
         start = first + actual.offset * ELEMENT_BYTES[element]

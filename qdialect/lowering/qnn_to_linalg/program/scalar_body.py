@@ -22,7 +22,6 @@ class Value:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point number."""
         return self.type.startswith("f")
 
     @property
@@ -35,35 +34,23 @@ class Table(Protocol):
     """A tensor of one dimension."""
 
     @property
-    def name(self) -> str:
-        """Its SSA name."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def element(self) -> str:
-        """The type of its elements."""
-        ...
+    def element(self) -> str: ...
 
     @property
-    def type(self) -> str:
-        """Its tensor type."""
-        ...
+    def type(self) -> str: ...
 
 
 class Scope(Protocol):
     """The function around a body: it names values and holds constants."""
 
-    def fresh(self) -> str:
-        """A new SSA name."""
-        ...
+    def fresh(self) -> str: ...
 
-    def constant(self, value: float, type_: str) -> Value:
-        """A constant of the function."""
-        ...
+    def constant(self, value: float, type_: str) -> Value: ...
 
-    def table(self, values: NDArray[np.float32]) -> Table:
-        """Constant numbers, as data of the function."""
-        ...
+    def table(self, values: NDArray[np.float32]) -> Table: ...
 
 
 class Body:

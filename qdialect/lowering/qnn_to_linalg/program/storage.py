@@ -106,7 +106,6 @@ class Storage:
         return self.shape[0] * self.strides[0]
 
     def bytes(self) -> int:
-        """Size in bytes."""
         return self.length * ELEMENT_BYTES[self.element]
 
     def live_bytes(self) -> int:

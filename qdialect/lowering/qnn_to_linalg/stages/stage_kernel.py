@@ -34,7 +34,6 @@ class RowParameter:
     steps: tuple[int, int, int]
 
     def declare(self, kernel: Kernel) -> Buffer:
-        """The buffer as a parameter of `kernel`."""
         return kernel.slot(self.name, self.slot)
 
     def operand(

@@ -73,7 +73,6 @@ class _Epilogue:
 
     @cached_property
     def pieces(self) -> int:
-        """The number of pieces."""
         return math.prod(loop.trips for loop in self.loops)
 
     @cached_property
@@ -122,7 +121,10 @@ def delay_epilogue(
     end = _delay(_Block(around, steps, products[-1], write, epilogue))
     if has_others or not (is_own and is_fixed):
         return None
-    _fix(write, top)
+    known: dict[ir.Value, ir.Value] = {}
+    with ir.InsertionPoint(top), write.location:
+        for position in range(1, len(write.operands)):
+            write.operands[position] = _again(write.operands[position], known, top)
     return end
 
 
@@ -238,7 +240,7 @@ def _delay(block: _Block) -> ir.Operation:
             _compute_step(block, waiting)
         with ir.InsertionPoint(loop):
             pending.is_this()
-        with _behind(top):
+        with ir.InsertionPoint.after(top):
             waiting = pending.read()
             branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, waiting.count, b.index(0)))
             waiting.compute(b.index(0), waiting.count, 1)
@@ -247,22 +249,8 @@ def _delay(block: _Block) -> ir.Operation:
         return scf.YieldOp([]).operation
 
 
-def _fix(write: ir.Operation, top: ir.Operation) -> None:
-    """Compute the destination of `write` before the loop `top`."""
-    known: dict[ir.Value, ir.Value] = {}
-    with ir.InsertionPoint(top), write.location:
-        for position in range(1, len(write.operands)):
-            write.operands[position] = _again(write.operands[position], known, top)
-
-
 def _block_of(value: ir.Value) -> ir.Block:
-    """The block in which a value is defined."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
-
-
-def _behind(op: ir.Operation) -> ir.InsertionPoint:
-    ops = [one.operation for one in op.block.operations]
-    return ir.InsertionPoint(ops[ops.index(op) + 1])
 
 
 def _compute_step(block: _Block, waiting: _Waiting) -> None:
@@ -309,7 +297,6 @@ class _Pending:
             memref.store(value, self._memory, [b.index(position)])
 
     def read(self) -> _Waiting:
-        """The pending epilogue."""
         around, epilogue = self._block.around, self._block.epilogue
         *indices, count = [memref.load(self._memory, [b.index(i)]) for i in range(len(around) + 1)]
         known: dict[ir.Value, ir.Value] = {

@@ -1,4 +1,4 @@
-"""`requantize`, `lut` and `add` in a kernel: stages whose result is a quantized value."""
+"""How kernels compute `requantize`, `lut`, `add`, `dequantize`, `activation`, `sum` and `quantize`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import Table, real_multiplier, requantize_parameters
-from qdialect.dialect.stages.builtin_stages import AddStage, LutStage, RequantizeStage
+from qdialect.arithmetic import Activation, Table, real_multiplier, requantize_parameters
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.dialect.stages import builtin_stages as stages
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import Requantizer, requantizer_of
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import byte_literal
+from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import Bounds, EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.support.diagnostics import CompileError
 
 # `requantize` in a kernel: the cheapest form that is exact, or the arithmetic of the rounding mode.
 #
@@ -27,7 +30,7 @@ from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import Bounds, EmitStag
 _BYTE = (0, 255)
 
 
-@lowers_stage(RequantizeStage)
+@lowers_stage(stages.RequantizeStage)
 @dataclass(frozen=True)
 class RequantizeKernel(StageKernel):
     """Accumulators times their multipliers; without `requantizer` by the arithmetic `how`."""
@@ -76,8 +79,7 @@ class RequantizeKernel(StageKernel):
         rescale, follower = requantizer.declare(kernel), self.site.follower
         limits = None
         if follower is not None and not follower.takes_any_byte:
-            named = zip(("low", "high"), self.site.stored_bounds, strict=True)
-            limits = tuple(kernel.number(name, bound, "i32") for name, bound in named)
+            limits = kernel.limits(self.site.stored_bounds, "i32")
         finish = self._declare_byte(kernel) if follower is None else None
 
         def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
@@ -92,7 +94,7 @@ class RequantizeKernel(StageKernel):
         bounds = self.site.stored_bounds
         if bounds == _BYTE:
             return lambda body, value: body.narrow(value)
-        low, high = (kernel.number(n, byte_literal(b), "i8") for n, b in zip(("low", "high"), bounds, strict=True))
+        low, high = kernel.limits(bounds, "i8")
 
         def emit(body: Body, value: Value) -> Value:
             byte = body.narrow(value)
@@ -104,7 +106,7 @@ class RequantizeKernel(StageKernel):
 # `lut` in a kernel: an entry for each byte; indices are clamped to the bounds.
 
 
-@lowers_stage(LutStage)
+@lowers_stage(stages.LutStage)
 @dataclass(frozen=True)
 class LutKernel(StageKernel):
     """The table between stored values."""
@@ -136,7 +138,7 @@ class LutKernel(StageKernel):
 # `qdialect.lowering.qnn_to_linalg.bodies.addition`.
 
 
-@lowers_stage(AddStage)
+@lowers_stage(stages.AddStage)
 @dataclass(frozen=True)
 class AddKernel(StageKernel):
     """The addition of a residual."""
@@ -172,3 +174,105 @@ class AddKernel(StageKernel):
             return add(body, value, residual)
 
         return emit
+
+
+# `dequantize` in a kernel: accumulators times the f32 scales of their channels, plus an f32 bias.
+
+
+@lowers_stage(stages.DequantizeStage)
+@dataclass(frozen=True)
+class DequantizeKernel(StageKernel):
+    """The f32 values of accumulators; an i32 bias is in these already."""
+
+    scales: NDArray[np.float32]
+    bias: NDArray[np.float32] | None
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        op = site.op
+        bias = required_constant("bias", op.bias)
+        if not np.all(np.isfinite(bias)):
+            raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
+        scales = real_multiplier(op.input_scale, op.weight_scales, 1.0, site.stage.multiplier).astype(np.float32)
+        return cls(scales, bias if bias.dtype == np.float32 else None)
+
+    def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
+        return [("scale", self.scales), *([] if self.bias is None else [("f32_bias", self.bias)])]
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
+            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), parameters[0])
+            for bias in parameters[1:]:
+                value = body.add(value, bias)
+            return value
+
+        return emit
+
+
+# `activation` in a kernel: the float32 operations of `qdialect.arithmetic.activations`.
+
+
+@lowers_stage(stages.ActivationStage)
+@dataclass(frozen=True)
+class ActivationKernel(StageKernel):
+    """A function and its parameter."""
+
+    function: Activation
+    alpha: float
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        return cls(site.stage.function, site.stage.alpha)
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
+
+        expression = STAGE_ACTIVATIONS[self.function]
+        return lambda body, value, _, __: emit_expression(body, expression, value, alpha=alpha)
+
+
+# `sum` in a kernel: f32 values plus the dequantized residual.
+
+
+@lowers_stage(stages.SumStage)
+@dataclass(frozen=True)
+class SumKernel(StageKernel):
+    """The quantization of the stored residual."""
+
+    residual: quantization.Quantization
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        stage = site.stage
+        return cls(quantization.Quantization(stage.residual_scale, stage.residual_zero_point, site.residual_shift))
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        dequantize = quantization.declare_dequantize(kernel, "residual", self.residual)
+
+        def emit(body: Body, value: Value, _: Sequence[Value], residual: Value | None) -> Value:
+            assert residual is not None, "the verifier has seen a residual"
+            stored = body.cast("arith.extui", residual, "i32")
+            return body.add(value, dequantize(body, stored))
+
+        return emit
+
+
+# `quantize` in a kernel: f32 values scaled, rounded and limited to their bounds.
+
+
+@lowers_stage(stages.QuantizeStage)
+@dataclass(frozen=True)
+class QuantizeKernel(StageKernel):
+    """The quantization of the stage at a site."""
+
+    site: StageSite
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        return cls(site)
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        site, stage = self.site, self.site.stage
+        how = (site.bounds, stage.rounding, stage.scaling)
+        quantize = quantization.declare_quantize(kernel, "output", site.quantization, *how)
+        return lambda body, value, _, __: quantize(body, value)
