@@ -22,7 +22,6 @@ from qdialect.support.late_imports import LATE_IMPORTS
 if TYPE_CHECKING:
     from qdialect.dialect import build
     from qdialect.driver.fallback import FallbackWarning
-    from qdialect.externals import ExternalFunction
     from qdialect.frontends.full_contexts import make_context, parse, read_model
     from qdialect.frontends.model_files import Model
     from qdialect.ir._mlir import ir
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         Severity,
         VerificationError,
     )
+    from qdialect.support.externals import ExternalFunction
     from qdialect.support.options import CompileOptions, Fallback
 
     __version__: str
@@ -268,7 +268,7 @@ _LOADED_LATE = {
     ),
     "build": "qdialect.dialect",
     "CompileOptions": "qdialect.support.options",
-    "ExternalFunction": "qdialect.externals",
+    "ExternalFunction": "qdialect.support.externals",
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.driver.fallback",
     "PassManager": "qdialect.passes.pipeline",

@@ -12,7 +12,6 @@ from quantized_layers import add, bias_of, conv, requantize
 
 from qdialect.dialect import MaxPool2DOp, build
 from qdialect.dialect.constants import constant
-from qdialect.externals import ExternalFunction
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
@@ -25,6 +24,7 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
+from qdialect.support.externals import ExternalFunction
 from qdialect.targets import TARGETS, host_features, resolve
 
 ROUNDINGS = ("fixed64_up", "fixed32_double")

@@ -16,13 +16,13 @@ from qdialect.aot.entry_points import FUNCTIONS, Body
 from qdialect.aot.linking import shared_library
 from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
-from qdialect.externals import ExternalFunction
 from qdialect.ir._mlir import ir, llvm, walk
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import REFERENCES, symbols
 from qdialect.lowering.ir.lowered import TARGET, Lowered
 from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.externals import ExternalFunction
 from qdialect.support.log import tell
 from qdialect.targets import GENERIC, Target
 

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from qdialect.externals import EXTERNAL_ABI_VERSION, AttributeForm, ExternalFunction, ExternalOperation, Source, Value
+from qdialect.support.externals import (
+    EXTERNAL_ABI_VERSION,
+    AttributeForm,
+    ExternalFunction,
+    ExternalOperation,
+    Source,
+    Value,
+)
 
 _BIAS = "bias"
 _C_TYPES = {"f": "double", "i": "int64_t", "u": "uint8_t"}

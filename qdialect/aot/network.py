@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdialect.externals import ExternalCall
 from qdialect.support.diagnostics import InputError
+from qdialect.support.externals import ExternalCall
 from qdialect.support.interface import KernelCall, Port
 
 ALIGNMENT = 64

@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 
 from qdialect.aot.network import Batch, Network, Version
-from qdialect.externals import ExternalCall
 from qdialect.support.diagnostics import LoadError
+from qdialect.support.externals import ExternalCall
 from qdialect.support.interface import TENSOR, KernelCall, Port, Tail, tensor
 
 MAGIC = b"qdialect"

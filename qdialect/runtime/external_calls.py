@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from qdialect.externals import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES, ExternalCall, ExternalFunction
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.library import opened
 from qdialect.runtime.native import BoundCall
 from qdialect.support.diagnostics import CompileError, Diagnostic, ExternalCallError, InputError, LoadError, Severity
+from qdialect.support.externals import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES, ExternalCall, ExternalFunction
 from qdialect.support.files import read_bytes
 from qdialect.support.interface import Port
 

@@ -17,9 +17,9 @@ from drawn_networks import Array, branched, interpreted, with_externs
 
 import qdialect
 from qdialect.dialect import FusedOp
-from qdialect.externals import ExternalFunction, Source
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
+from qdialect.support.externals import ExternalFunction, Source
 
 
 @pytest.fixture(scope="module")

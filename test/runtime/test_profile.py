@@ -18,12 +18,12 @@ from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.core_model.trace import trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
-from qdialect.externals import ExternalFunction
 from qdialect.ir.context import parse as parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.support.diagnostics import InputError
+from qdialect.support.externals import ExternalFunction
 from qdialect.support.interface import KernelCall, kernel_names
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import externals
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
-from qdialect.externals import ExternalFunction
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import error_at
+from qdialect.support import externals
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.externals import ExternalFunction
 from qdialect.support.interface import KernelCall, Port, Tunable
 
 PHASE = "qnn.phase"

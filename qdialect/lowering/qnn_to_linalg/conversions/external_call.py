@@ -10,12 +10,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from qdialect import externals
 from qdialect.dialect import AnyFused, QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.stages.stage_base import Stage, attributes_of
 from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.externals import (
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import location_of, names_of
+from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
+from qdialect.lowering.ir.thread_pool import TASK, WAIT
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
+from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
+from qdialect.support import externals
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.externals import (
     FIRST_ADDRESS,
     NUMBER,
     STATUS,
@@ -27,16 +37,6 @@ from qdialect.externals import (
     Source,
     Value,
 )
-from qdialect.ir._mlir import ir
-from qdialect.ir.context import location_of, names_of
-from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
-from qdialect.lowering.ir.thread_pool import TASK, WAIT
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
-from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
-from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import KERNEL, Port
 from qdialect.support.limits import SYMBOLS
 
