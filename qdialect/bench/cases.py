@@ -78,8 +78,8 @@ class Source:
 
 def save(path: Path, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
     """Write data of a `Form`; its path."""
-    arrays = {f"in_{i}": np.ascontiguousarray(array) for i, array in enumerate(inputs)}
-    arrays |= {f"out_{i}": np.ascontiguousarray(array) for i, array in enumerate(outputs)}
+    arrays = {f"in_{i}": np.asarray(array, order="C") for i, array in enumerate(inputs)}
+    arrays |= {f"out_{i}": np.asarray(array, order="C") for i, array in enumerate(outputs)}
     # Written by name: the keys are data, not parameters of the function.
     np.savez(path, allow_pickle=False, **arrays)
     return str(path)

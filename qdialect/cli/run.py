@@ -68,13 +68,13 @@ def _run(options: Arguments) -> int:
     if options.output_dir is not None:
         _write(Path(options.output_dir), outputs, is_told=not options.json)
     if options.json:
-        speed = reports.speed(list(map(np.ascontiguousarray, inputs))) if reports else None
+        speed = reports.speed([np.asarray(one, order="C") for one in inputs]) if reports else None
         terminal.write_json("-", _report(executable, seconds, outputs, speed))
         return 0
     print(_output_table(executable, outputs))
     if reports and options.benchmark:
         terminal.progress("measuring")
-        inputs = [np.ascontiguousarray(array) for array in inputs]
+        inputs = [np.asarray(array, order="C") for array in inputs]
         reports.print_speed(inputs)
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()

@@ -16,7 +16,14 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.observers import progress_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
-from qdialect.support.diagnostics import NOT_COMPILED, Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.support.diagnostics import (
+    NOT_COMPILED,
+    Diagnostic,
+    ImportModelError,
+    KeepsStateError,
+    QDialectError,
+    Severity,
+)
 from qdialect.support.files import is_regular
 from qdialect.support.interface import Port
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -61,6 +68,8 @@ def compile_refused(
     division = division_of(path, options.importing, error, options.fallback)
     try:
         found = compile_parts(division, options, store)
+        if options.fallback == "none" and not all(region.is_compiled for region in found.regions):
+            raise error
         found.metadata = format_of(path).about(path)
         return found
     except ImportModelError as other:
@@ -73,7 +82,7 @@ def compile_parts(
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
     with LATE_IMPORTS:
         from qdialect.frontends.planning.partition import divide
-        from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
+        from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall, States
 
     wanted = options or CompileOptions()
     found, compiled = divide(division, lambda module: compile_tuned(module, wanted, store, is_verified=True))
@@ -82,7 +91,10 @@ def compile_parts(
         runner = None if executable is not None else division.runner(part, wanted.threads)
         calls.append(RegionCall(region_of(division, found, part), executable, runner))
     inputs, outputs = (tuple(map(_port, tensors)) for tensors in (division.inputs, division.outputs))
-    return PartitionedExecutable(calls, inputs, outputs, division.constants, wanted.threads)
+    known, states = division.constants, States.of(division.states)
+    return PartitionedExecutable(
+        calls, inputs, outputs, known, wanted.threads, states, hides_state=division.hides_state
+    )
 
 
 def region_of(division: Division, found: Partition, part: Part) -> Region:
@@ -102,7 +114,8 @@ def division_of(path: Path, options: ImportOptions, error: QDialectError, fallba
     """
     kind = format_of(path)
     # Only a regular file can be read again.
-    is_allowed = fallback != "none" and is_regular(path) and is_unsupported(error)
+    may_divide = fallback != "none" or isinstance(error, KeepsStateError)
+    is_allowed = may_divide and is_regular(path) and is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():

@@ -351,6 +351,14 @@ class Executable(ABC):
         )
         return f"<table><caption>{escape(_title(self))}</caption><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
+    def share_state(self, other: Executable) -> None:
+        """Keep from call to call what `other` does, the same network for another shape of its inputs.
+
+        Raises `InputError` where the model's framework keeps it.
+        """
+        # Most networks keep nothing.
+        del other
+
     def __copy__(self) -> Self:
         return self
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from qdialect.runtime.base import Bound, Executable, Region, empty
 from qdialect.runtime.call_arrays import BoundArrays, check_outputs, fitting
+from qdialect.runtime.memory import CallLock
 from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.support.interface import Array, Port
 
@@ -25,6 +28,39 @@ class RegionCall:
     framework: Call | None
 
 
+class States:
+    """What a network keeps from call to call, by name; one call after the other reads and writes it."""
+
+    def __init__(self, arrays: Mapping[str, Array], results: Mapping[str, str]) -> None:
+        """`results` are the names of what comes in the place of each."""
+        self.arrays = {name: np.array(array) for name, array in arrays.items()}
+        self.results, self._lock = results, CallLock()
+        self._next = {name: np.empty_like(array) for name, array in self.arrays.items()}
+
+    @classmethod
+    def of(cls, states: Mapping[str, tuple[Array, str]]) -> Self:
+        """Each array and its result."""
+        return cls({name: one[0] for name, one in states.items()}, {name: one[1] for name, one in states.items()})
+
+    def call(self) -> AbstractContextManager[object]:
+        """Held while a call reads and writes."""
+        return self._lock.lock if self.arrays else nullcontext()
+
+    def targets(self) -> dict[str, Array]:
+        """Where results are best written to, by their names."""
+        return {result: self._next[name] for name, result in self.results.items()}
+
+    def keep(self, values: dict[str, Array], outputs: Sequence[str]) -> None:
+        """Take the results of a call; outputs among them, or among what was read, become copies."""
+        own = {id(array) for array in (*self.arrays.values(), *self._next.values())}
+        for name, result in self.results.items():
+            target, array = self._next[name], values[result]
+            if array is not target:
+                np.copyto(target, array)
+            self._next[name], self.arrays[name] = self.arrays[name], target
+        values.update({name: np.array(values[name]) for name in outputs if id(values[name]) in own})
+
+
 class PartitionedExecutable(Executable):
     """Compiled regions and regions of a framework, one after the other; arrays go from one to the next as they are.
 
@@ -38,8 +74,11 @@ class PartitionedExecutable(Executable):
         outputs: Sequence[Port],
         constants: Mapping[str, Array],
         threads: int,
+        states: States | None = None,
+        *,
+        hides_state: bool = False,
     ) -> None:
-        """`constants` are outputs that are known."""
+        """`constants` are outputs that are known; a framework `hides_state` where it keeps what is not in `states`."""
         compiled = [call.compiled for call in calls if call.compiled is not None]
         self.inputs, self.outputs, self.threads = tuple(inputs), tuple(outputs), threads
         self.regions = tuple(call.region for call in calls)
@@ -48,7 +87,9 @@ class PartitionedExecutable(Executable):
         self._workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
-        self._last_reads = _last_reads(self.regions, [port.name for port in outputs])
+        self._states, self._hides_state = states or States({}, {}), hides_state
+        kept = [*(port.name for port in outputs), *self._states.results.values()]
+        self._last_reads = _last_reads(self.regions, kept)
 
     @property
     def workspaces(self) -> int:
@@ -66,6 +107,14 @@ class PartitionedExecutable(Executable):
             taken.append(value)
         return tuple(outputs)
 
+    def share_state(self, other: Executable) -> None:
+        if not isinstance(other, PartitionedExecutable):
+            return
+        if self._hides_state or other._hides_state:
+            runners = " and ".join(dict.fromkeys(region.runner for region in self.regions if not region.is_compiled))
+            raise InputError(f"inputs must have the shapes of the first call: {runners} keeps a state between calls")
+        self._states = other._states
+
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         self._write(*self._arrays_of(inputs, outputs))
 
@@ -81,6 +130,7 @@ class PartitionedExecutable(Executable):
         reasons = {node: reason for region in left for node, reason in region.reasons.items()}
         runners = " and ".join(dict.fromkeys(region.runner for region in left))
         found = f"{runners} runs {len(reasons)} of its nodes" if left else "has results that are empty or inputs"
+        found = "keeps a state between calls" if self._states.arrays and not left else found
         message = f"network must be compiled as a whole to be saved, but {found}"
         notes = tuple(Diagnostic(Severity.NOTE, f"node {node}: {reason}") for node, reason in reasons.items())
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
@@ -104,13 +154,17 @@ class PartitionedExecutable(Executable):
         """All outputs by name; compiled code writes into the arrays of `given`.  `clock` gets the seconds of each."""
         values = {port.name: array for port, array in zip(self.inputs, inputs, strict=True)}
         values.update(self._constants)
-        for call, done in zip(self._calls, self._last_reads, strict=True):
-            start = time.perf_counter()
-            arrays = [values[name] for name in call.region.inputs]
-            values.update(zip(call.region.outputs, _run(call, arrays, given), strict=True))
-            clock.append(time.perf_counter() - start)
-            for name in done:
-                del values[name]
+        with self._states.call():
+            values.update(self._states.arrays)
+            given = {**self._states.targets(), **given}
+            for call, done in zip(self._calls, self._last_reads, strict=True):
+                start = time.perf_counter()
+                arrays = [values[name] for name in call.region.inputs]
+                values.update(zip(call.region.outputs, _run(call, arrays, given), strict=True))
+                clock.append(time.perf_counter() - start)
+                for name in done:
+                    del values[name]
+            self._states.keep(values, [port.name for port in self.outputs])
         for port in self.outputs:
             if port.dtype.itemsize == 1 and values[port.name].dtype != port.dtype:
                 # ONNX Runtime gives the bits of float8 numbers.

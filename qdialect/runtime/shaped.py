@@ -91,7 +91,7 @@ class ShapedExecutable(Executable):
         self.target, self.metadata, self.tuning = first.target, first.metadata, first.tuning
         self._first = first
         self._declared = declared
-        self._compile = compile_
+        self._compile_ = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
         self._takes_any = any(-1 in shape for shape in self._first_shapes)
         self._ranges = ranges
@@ -155,6 +155,11 @@ class ShapedExecutable(Executable):
             for axis, extent in enumerate(declared)
         ]
         return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
+
+    def _compile(self, extents: Mapping[str, int]) -> Executable:
+        found = self._compile_(extents)
+        found.share_state(self._first)
+        return found
 
     def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
         check_count("input", len(given), len(self._inputs))

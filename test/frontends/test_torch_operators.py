@@ -251,6 +251,11 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "index_put": lambda x: x.index_put((torch.tensor([0, 1]), torch.tensor([2, 3])), torch.ones(2, 8, 6)),
     "index_put_apart": lambda x: _put(x, (torch.tensor([0, 1]), None, torch.tensor([2, -1])), 6),
     "index_put_later": lambda x: _put(x, (None, torch.tensor([0, -1]), torch.tensor([[2], [3]])), 6),
+    "index_put_rows": lambda x: _put(x, (None, torch.tensor([[0, -1], [2, 0]])), 6),
+    "index_put_row": lambda x: _put(x.flatten(2), (None, torch.tensor([[0, -1], [2, 0]])), 48),
+    "index_copy_rows": lambda x: torch.index_copy(
+        x.flatten(2)[None], 2, torch.tensor([3, 1, 3]), x.flatten(2)[None, :, :3]
+    ),
     "mask_put": lambda x: x.index_put((x > 0,), torch.tensor(7.0)),
     "index_fill": lambda x: x.index_fill(1, torch.tensor([1]), 5.0),
     "cat_of_many": lambda x: torch.cat([x * i for i in range(20)], 1),

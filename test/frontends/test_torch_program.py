@@ -12,9 +12,11 @@ import torch
 import torch.utils._pytree as pytree
 from tolerances import assert_floats_within, assert_within, loosest
 from torch import Tensor, nn
+from torch.export import Dim
 from torch_models import Function, dequantized, drawn, operators_of, quantized, refused
 
 import qdialect
+from qdialect.driver.report import report
 from qdialect.frontends.building.checks import Budget, UnsupportedError
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.program.folding import FOLDABLE, evaluate, fold
@@ -22,6 +24,7 @@ from qdialect.frontends.torch.program.model import Element, Node, Ref
 from qdialect.frontends.torch.program.pytorch_operators import schema_of
 from qdialect.reference.interpreter import run
 from qdialect.support.diagnostics import ImportModelError
+from qdialect.targets import resolve
 
 SHAPES = ((2, 5, 3, 4), (2, 5, 1, 1))
 
@@ -397,16 +400,92 @@ class Cache(nn.Module):
         return self.cache.sum(0) * 2, self.calls * 10
 
 
+class PartsOfCache(Cache):
+    """One that is written by a view that PyTorch makes of two dimensions, which is not followed."""
+
+    def forward(self, x: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        self.cache.view(2, 4, 16)[0].index_copy_(0, i % 4, torch.relu(x @ WEIGHT.T))
+        self.calls += 1
+        return self.cache.sum(0) * 2, self.calls * 10
+
+
+class Shifted(nn.Module):
+    """Gives what it kept before, and what two buffers hold then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last, self.before = nn.Buffer(torch.zeros(2, 32)), nn.Buffer(torch.zeros(2, 32))
+
+    def forward(self, x: Tensor, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        del i
+        self.before.copy_(self.last)
+        self.last.copy_(x)
+        return self.before, self.last, self.before + 1
+
+
 @pytest.mark.parametrize("lowers", [False, True])
-def test_buffers_keep_the_values_that_calls_write(lowers: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "runner"), [(Cache, "qdialect"), (Shifted, "qdialect"), (PartsOfCache, "PyTorch")])
+def test_buffers_keep_the_values_that_calls_write(
+    kind: Callable[[], nn.Module], runner: str, lowers: bool, tmp_path: Path
+) -> None:
     steps = [(drawn(seed, 2, 32), torch.tensor([seed, 7 - seed])) for seed in (0, 1, 2)]
-    executable = compiled(tmp_path / "model.pt2", Cache(), *steps[0], lowers=lowers)
-    model, kept = Cache(), list[Any]()
+    executable = compiled(tmp_path / "model.pt2", kind(), *steps[0], lowers=lowers)
+    model, kept = kind(), list[Any]()
     for given in steps:
         kept.append((executable(*map(array, given)), [one.numpy().copy() for one in model(*given)]))
     for found, wanted in kept:
-        assert [one.tolist() for one in found] == [one.tolist() for one in wanted]
-    assert {region.runner for region in executable.regions} == {"PyTorch"}
+        for one, other in zip(found, wanted, strict=True):
+            assert_floats_within(np.asarray(one, np.float64), other.astype(np.float64), "layer")
+    if not (lowers and runner == "PyTorch"):
+        assert {region.runner for region in executable.regions} == {runner}
+
+
+def test_networks_with_states_are_compiled_whole(tmp_path: Path) -> None:
+    """Where all of it can be; each executable keeps its own."""
+    given = drawn(0, 2, 32), torch.tensor([0, 3])
+    program = torch.export.export(Cache(), given)
+    first, second = (qdialect.compile(program, fallback="none", cache=False) for _ in range(2))
+    counts = [int(one(*map(array, given))[1]) for one in (first, first, second)]
+    assert counts == [10, 20, 10]
+    outputs = [np.empty(16, np.float32), np.empty((), np.int64)]
+    first.run([*map(array, given)], outputs)
+    assert outputs[1] == 30
+    with pytest.raises(qdialect.CompileError, match="but keeps a state between calls"):
+        first.save("model.so")
+    with pytest.raises(ImportModelError, match="model must not change 'b_cache' when it runs"):
+        import_torch(program)
+    path = tmp_path / "model.pt2"
+    torch.export.save(program, path)
+    (region,) = report(path, resolve("host")).regions
+    assert region.is_compiled
+    unsupported = torch.export.export(PartsOfCache(), given)
+    with pytest.raises(ImportModelError):
+        qdialect.compile(unsupported, fallback="none", cache=False)
+
+
+@pytest.mark.parametrize("kind", [Cache, PartsOfCache])
+def test_shapes_share_a_state(kind: Callable[[], nn.Module]) -> None:
+    steps = Dim("steps", min=1, max=4)
+    given = drawn(0, 3, 32), torch.arange(3)
+    program = torch.export.export(kind(), given, dynamic_shapes=({0: steps}, {0: steps}))
+    executable, model = qdialect.compile(program, batch=3, fallback="framework", cache=False), kind()
+    calls = [given, (drawn(1, 1, 32), torch.tensor([3])), (drawn(2, 2, 32), torch.tensor([4, 0])), given]
+    if kind is PartsOfCache:
+        executable(*map(array, given))
+        with pytest.raises(qdialect.InputError, match="PyTorch keeps a state between calls"):
+            executable(*map(array, calls[1]))
+        return
+    for one in calls:
+        for found, wanted in zip(executable(*map(array, one)), model(*one), strict=True):
+            assert_floats_within(np.asarray(found, np.float64), wanted.numpy().astype(np.float64), "layer")
+
+
+def test_what_is_written_shares_no_memory() -> None:
+    model = Cache()
+    model.other = nn.Buffer(model.cache[2:])
+    program = torch.export.export(model, (drawn(0, 2, 32), torch.tensor([0, 3])))
+    with pytest.raises(ImportModelError, match="must not share memory with"):
+        import_torch(program)
 
 
 def test_inputs_are_not_written_to(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def profile_ops(
     """
     executable = compile_module(module, target=target, clocked=True, externals=externals)
     outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-    call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
+    call = executable.bind([np.asarray(array, order="C") for array in inputs], outputs)
     for _ in range(_WARM_UP_CALLS):
         call()
     chosen = throughput.with_dot_products(targets.resolve(target))

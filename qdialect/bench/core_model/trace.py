@@ -113,7 +113,7 @@ def _traced(call: Binding, ticks: NDArray[np.int64], calls: tuple[KernelCall, ..
 
 def _arrays(executable: Executable, inputs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
     outputs: list[NDArray[Any]] = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-    return [np.ascontiguousarray(array) for array in inputs], outputs
+    return [np.asarray(array, order="C") for array in inputs], outputs
 
 
 def _pairs(readings: NDArray[np.int64], calls: int) -> NDArray[np.int64]:

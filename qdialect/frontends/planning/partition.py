@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeVar
 
 from qdialect.frontends.building.checks import Array
@@ -250,6 +251,10 @@ class Division(ABC):
     outputs: Sequence[OpenInterface]
     constants: Mapping[str, Array]
     """Outputs that are known."""
+    states: Mapping[str, tuple[Array, str]] = MappingProxyType({})
+    """What is kept from call to call, by the names that nodes read: for the first one, and what the next one reads."""
+    hides_state: bool = False
+    """Whether a part that the framework runs keeps something from call to call."""
 
     @abstractmethod
     def module(self, part: Part) -> ir.Module:
@@ -266,7 +271,7 @@ def divide(division: Division, compile_: Callable[[ir.Module], Compiled]) -> tup
     What a part cannot have where it begins or ends shows when it is imported, so the model is divided again and again
     until every part is compiled; compiled parts are kept.
     """
-    outputs = [tensor.name for tensor in division.outputs]
+    outputs = [*(tensor.name for tensor in division.outputs), *(result for _, result in division.states.values())]
     reasons: dict[int, str] = {}
     done: dict[Part, Compiled] = {}
     rounds = 0

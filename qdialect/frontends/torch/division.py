@@ -58,14 +58,20 @@ class TorchDivision(PlannedDivision):
             graph, self.name = source, "program"
         else:
             graph, self.name = read_graph(source, Extents(batch, dims), trust=trust)
-        self._graph = graph
-        self.judged = TorchPlanner(graph, self.name)
+        self.judged = TorchPlanner(graph.opened(), self.name)
         self.judged.judge()
-        nodes = live_nodes(graph)
-        self._changes = bool(graph.written) or any(
-            is_in_place(node.kind) and node.title in self.judged.reasons for node in nodes
-        )
+        nodes, held = live_nodes(graph.opened()), {name: graph.constants[name] for name in graph.written}
+        writing = [node for node in nodes if is_in_place(node.kind) and node.title in self.judged.reasons]
+        self._changes = bool(writing) or any(held_element(array) in FLOAT8 for array in held.values())
         """Whether the program changes memory that it reads again: then PyTorch runs it as a whole."""
+        if self._changes:
+            self.judged = TorchPlanner(graph, self.name)
+            self.judged.judge()
+            nodes = live_nodes(graph)
+            self.hides_state = bool(held) or any(_is_of(graph, node) for node in writing)
+        else:
+            self.states = {name: (array, graph.written[name]) for name, array in held.items()}
+        self._graph = graph
         names = graph.constants if self._changes else self.judged.results
         self.known = {name: array for name in names if (array := self.array_of(name)) is not None}
         self._nodes = [node for node in nodes if node.name not in self.known]
@@ -73,7 +79,8 @@ class TorchDivision(PlannedDivision):
         self.nodes = partition.with_copies(map(self._partition_node, self._nodes))
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
-        self.constants = {name: _shown(self.known[name]) for name in graph.outputs if name in self.known}
+        given = (*graph.outputs, *(result for _, result in self.states.values()))
+        self.constants = {name: _shown(self.known[name]) for name in given if name in self.known}
 
     def module(self, part: partition.Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
@@ -143,6 +150,15 @@ class TorchDivision(PlannedDivision):
             ends_group=node.kind.startswith(_QUANTIZE) or node.kind == "getitem",
             is_narrow=tensor is None or tensor.element != "f32",
         )
+
+
+def _is_of(graph: Graph, node: Node) -> bool:
+    """Whether a node may write to a constant: to what it reads first, or to what that was taken of."""
+    nodes = {one.name: one for one in graph.nodes}
+    name = next(iter(node.refs()), "")
+    while name in nodes:
+        name = next(iter(nodes[name].refs()), "")
+    return name in graph.constants
 
 
 def _shown(array: Array) -> Array:

@@ -39,7 +39,7 @@ from qdialect.frontends.torch.program.functionalization import is_in_place
 from qdialect.frontends.torch.program.model import UNKNOWN, Element, Graph, Node, Output, held_element
 from qdialect.frontends.torch.program.reader import read_program
 from qdialect.ir._mlir import ir
-from qdialect.support.diagnostics import ImportModelError, QDialectError
+from qdialect.support.diagnostics import ImportModelError, KeepsStateError, QDialectError
 from qdialect.support.options import check_choice
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def import_torch(
     """
     extents = Extents(batch, dims)
     graph, name = read_graph(source, extents, trust=trust)
-    return module_of(TorchPlanner(graph, name).run(extents.hints()), name, context)
+    return module_of(_planned(graph, name, extents.hints()), name, context)
 
 
 def nodes_of(
@@ -121,7 +121,17 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_torch`; `name` is what messages call it."""
-    return module_of(TorchPlanner(graph, name).run(), name, context)
+    return module_of(_planned(graph, name), name, context)
+
+
+def _planned(graph: Graph, name: str, hints: Sequence[str] = ()) -> Planned:
+    """The plan of a graph; raises as `planned`, and `KeepsStateError` where all would be compiled but for that."""
+    found = TorchPlanner(graph.opened(), name).run(hints)
+    try:
+        checks.refuse(name, [f"model must not change '{one}' when it runs" for one in graph.written], hints)
+    except ImportModelError as error:
+        raise KeepsStateError(error.message, error.diagnostics) from None
+    return found
 
 
 class TorchPlanner(Planner[Node]):
@@ -144,7 +154,6 @@ class TorchPlanner(Planner[Node]):
     def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
-        checks.refuse(self.name, [f"model must not change '{name}' when it runs" for name in graph.written], hints)
         return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs, hints)
 
     def judge(self) -> Planned:

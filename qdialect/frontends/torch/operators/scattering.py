@@ -41,6 +41,10 @@ _REDUCTIONS = {
 }
 
 
+_LEAST_ROW = 8
+"""Elements side by side that are worth an index."""
+
+
 @imports("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
 def _scatter(call: Call) -> Result:
     """The result's element [.., index[.., i, ..], ..] is element [.., i, ..] of the source."""
@@ -131,6 +135,14 @@ def _index_put(call: Call) -> Result:
     require(set(elements) <= set(INDICES), f"indices must be i32 or i64, but got {', '.join(elements)}")
     axes = tuple(tensors)
     is_together = axes == tuple(range(axes[0], axes[-1] + 1))
+    if is_together and math.prod(data.shape[axes[-1] + 1 :]) >= _LEAST_ROW:
+        # Every index of the dimensions before: such rows, as those of a cache, need no transposition.
+        rank = max(len(tensor.shape) for tensor in tensors.values()) + axes[0]
+        before = [
+            np.arange(extent).reshape(-1, *[1] * (rank - 1 - i)) for i, extent in enumerate(data.shape[: axes[0]])
+        ]
+        tensors = dict(enumerate([*map(Constant, before), *tensors.values()]))
+        axes = tuple(tensors)
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors.values()))
     others = tuple(axis for axis in range(len(data.shape)) if axis not in axes)
     order = (*axes, *others)

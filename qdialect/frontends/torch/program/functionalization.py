@@ -14,21 +14,27 @@ from typing import Any
 
 from qdialect.frontends.building.checks import Array, Interface
 from qdialect.frontends.torch.program import pytorch_operators
-from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref
+from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref, held_element
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """The operator that puts a part back into a tensor, by the one that takes it."""
+_SAME = ("aten.to.", "aten.alias.", "aten.detach.")
+"""Views that are the tensor itself where shape and type are."""
 
 
-def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+def functional(
+    nodes: Sequence[Node], outputs: Sequence[str], held: Mapping[str, Output] = MappingProxyType({})
+) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes, in order of execution, with those in place replaced, and the names of what they give for `outputs`.
 
-    Where a part of a tensor is written, nodes that put it back follow.
+    Where a part of a tensor is written, nodes that put it back follow.  Constants that are `held` may be written to.
     Takes time in proportion to the nodes and, for each that works in place, the tensors in the memory it writes to.
     """
     last_reads = {name: index for index, node in enumerate(nodes) for name in node.refs()}
     last_reads.update(dict.fromkeys(outputs, len(nodes)))
     memory = _Memory(last_reads)
+    for name, output in held.items():
+        memory.hold(name, output)
     found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
     return found, tuple(memory.now.get(name, name) for name in outputs)
 
@@ -38,17 +44,24 @@ def graph_of(
     inputs: Sequence[Interface],
     outputs: Sequence[str],
     constants: Mapping[str, Array],
-    written: Mapping[str, str] = MappingProxyType({}),
+    written: Mapping[str, str] | None = None,
 ) -> Graph:
-    """The graph of nodes that may work in place; a constant is `written` where it holds another value afterwards."""
+    """The graph of nodes that may work in place; a constant is `written` where it holds another value afterwards.
+
+    So are those that nodes write to, where it is not None.
+    """
     flat, renamed = _without_regions(nodes)
     results = [renamed.get(name, name) for name in outputs]
-    kept = {name: renamed.get(value, value) for name, value in written.items()}
-    pure, names = functional(flat, (*results, *kept.values()))
-    found, count = dict(zip(kept, names[len(results) :], strict=True)), len(results)
-    original = (
-        (tuple(flat), (*results, *kept.values())) if found or any(is_in_place(node.kind) for node in pure) else None
-    )
+    kept = {name: renamed.get(value, value) for name, value in (written or {}).items()}
+    may_write = written is not None and any(is_in_place(node.kind) for node in flat)
+    others = {name: array for name, array in constants.items() if name not in kept} if may_write else {}
+    held = {name: Output(array.shape, held_element(array)) for name, array in others.items()}
+    pure, names = functional(flat, (*results, *kept.values(), *held), held)
+    count, ends = len(results), kept | {name: name for name in held}
+    now = dict(zip(ends, names[count:], strict=True))
+    found = {name: value for name, value in now.items() if name in kept or value != name}
+    is_impure = bool(found) or any(is_in_place(node.kind) for node in pure)
+    original = (tuple(flat), (*results, *(ends[name] for name in found))) if is_impure else None
     return Graph(pure, tuple(inputs), names[:count], constants, found, original)
 
 
@@ -169,6 +182,11 @@ class _Memory:
     _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     """As the program has them."""
 
+    def hold(self, name: str, output: Output) -> None:
+        """Own the memory of a constant."""
+        self._join(name, name)
+        self._nodes[name] = Node(name, "", {}, (output,), "")
+
     def step(self, index: int, node: Node) -> list[Node]:
         """The node as it reads now, and what makes a whole tensor of a part that it writes."""
         schema, operand = pytorch_operators.schema_of(node.kind), next(iter(node.arguments.values()), None)
@@ -235,8 +253,18 @@ class _Memory:
             return
         owners = {self._owner.get(name) for name in node.refs()}
         owner = owners.pop() if len(owners) == 1 else None
-        if owner is not None:
-            self._join(node.name, owner)
+        if owner is None:
+            return
+        self._join(node.name, owner)
+        (source,) = node.refs()
+        if self._is_same(node, source):
+            self.now[node.name] = self.now.get(source, source)
+
+    def _is_same(self, node: Node, source: str) -> bool:
+        """Whether a view is the tensor itself, as a conversion to its own type is."""
+        if source not in self._nodes or not node.kind.startswith(_SAME):
+            return False
+        return self._nodes[source].outputs == node.outputs and not node.arguments.get("copy", False)
 
     def _take(self, node: Node) -> None:
         """A result of several lies in memory of its own, or where all views of a tensor lie."""

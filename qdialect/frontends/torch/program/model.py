@@ -147,3 +147,10 @@ class Graph:
     """Of constants that change when the program runs: the name of what they hold then."""
     original: Original | None = None
     """Before what works in place was replaced: nodes, and outputs with `written` behind; None where all of it was."""
+
+    def opened(self) -> Graph:
+        """The same with what is written as inputs and outputs, behind the others."""
+        held = {name: self.constants[name] for name in self.written}
+        states = [Interface(name, array.shape, held_element(array)) for name, array in held.items()]
+        constants = {name: array for name, array in self.constants.items() if name not in held}
+        return Graph(self.nodes, (*self.inputs, *states), (*self.outputs, *self.written.values()), constants)

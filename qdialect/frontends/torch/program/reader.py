@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from operator import attrgetter, itemgetter
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,7 @@ def read_program(program: Any, extents: Extents) -> Graph:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
             buffers[spec.target] = name
-            held = program.state_dict if spec.target in program.state_dict else program.constants
-            constants[name] = _copied(held[spec.target])
+            constants[name] = _copied(_held(program, spec.target))
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
             given.append(nodes[name])
         else:
@@ -65,7 +63,18 @@ def read_program(program: Any, extents: Extents) -> Graph:
         extent_of=lambda found, name: extent_of(_expression(found), sizes, name),
     )
     inputs = [reader.interface(node) for node in given]
-    return reader.graph(program.graph, program.graph_module, inputs, constants, written)
+    graph = reader.graph(program.graph, program.graph_module, inputs, constants, written)
+    _check_apart({name: _held(program, target) for target, name in buffers.items()}, graph.written)
+    return graph
+
+
+def _check_apart(tensors: Mapping[str, Any], written: Collection[str]) -> None:
+    """Raise `ImportModelError` where something that is written shares memory with something else."""
+    places = {name: tensor.untyped_storage().data_ptr() for name, tensor in tensors.items() if tensor.numel()}
+    for name in written:
+        shared = next((other for other in places if other != name and places[other] == places.get(name)), None)
+        if shared is not None:
+            raise ImportModelError(f"'{name}' is written and must not share memory with '{shared}'")
 
 
 def _declared(extent: Any) -> int | str:
@@ -162,9 +171,9 @@ class _Reader:
         module: Any,
         inputs: Sequence[Interface],
         constants: dict[str, Array],
-        written: Mapping[str, str] = MappingProxyType({}),
+        written: Mapping[str, str] | None = None,
     ) -> Graph:
-        """The nodes of `graph` that give tensors; attributes of `module` are constants, and some are `written`."""
+        """The nodes of `graph` that give tensors; attributes of `module` are constants, `written` as in `graph_of`."""
         nodes: list[Node] = []
         outputs: tuple[str, ...] = ()
         parts: dict[str, Graph] = {}
@@ -182,7 +191,7 @@ class _Reader:
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
                 nodes.append(self._node(node, parts))
         # The new values of buffers come first.
-        return graph_of(nodes, inputs, outputs[len(written) :], constants, written)
+        return graph_of(nodes, inputs, outputs[len(written or ()) :], constants, written)
 
     def _subgraph(self, module: Any) -> Graph:
         """A graph that an operator runs; inputs that are not tensors have no name."""
@@ -268,6 +277,10 @@ def _result(result: Any) -> str:
     if not hasattr(result, "op") or not _is_tensor(_value(result)):
         raise ImportModelError(f"result must be a tensor, but got {result}")
     return result.name
+
+
+def _held(program: Any, target: str) -> Any:
+    return program.state_dict[target] if target in program.state_dict else program.constants[target]
 
 
 def _copied(tensor: Any) -> Array:
