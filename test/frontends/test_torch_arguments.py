@@ -174,6 +174,10 @@ def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
         return [quantized(x, scale, 7, dtype) for scale, dtype in kinds] + [channels]
 
     check(both, x)
+    check(
+        lambda x: [one for part in (x.relu(), x.T.clamp(-2, 1).T, torch.cat([x, -x], 1).relu()) for one in both(part)],
+        x,
+    )
     without = refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
     assert "quantized values must lie in [0, 255] of ui8 and have 0, but got [1, 250]" in without
 

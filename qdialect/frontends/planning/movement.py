@@ -225,6 +225,10 @@ class Moved(tensors.F32Tensor):
     source: tensors.F32Tensor
     movement: Movement
 
+    @property
+    def may_be_nan(self) -> bool:
+        return self.source.may_be_nan
+
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
@@ -321,6 +325,10 @@ class Joined(tensors.F32Tensor):
 
     parts: tuple[tensors.F32Tensor, ...]
     axis: int
+
+    @property
+    def may_be_nan(self) -> bool:
+        return any(part.may_be_nan for part in self.parts)
 
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         if to.element not in tensors.EIGHT_BIT:

@@ -229,6 +229,10 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
+    @property
+    def may_be_nan(self) -> bool:
+        return self.qdq_group.may_be_nan
+
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         try:
             return self.qdq_group.quantized(plan, name, to)

@@ -61,6 +61,12 @@ class Evaluated(Pointwise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
+    @property
+    def may_be_nan(self) -> bool:
+        """A function of quantized values is a table, and their sums and products are integers."""
+        is_joined = self.node.kind.split(".")[1] in _JOINS
+        return self.leaves is None and (not is_joined or any(part.may_be_nan for part in self.parts.values()))
+
     def _table(self) -> None:
         """Not by the formula."""
 
