@@ -138,10 +138,19 @@ def _scatter_elements(call: Call) -> Tensor:
     return _scattered(call, _elements_at(call, source, indices, axis), (), math.prod(source.shape))
 
 
+_REDUCTIONS = {
+    "none": ScatterReduction.NONE,
+    "add": ScatterReduction.ADD,
+    "mul": ScatterReduction.MUL,
+    "min": ScatterReduction.LESS,
+    "max": ScatterReduction.GREATER,
+}
+
+
 def _reduction(call: Call) -> ScatterReduction:
     name = call.attribute("reduction", "none")
-    require(name in set(ScatterReduction), f"reduction must be {' or '.join(ScatterReduction)}, but got {name}")
-    return ScatterReduction(name)
+    require(name in _REDUCTIONS, f"reduction must be {' or '.join(_REDUCTIONS)}, but got {name}")
+    return _REDUCTIONS[name]
 
 
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
