@@ -286,10 +286,9 @@ class Pointwise(F32Tensor):
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
 
-    @property
-    def may_be_nan(self) -> bool:
+    def may_be_nan(self, plan: Plan) -> bool:
         table = self.table()
-        return table is None or table.may_be_nan
+        return table is None or table.may_be_nan(plan)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         formula = self.formula
@@ -341,15 +340,14 @@ class Clamped(F32Tensor):
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
         bounds_nothing = (low, high) == (to.minimum, to.maximum)
-        if self.may_be_nan and not bounds_nothing:
+        if not bounds_nothing and self.may_be_nan(plan):
             table = self.table() if to.element in EIGHT_BIT else None
             return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
         source = self.source.quantized(plan, name, to)
         return source if bounds_nothing else clip(plan, name, source, low, high)
 
-    @property
-    def may_be_nan(self) -> bool:
-        return self.source.may_be_nan
+    def may_be_nan(self, plan: Plan) -> bool:
+        return self.source.may_be_nan(plan)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         def build(emitter: Emitter, value: ir.Value) -> ir.Value:

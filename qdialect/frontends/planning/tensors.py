@@ -134,8 +134,7 @@ class F32Tensor:
         """Whether `f32_values` gives them."""
         return False
 
-    @property
-    def may_be_nan(self) -> bool:
+    def may_be_nan(self, plan: Plan) -> bool:
         """Whether one of what is quantized may be NaN, as every f32 value may be that no quantized values stand for."""
         return type(self)._quantized is F32Tensor._quantized
 
@@ -274,8 +273,7 @@ class Table(F32Tensor):
             result = function(*entries)
         return Table(shape, self.source, lambda _: result)
 
-    @property
-    def may_be_nan(self) -> bool:
+    def may_be_nan(self, plan: Plan) -> bool:
         return bool(np.isnan(self.entries).any())
 
     def table(self) -> Table:

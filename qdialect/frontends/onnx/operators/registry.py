@@ -229,9 +229,8 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
-    @property
-    def may_be_nan(self) -> bool:
-        return self.qdq_group.may_be_nan
+    def may_be_nan(self, plan: Plan) -> bool:
+        return self.qdq_group.may_be_nan(plan)
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         try:
