@@ -187,6 +187,7 @@ def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
         lambda x: [one for part in (x.relu(), x.T.clamp(-2, 1).T, torch.cat([x, -x], 1).relu()) for one in both(part)],
         x,
     )
+    check(lambda x: both(nnf.max_pool1d(x, 2)), x)
     small = torch.arange(-20, 20, dtype=torch.int8)
     check(lambda q: [quantized(torch.log(dequantized(q, 0.5, 3, torch.int8)).relu(), 0.5, 7, torch.int8)], small)
     without = refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
