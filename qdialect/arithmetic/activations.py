@@ -84,6 +84,25 @@ tflite_gelu_tanh = _X * 0.5 * (1.0 + (_ROOT_OF_TWO_OVER_PI * (_X + _CUBIC * _X *
 """The same as TFLite does: 0.044715 is multiplied by x three times."""
 
 
+def _tflite_gelu() -> Expression:
+    """Chebyshev's approximation of erfc, within 1.2e-7 of itself: Numerical Recipes, 6.2."""
+    z = abs(_X) * math.sqrt(0.5)
+    t = 1.0 / (1.0 + z * 0.5)
+    coefficients = (-0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368)
+    power: Expression = t * 0.17087277 + coefficients[0]
+    for one in (*coefficients[1:], -1.26551223):
+        power = power * t + one
+    complement = t * (power - z * z).apply("math.exp")
+    return (_X + 1.0).where_positive(gelu, _X * 0.5 * complement)
+
+
+tflite_gelu = _tflite_gelu()
+"""x / 2 * erfc(-x / sqrt 2), which unlike `gelu` keeps its digits far below zero."""
+_TFLITE_POWER = (-_X - 9.0).where_positive(_X, -_X).apply("math.exp")
+tflite_logistic = (-_X - 9.0).where_positive(_TFLITE_POWER, 1.0 / (1.0 + _TFLITE_POWER))
+"""1 / (1 + e^-x), or e^x below -9."""
+
+
 class Activation(StrEnum):
     """A function of the f32 values that a kernel writes, or that a stage of its epilogue computes."""
 

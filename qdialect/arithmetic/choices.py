@@ -305,6 +305,10 @@ class ScatterReduction(StrEnum):
     """The smaller; NaN where one is."""
     MAX = "max"
     """The larger; NaN where one is."""
+    LESS = "less"
+    """The element if it is less than the update, else the update: ONNX Runtime's minimum."""
+    GREATER = "greater"
+    """The element if it is greater than the update, else the update."""
 
 
 class Ratio(StrEnum):

@@ -35,13 +35,13 @@ def elu(alpha: float) -> Expression:
 
 
 def selu(alpha: float, gamma: float) -> Expression:
-    """gamma * elu(x)."""
-    return elu(alpha) * gamma
+    """x * gamma, or (e^x - 1) * alpha * gamma where x is not positive: a zero becomes +0."""
+    return _X.where_positive(_X, (_X.apply("math.exp") - 1.0) * alpha) * gamma
 
 
 def celu(alpha: float) -> Expression:
-    """x, or alpha * (e^(x / alpha) - 1) where x is negative."""
-    return (-_X).where_positive(((_X / alpha).apply("math.exp") - 1.0) * alpha, _X)
+    """x, or alpha * (e^(x / alpha) - 1) where x is not positive: a zero becomes +0."""
+    return _X.where_positive(_X, ((_X / alpha).apply("math.exp") - 1.0) * alpha)
 
 
 softplus = _X.at_least(0.0) + (-abs(_X)).apply("math.exp").apply("math.log1p")

@@ -308,6 +308,8 @@ _REDUCTIONS: Mapping[ScatterReduction, Callable[[Array, Array], Array]] = {
     ScatterReduction.MUL: np.multiply,
     ScatterReduction.MIN: np.minimum,
     ScatterReduction.MAX: np.maximum,
+    ScatterReduction.LESS: lambda before, update: np.where(before < update, before, update),
+    ScatterReduction.GREATER: lambda before, update: np.where(before > update, before, update),
 }
 
 

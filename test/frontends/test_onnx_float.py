@@ -267,6 +267,40 @@ def test_bounds_keep_the_sign_of_a_zero(kind: str, bounds: Sequence[float | None
     check_node(kind, [ZEROS, *known], within="", **options)
 
 
+def test_zeros_and_nan_are_chosen_as_by_onnx_runtime() -> None:
+    """What nothing is greater than stays where it is first; of two updates the later one stays."""
+    x = np.random.default_rng(5).choice(ZEROS, (6, 7)).astype(np.float32)
+    for which in (x[:1] > 0, x > 0, np.array(True), np.array(False)):
+        check_node("Where", [which, x, x[::-1].copy()], within="")
+        check_node("Where", [which, Known(x[:1]), x], within="")
+    for index in range(8):
+        how = {"axis": index % 2, "select_last_index": index // 2 % 2}
+        check_node(("ArgMax", "ArgMin")[index // 4], [x], within="", **how)
+    rows = np.random.default_rng(6).integers(0, 6, (9, 7))
+    for reduction in ("min", "max"):
+        updates = np.random.default_rng(7).choice(ZEROS, (9, 7)).astype(np.float32)
+        check_node("ScatterElements", [x, rows, updates], within="", axis=0, reduction=reduction)
+        check_node("ScatterND", [x, rows[:, :1], updates], within="", reduction=reduction)
+    for kind in ("Selu", "Celu"):
+        content, given = node(kind, [x[(x == 0) | np.isnan(x)]])
+        agreed(content, *given)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_bounds_before_a_quantization_keep_nan(dtype: type[np.generic]) -> None:
+    """A bound is behind the quantization alone where what is quantized is a number."""
+    model = ModelBuilder()
+    x = model.input("x", (5, 9), np.float32)
+    ends = model.constant(-2.0), model.constant(1.0)
+    clipped = model.node("Clip", model.node("Transpose", x, perm=[1, 0]), *ends)
+    log = model.node("Log", model.dequantize(model.quantize(x, (0.5, 31), dtype), (0.5, 31), dtype))
+    joined = model.node("Relu", model.node("Concat", x, x, axis=0))
+    parts = model.node("Relu", x), clipped, joined, model.node("Clip", log, *ends)
+    results = [model.quantize(one, (0.25, 31), dtype) for one in parts]
+    content = model.finish(*results, dtype=dtype, version=21)
+    assert_same(found_by(content, ZEROS.reshape(5, 9)), of_onnx_runtime(content, ZEROS.reshape(5, 9)))
+
+
 def test_sums_before_an_element_begin_with_zero() -> None:
     rows = np.array([[-0.0, -0.0, 1, -0.0, np.inf, 3]], np.float32)
     for reverse in (0, 1):

@@ -346,6 +346,9 @@ MODELS = {
         "y = QuantizeLinear (s, c)",
         outputs=(TensorProto.UINT8,),
     ),
+    "infinities between bounds": model_of(
+        "n = Sub (c, c) h = Div (x, n) y = Clip (h) z = Clip (h, n)", outputs=(F16, F16)
+    ),
     "an output without a type": model_of("y = Mul (x, c)", outputs=(0,)),
     "what ONNX Runtime runs": model_of("a = Mul (x, c) l = ReduceL1 (w) d = Det (w) e = Mul (d, l) y = Add (a, e)"),
 }

@@ -268,6 +268,17 @@ def test_local_response_normalization(radius: int, channels: int, bias: float, a
     assert_floats_within(np.asarray(qdialect.compile(module)(data)), wanted, "formula")
 
 
+@pytest.mark.parametrize("kind", [KIND.LOGISTIC, KIND.GELU])
+def test_functions_keep_their_digits_far_below_zero(kind: int) -> None:
+    """Of results that are subnormal few are left."""
+    data = np.concatenate([np.linspace(-105, 20, 997), np.linspace(-14, 1, 997)]).astype(np.float32)
+    content = one_operator(kind, [Given(data)], [Result(data.shape, np.float32)])
+    module, (wanted,) = import_tflite(content), frameworks.load_litert(content, 1, is_reference=True)([data])
+    found = interpreter.run(module, [data])[0]
+    np.testing.assert_allclose(found, wanted, rtol=3e-5, atol=1e-44)
+    check_compiled(module, "host", [[data]], [[found]])
+
+
 @pytest.mark.parametrize("kind", [KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D])
 def test_pools_larger_than_memory_are_refused(kind: int) -> None:
     option = options_of("Pool2D", SAME, 1, 1, 2**30, 2**30)

@@ -134,6 +134,15 @@ def test_equal_numbers_are_in_the_order_of_pytorch() -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_bytes_are_blended_by_pytorch(mode: str) -> None:
+    image = torch.zeros(1, 3, 5, 6, dtype=torch.uint8)
+    assert "operand must not be ui8: PyTorch's kernel" in refused(
+        lambda x: nnf.interpolate(x, size=(7, 9), mode=mode), image
+    )
+    check(lambda x: [nnf.interpolate(x, size=(7, 9))], image)
+
+
 def test_an_order_for_which_a_heap_takes_over() -> None:
     """Medians of three that are always extreme: after so many cuts of a range libstdc++ takes a heap."""
     count = 400
@@ -174,6 +183,13 @@ def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
         return [quantized(x, scale, 7, dtype) for scale, dtype in kinds] + [channels]
 
     check(both, x)
+    check(
+        lambda x: [one for part in (x.relu(), x.T.clamp(-2, 1).T, torch.cat([x, -x], 1).relu()) for one in both(part)],
+        x,
+    )
+    check(lambda x: both(nnf.max_pool1d(x, 2)), x)
+    small = torch.arange(-20, 20, dtype=torch.int8)
+    check(lambda q: [quantized(torch.log(dequantized(q, 0.5, 3, torch.int8)).relu(), 0.5, 7, torch.int8)], small)
     without = refused(lambda x: DECOMPOSED.quantize_per_tensor.default(x, 0.5, 7, 1, 250, torch.uint8), x)
     assert "quantized values must lie in [0, 255] of ui8 and have 0, but got [1, 250]" in without
 

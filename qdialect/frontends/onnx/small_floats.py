@@ -124,7 +124,21 @@ def _reading_halves(model: onnx.ModelProto) -> dict[int, set[str]]:
         if not halves or outputs & set(node.output) or not kernels.isdisjoint(around):
             rounded = list(node.output) if node.op_type in _ROUNDS else list[str]()
             found[place] = halves | {name for name in rounded if types.get(name) == _HALF}
+            if node.op_type == "Clip" and types.get(node.input[0]) == _HALF and not node.attribute:
+                _bound(graph, node)
     return found
+
+
+def _bound(graph: onnx.GraphProto, node: onnx.NodeProto) -> None:
+    """A bound that a Clip is not given is the largest float16 number."""
+    from onnx import numpy_helper
+
+    inputs, largest = [*node.input, "", ""][:3], np.finfo(np.float16).max
+    for index, bound in ((1, -largest), (2, largest)):
+        if not inputs[index]:
+            inputs[index] = f"{node.output[0]}/bound{index}"
+            graph.initializer.append(numpy_helper.from_array(np.array(bound, np.float16), inputs[index]))
+    node.input[:] = inputs
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

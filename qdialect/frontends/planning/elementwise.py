@@ -286,6 +286,10 @@ class Pointwise(F32Tensor):
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
 
+    def may_be_nan(self, plan: Plan) -> bool:
+        table = self.table()
+        return table is None or table.may_be_nan(plan)
+
     def _f32(self, plan: Plan, name: str) -> Value:
         formula = self.formula
         if formula is None:
@@ -316,7 +320,7 @@ def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
 class Clamped(F32Tensor):
     """The f32 values of `source` between two bounds.
 
-    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
+    Quantization is monotonic, so the quantized values are clamped to the quantized bounds. A NaN is not clamped.
     """
 
     source: F32Tensor
@@ -334,9 +338,16 @@ class Clamped(F32Tensor):
         return at_least.at_most(self.maximum) if self.maximum < math.inf else at_least
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        source = self.source.quantized(plan, name, to)
         low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
-        return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
+        bounds_nothing = (low, high) == (to.minimum, to.maximum)
+        if not bounds_nothing and self.may_be_nan(plan):
+            table = self.table() if to.element in EIGHT_BIT else None
+            return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
+        source = self.source.quantized(plan, name, to)
+        return source if bounds_nothing else clip(plan, name, source, low, high)
+
+    def may_be_nan(self, plan: Plan) -> bool:
+        return self.source.may_be_nan(plan)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         def build(emitter: Emitter, value: ir.Value) -> ir.Value:

@@ -26,6 +26,9 @@ class Largest(F32Tensor):
     source: F32Tensor
     window: Window
 
+    def may_be_nan(self, plan: Plan) -> bool:
+        return self.source.may_be_nan(plan)
+
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return largest(plan, name, self.source.quantized(plan, name, to), self.window, self.shape)
 

@@ -269,12 +269,21 @@ def extreme_index(
 ) -> Value:
     """The index along `axis` of the extreme number of `source`, the first or the last of equal ones.
 
-    A NaN is larger than every number; with `nan_is_extreme` it is the smallest one, too, as in PyTorch.
+    With `nan_is_extreme` that of a NaN, as in PyTorch.  Else nothing compares with one, as in ONNX Runtime: it is
+    passed over, or stays where it comes first.
     """
-    keys = keys_of(site, source, is_largest, nan_is_extreme)
+    keys, value = keys_of(site, source, is_largest, nan_is_extreme), _ordered_value(site, source)
     shape = keys.shape
-    extreme = reduced_value(site, keys, "max", (axis,), keep_dims=True)
     along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
+    if value.element == "f32" and not nan_is_extreme:
+        of_nan = np.where(along == 0, _NAN, -_NAN - 1).astype(np.int32)
+        keys = ternary(
+            site,
+            [keys, value, constant_of(site, of_nan)],
+            "i32",
+            lambda s, key, x, nan: s.select(s.compare("ne", x, x), nan, key),
+        )
+    extreme = reduced_value(site, keys, "max", (axis,), keep_dims=True)
     outside = -1 if last else shape[axis]
     positions = ternary(
         site,

@@ -134,6 +134,10 @@ class F32Tensor:
         """Whether `f32_values` gives them."""
         return False
 
+    def may_be_nan(self, plan: Plan) -> bool:
+        """Whether one of what is quantized may be NaN, as every f32 value may be that no quantized values stand for."""
+        return type(self)._quantized is F32Tensor._quantized
+
     def f32_values(self) -> Array | None:
         """Themselves, where they are known when the model is read; they are made anew by each call."""
         return None
@@ -268,6 +272,9 @@ class Table(F32Tensor):
         with np.errstate(all="ignore"):
             result = function(*entries)
         return Table(shape, self.source, lambda _: result)
+
+    def may_be_nan(self, plan: Plan) -> bool:
+        return bool(np.isnan(self.entries).any())
 
     def table(self) -> Table:
         # Not kept as `_known_table`: a tensor that has itself waits for a search for garbage.

@@ -295,6 +295,8 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     if schema is None or not node.kind.startswith(("aten.", "torchao.")) or is_in_place(node.kind):
         raise UnsupportedError("operator is not supported")
     names, node = node.refs(), _with_whole_scales(node, tensors)
+    is_blended = node.kind.startswith(_BLENDING) and any(tensors[name].element == "ui8" for name in names)
+    require(not is_blended, "operand must not be ui8: PyTorch's kernel multiplies and rounds in integers of its own")
     module = _traced(node, names, tensors, _ROUNDING.get(node.kind) if is_rounding else None)
     try:
         graph, placeholders = read_traced(module, names)
@@ -317,6 +319,7 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
 
 
 _RESIZING = tuple(f"aten.upsample_{how}.vec" for how in ("nearest1d", "nearest2d", "nearest3d"))
+_BLENDING = tuple(f"aten.upsample_{how}" for how in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d"))
 _INTERPOLATING = tuple(f"aten.upsample_{how}.vec" for how in ("linear1d", "bilinear2d", "trilinear3d"))
 
 

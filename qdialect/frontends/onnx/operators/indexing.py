@@ -138,13 +138,22 @@ def _scatter_elements(call: Call) -> Tensor:
     return _scattered(call, _elements_at(call, source, indices, axis), (), math.prod(source.shape))
 
 
+_REDUCTIONS = {
+    "none": ScatterReduction.NONE,
+    "add": ScatterReduction.ADD,
+    "mul": ScatterReduction.MUL,
+    "min": ScatterReduction.LESS,
+    "max": ScatterReduction.GREATER,
+}
+
+
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
     """Input 0, as `count` rows, with input 2 at `rows`."""
     data, updates = value_of(call, 0), value_of(call, 2)
     common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
     name = call.attribute("reduction", "none")
-    require(name in set(ScatterReduction), f"reduction must be {' or '.join(ScatterReduction)}, but got {name}")
-    return tensor_of(scattered(call, data, rows, updates, (count, *row), ScatterReduction(name)))
+    require(name in _REDUCTIONS, f"reduction must be {' or '.join(_REDUCTIONS)}, but got {name}")
+    return tensor_of(scattered(call, data, rows, updates, (count, *row), _REDUCTIONS[name]))
 
 
 # Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once.

@@ -8,6 +8,7 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning import elementwise
+from qdialect.frontends.planning.elementwise import Arithmetic
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.ir._mlir import ir
 
@@ -92,13 +93,16 @@ def _bit_shift(call: Call) -> Tensor:
 
 @imports("Where")
 def _where(call: Call) -> Tensor:
+    """ONNX Runtime adds what is chosen of each tensor, with zeros elsewhere: a float -0 of the first becomes +0."""
     condition = value_of(call, 0)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     values = [value_of(call, 1), value_of(call, 2)]
     element = elementwise.common_element(values, (*elementwise.INTEGERS, "i1", "f32"))
-    return elementwise.tensor_of(
-        elementwise.ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
-    )
+
+    def chosen(s: Arithmetic, holds: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return s.select(holds, s.op("arith.addf", lhs, 0.0) if element == "f32" else lhs, rhs)
+
+    return elementwise.tensor_of(elementwise.ternary(call, [condition, *values], element, chosen))
 
 
 @imports("com.microsoft.QLinearWhere")

@@ -229,6 +229,9 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
+    def may_be_nan(self, plan: Plan) -> bool:
+        return self.qdq_group.may_be_nan(plan)
+
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         try:
             return self.qdq_group.quantized(plan, name, to)

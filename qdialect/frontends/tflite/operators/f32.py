@@ -60,7 +60,7 @@ _FUNCTIONS: dict[str, Expression] = {
     "FLOOR": activations.floor,
     "HARD_SWISH": activations.hardswish,
     "LOG": activations.log,
-    "LOGISTIC": activations.sigmoid,
+    "LOGISTIC": activations.tflite_logistic,
     "NEG": activations.negate,
     "RELU": activations.relu,
     "RELU6": activations.relu6,
@@ -78,6 +78,7 @@ _FUNCTIONS: dict[str, Expression] = {
 _DELEGATED: dict[str, Expression] = {
     # Which does not overflow.
     "HARD_SWISH": Input() * Input().apply("math.fma", 1 / 6, 0.5).at_least(0.0).at_most(1.0),
+    "LOGISTIC": activations.sigmoid,
     "NEG": Number(0.0) - Input(),
 }
 """Functions that XNNPACK computes otherwise."""
@@ -92,14 +93,13 @@ _PARAMETRIC: dict[str, Callable[[Operator], Expression]] = {
     "GELU": lambda operator: (
         activations.tflite_gelu_tanh
         if read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
-        else activations.gelu
+        else activations.tflite_gelu
     ),
     "LEAKY_RELU": lambda operator: activations.leaky_relu(_slope(operator)),
 }
 """Functions with options.
 
-``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own; the exact
-form of GELU is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``.
+``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own.
 """
 
 
@@ -109,6 +109,8 @@ def _function(operator: Operator) -> Emission:
     delegated = _DELEGATED.get(operator.kind, function)
     if operator.kind == "LEAKY_RELU":
         delegated = onnx_activations.leaky_relu(_slope(operator))
+    if function is activations.tflite_gelu:
+        delegated = activations.gelu
     (data,) = checks.operands(operator, 1)
     return lambda emitter: emitter.expression(delegated if emitter.is_delegated else function, emitter.value(data))
 

@@ -32,6 +32,7 @@ from qdialect.frontends.planning.tensors import (
     limit,
     look_up,
 )
+from qdialect.frontends.planning.tensors import evaluate as entries_of
 from qdialect.frontends.torch.operators.plain import arithmetic, as_element, element_of_result, value_as
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports, imports_plain
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -60,6 +61,17 @@ class Evaluated(Pointwise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
+
+    def may_be_nan(self, plan: Plan) -> bool:
+        """A function of quantized values is a table, and their sums and products are integers."""
+        if self.leaves:
+            (source,) = self.leaves.values()
+            if not source.is_eight_bit:
+                return False
+            entries = entries_of(lambda f32_values: self.values(plan, {source.key: f32_values}), source)
+            return bool(np.isnan(entries).any())
+        is_joined = self.node.kind.split(".")[1] in _JOINS
+        return not is_joined or any(part.may_be_nan(plan) for part in self.parts.values())
 
     def _table(self) -> None:
         """Not by the formula."""

@@ -20,7 +20,15 @@ from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows, window_sums
 from qdialect.frontends.planning.reduction import Reduced, keeps_ties, reduced_shape
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Computation, F32Tensor, Plan, QuantizedTensorType, limit
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computation,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    limit,
+    quantize,
+)
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -103,7 +111,12 @@ def _window(call: Call, source: F32Tensor, *, dilated: bool) -> Window:
 
 @dataclass(frozen=True, eq=False)
 class _Largest(Largest):
-    """In float32 too."""
+    """In float32 too, where a NaN is the largest number of its windows."""
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        if self.may_be_nan(plan):
+            return quantize(plan, name, self.f32(plan, name), to)
+        return super()._quantized(plan, name, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)

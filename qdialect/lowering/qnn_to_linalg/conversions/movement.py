@@ -433,5 +433,8 @@ def _reduction(reduction: ScatterReduction, element: str) -> gathering.Reduce | 
         return Body.add
     if reduction is ScatterReduction.MUL:
         return Body.multiply
+    if reduction in (ScatterReduction.LESS, ScatterReduction.GREATER):
+        order, how = "o" if element == "f32" else "s", "lt" if reduction is ScatterReduction.LESS else "gt"
+        return lambda body, before, update: body.select(body.compare(order + how, before, update), before, update)
     suffix = "imumf" if element == "f32" else "si"
     return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
