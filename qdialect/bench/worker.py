@@ -89,7 +89,7 @@ class Times:
     calls: int
 
 
-def measure(call: Callable[[], None], seconds: float) -> Times:
+def measure(call: Callable[[], object], seconds: float) -> Times:
     """Call for about `seconds` seconds, after a warm-up; a call that takes longer is made once."""
     first = _sample(call, 1)
     if first > seconds:
@@ -109,7 +109,7 @@ def summary(samples: Sequence[float], batch: int) -> Times:
     return Times(statistics.median(ordered), ordered[0], upper, len(ordered) * batch)
 
 
-def _warm_up(call: Callable[[], None], seconds: float) -> int:
+def _warm_up(call: Callable[[], object], seconds: float) -> int:
     """Calls in a sample."""
     end = time.perf_counter() + seconds
     minimum = _sample(call, 1)
@@ -118,7 +118,7 @@ def _warm_up(call: Callable[[], None], seconds: float) -> int:
     return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(minimum, 1e-9))))
 
 
-def _sample(call: Callable[[], None], batch: int) -> float:
+def _sample(call: Callable[[], object], batch: int) -> float:
     start = time.perf_counter()
     for _ in repeat(None, batch):
         call()
