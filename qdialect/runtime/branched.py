@@ -43,11 +43,7 @@ class BranchedExecutable(Executable):
         self.is_float32 = all(one.is_float32 for one in branches)
         self._condition, self._branches = condition, (first, second)
         self._index = next((i for i, port in enumerate(self.inputs) if port.name == condition), 0)
-        self._workspaces = min(one.workspaces for one in parts)
-
-    @property
-    def workspaces(self) -> int:
-        return self._workspaces
+        self.workspaces = min(one.workspaces for one in parts)
 
     @property
     def branches(self) -> tuple[Executable, Executable]:

@@ -45,14 +45,10 @@ class PartitionedExecutable(Executable):
         self.regions = tuple(call.region for call in calls)
         self.target = ", ".join(dict.fromkeys(one.target for one in compiled))
         self._describe_parts(compiled)
-        self._workspaces = min((one.workspaces for one in compiled), default=1)
+        self.workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
         self._last_reads = _last_reads(self.regions, [port.name for port in outputs])
-
-    @property
-    def workspaces(self) -> int:
-        return self._workspaces
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = fitting("input", self.inputs, arrays)
