@@ -129,8 +129,6 @@ def session_of(function: Callable[[], Any], arrays: Callable[[Any], Sequence[Arr
 class Engine(Protocol):
     """A way to run models."""
 
-    def version(self) -> str: ...
-
     def variants(self, case: Case) -> Mapping[str, str]:
         """Ways to run `case`, each with the form whose data it takes and gives; none where it cannot."""
         ...

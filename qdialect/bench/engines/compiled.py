@@ -30,9 +30,6 @@ def _copied(array: Array) -> Array:
 class Compiler:
     """This package."""
 
-    def version(self) -> str:
-        return qdialect.__version__
-
     def variants(self, case: Case) -> Mapping[str, str]:
         # Drawn workloads are ONNX models; their TFLite form is for those who read nothing else.
         return known_forms(case, (*_FORMS, "tflite") if case.kind == "model" else _FORMS)

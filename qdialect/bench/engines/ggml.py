@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,6 @@ class Ggml:
 
     def __init__(self) -> None:
         self._ggml = foreign("ggml")
-
-    def version(self) -> str:
-        return version("ggml-python")
 
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.name not in LANGUAGE_LAYERS:

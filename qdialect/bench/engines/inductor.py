@@ -48,9 +48,6 @@ class Inductor:
         self._torch = foreign("torch")
         foreign("torch._inductor")
 
-    def version(self) -> str:
-        return str(self._torch.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind not in ("transformer", "function"):
             return {}

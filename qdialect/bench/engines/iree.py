@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -236,9 +235,6 @@ class Iree:
     def __init__(self) -> None:
         self._compiler = foreign("iree.compiler")
         self._runtime = foreign("iree.runtime")
-
-    def version(self) -> str:
-        return version("iree-base-compiler")
 
     def variants(self, case: Case) -> Mapping[str, str]:
         return {variant: form for variant, (_, form) in _VARIANTS.items()} if case.parameters else {}

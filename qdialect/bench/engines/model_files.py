@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,6 @@ class OnnxRuntime:
 
     def __init__(self) -> None:
         self._package = foreign("onnxruntime")
-
-    def version(self) -> str:
-        return str(self._package.__version__)
 
     def variants(self, case: Case) -> Mapping[str, str]:
         return known_forms(case, _ORT_FORMS)
@@ -113,9 +109,6 @@ class OpenVino:
         self._preprocess = foreign("openvino.preprocess")
         self._core = self._package.Core()
 
-    def version(self) -> str:
-        return str(self._package.__version__).split("-")[0]
-
     def variants(self, case: Case) -> Mapping[str, str]:
         found = known_forms(case, (*_OPENVINO_FORMS, "tflite") if case.kind == "model" else _OPENVINO_FORMS)
         if "qdq_nhwc" in case.forms:
@@ -170,9 +163,6 @@ class LiteRt:
     def __init__(self) -> None:
         self._package = foreign("ai_edge_litert.interpreter")
 
-    def version(self) -> str:
-        return version("ai-edge-litert")
-
     def variants(self, case: Case) -> Mapping[str, str]:
         return known_forms(case, _LITERT_FORMS)
 
@@ -193,9 +183,6 @@ class Tvm:
     def __init__(self) -> None:
         self._tvm = foreign("tvm")
         self._relax = foreign("tvm.relax")
-
-    def version(self) -> str:
-        return str(self._tvm.__version__)
 
     def variants(self, case: Case) -> Mapping[str, str]:
         return {"relax": "qdq"} if case.kind in _KINDS else {}

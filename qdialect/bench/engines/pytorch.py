@@ -58,9 +58,6 @@ class PyTorch:
         self._torch.set_num_interop_threads(1)
         self._torch.set_grad_enabled(False)
 
-    def version(self) -> str:
-        return str(self._torch.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind == "call":
             return {"leaky_relu": "call_onnx"}
