@@ -176,14 +176,8 @@ def stays(source: str, *, of_weight: bool) -> set[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.mlir"
         path.write_text(source)
-        sys.argv = [
-            "qdialect-opt",
-            str(path),
-            "--compile-to=linalg",
-            "--target=x86-64-v4",
-            "-o",
-            f"{folder}/linalg.mlir",
-        ]
+        options = ("--compile-to=linalg", "--target=x86-64-v4", "-o", f"{folder}/linalg.mlir")
+        sys.argv = ["qdialect-opt", str(path), *options]
         for profile in (None, enter):
             # What is imported, or computed once for all networks, is so in the first run.
             sys.setprofile(profile)

@@ -48,7 +48,7 @@ class Campaign:
     """The processes of some engines on some cores; one that dies is restarted for the next workload."""
 
     def __init__(self, plan: Plan, progress: Progress) -> None:
-        self._plan = plan
+        self._plan, self.threads = plan, plan.threads
         self._progress = progress
         self._cores = cores_for(plan.threads)
         self._workers: dict[str, WorkerProcess] = {}
@@ -64,10 +64,6 @@ class Campaign:
     def __exit__(self, *_: object) -> None:
         for worker in (*self._limits, *self._workers.values()):
             worker.close()
-
-    @property
-    def threads(self) -> int:
-        return self._plan.threads
 
     def version(self, engine: str) -> str:
         """Of an engine; raises `EngineError` where it does not start."""
@@ -87,7 +83,7 @@ class Campaign:
         self._progress(f"{case.name}: loading")
         run, before = _Run(list(self._load(case))), self._clock.repeated
         for number in range(self._plan.rounds):
-            self._progress(f"{case.name}: round {number + 1} of {self._plan.rounds}, threads: {self._plan.threads}")
+            self._progress(f"{case.name}: round {number + 1} of {self._plan.rounds}, threads: {self.threads}")
             self._round(run, run.running())
             if number == 0:
                 run.drop_hopeless()
@@ -97,7 +93,7 @@ class Campaign:
         self._drop()
         rows = tuple(entry.row(state) for entry in run.entries) + tuple(run.dead)
         fields = case.name, case.kind, case.text, case.macs, case.bytes_moved
-        return Measurement(*fields, self._plan.threads, state, rows, self._clock.repeated - before)
+        return Measurement(*fields, self.threads, state, rows, self._clock.repeated - before)
 
     def _load(self, case: Case) -> Iterator[Rounds]:
         for name in self._plan.engines:
@@ -141,7 +137,7 @@ class Campaign:
 
     def _worker(self, name: str) -> WorkerProcess:
         if name not in self._workers:
-            self._workers[name] = WorkerProcess(name, self._plan.threads, self._cores, self._plan.target)
+            self._workers[name] = WorkerProcess(name, self.threads, self._cores, self._plan.target)
         return self._workers[name]
 
     def _close_worker(self, name: str) -> None:

@@ -104,36 +104,30 @@ class EngineError(QDialectError):
     """An engine is absent, or cannot run a workload."""
 
 
-class Session(Protocol):
+@dataclass(frozen=True)
+class Session:
     """A loaded model whose inputs and outputs are in place."""
 
-    def call(self) -> None: ...
+    call: Callable[[], object]
+    outputs: Callable[[], Sequence[Array]]
+    """The results of the last call, in the layout of the expected outputs."""
+    kept: object = None
+    """What must live as long."""
 
-    def outputs(self) -> Sequence[Array]:
-        """The results of the last call, in the layout of the expected outputs."""
-        ...
 
+def session_of(function: Callable[[], Any], arrays: Callable[[Any], Sequence[Array]], kept: object = None) -> Session:
+    """A loaded model whose function makes a new result with each call; `arrays` are those of a result."""
+    last: Any = None
 
-@dataclass
-class ResultSession:
-    """A loaded model whose function makes a new result with each call."""
+    def call() -> None:
+        nonlocal last
+        last = function()
 
-    function: Callable[[], Any]
-    arrays: Callable[[Any], Sequence[Array]]
-    """Of a result."""
-    result: Any = None
-
-    def call(self) -> None:
-        self.result = self.function()
-
-    def outputs(self) -> Sequence[Array]:
-        return self.arrays(self.result)
+    return Session(call, lambda: arrays(last), kept)
 
 
 class Engine(Protocol):
     """A way to run models."""
-
-    def version(self) -> str: ...
 
     def variants(self, case: Case) -> Mapping[str, str]:
         """Ways to run `case`, each with the form whose data it takes and gives; none where it cannot."""

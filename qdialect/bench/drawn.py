@@ -214,32 +214,30 @@ def layer_sources() -> list[Source]:
 def write_case(folder: Path, case: tuple[str, str, str], network: nn.Network, data: Array, answer: Array) -> Case:
     """The case (name, kind, text) of a network, as QDQ and TFLite models."""
     name, kind, text = case
-    writer = _FormWriter(folder, name, data, answer)
-    writer.add("qdq", lambda: write_qdq(network))
-    writer.add("qdq_nhwc", lambda: write_qdq(network, channels_last=True))
-    writer.add("tflite", lambda: write_tflite(network))
-    return Case(name, kind, text, network.macs, network.bytes_moved, network.weight_bytes, writer.forms)
+    contents = {
+        "qdq": lambda: write_qdq(network),
+        "qdq_nhwc": lambda: write_qdq(network, channels_last=True),
+        "tflite": lambda: write_tflite(network),
+    }
+    forms = _forms(folder, name, contents, data, answer)
+    return Case(name, kind, text, network.macs, network.bytes_moved, network.weight_bytes, forms)
 
 
-class _FormWriter:
+def _forms(
+    folder: Path, name: str, contents: Mapping[str, Callable[[], bytes]], data: Array, answer: Array
+) -> dict[str, Form]:
     """Writes forms of one network; those of one layout share their data."""
-
-    def __init__(self, folder: Path, name: str, data: Array, answer: Array) -> None:
-        self.forms: dict[str, Form] = {}
-        self._folder = folder
-        self._name = name
-        self._arrays = (data, answer)
-
-    def add(self, form: str, content: Callable[[], bytes]) -> None:
+    found: dict[str, Form] = {}
+    for form, content in contents.items():
         is_tflite = form.startswith("tflite")
-        path = self._folder / f"{self._name}_{form}.{'tflite' if is_tflite else 'onnx'}"
+        path = folder / f"{name}_{form}.{'tflite' if is_tflite else 'onnx'}"
         path.write_bytes(content())
         layout = "tflite" if is_tflite else "nhwc" if form.endswith("_nhwc") else "nchw"
-        data = self._folder / f"{self._name}_{layout}.npz"
-        if not data.exists():
-            source, result = (_laid_out(array, layout) for array in self._arrays)
-            save(data, [source], [result])
-        self.forms[form] = Form(str(path), str(data))
+        arrays = folder / f"{name}_{layout}.npz"
+        if not arrays.exists():
+            save(arrays, [_laid_out(data, layout)], [_laid_out(answer, layout)])
+        found[form] = Form(str(path), str(arrays))
+    return found
 
 
 def _laid_out(array: Array, layout: str) -> Array:
@@ -251,14 +249,11 @@ def _laid_out(array: Array, layout: str) -> Array:
 def _prepare_layer(name: str, layer: Layer, folder: Path) -> Case:
     network = layer_network(name, layer)
     data = draw_input(network, name)
-    answer = nn.evaluate(network, data)
-    writer = _FormWriter(folder, name, data, answer)
-    for form, content in _layer_forms(network).items():
-        writer.add(form, content)
+    forms = _forms(folder, name, _layer_forms(network), data, nn.evaluate(network, data))
     parameters = folder / f"{name}_parameters.npz"
     np.savez(parameters, allow_pickle=False, **layer_parameters(network))
     counts = network.macs, network.bytes_moved, network.weight_bytes
-    return Case(name, "layer", layer.text, *counts, writer.forms, str(parameters))
+    return Case(name, "layer", layer.text, *counts, forms, str(parameters))
 
 
 def _layer_forms(network: nn.Network) -> Mapping[str, Callable[[], bytes]]:

@@ -92,12 +92,15 @@ def _shares(results: Results) -> Iterator[Verdict]:
 
 def _times(results: Results) -> Iterator[Verdict]:
     for name, maximum in TIMES.items():
-        measurement = results.find(name)
-        ours = measurement and measurement.best(OURS, exact=False)
-        if measurement and ours:
-            peer = measurement.fastest_peer(OURS, exact=False)
-            best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
-            yield Verdict(name, f"at most {duration(maximum)}", duration(ours.seconds), best, ours.seconds <= maximum)
+        yield from _at_most(name, results.find(name), maximum, exact=False)
+
+
+def _at_most(what: str, measurement: Measurement | None, maximum: float, *, exact: bool) -> Iterator[Verdict]:
+    ours = measurement and measurement.best(OURS, exact=exact)
+    if measurement and ours:
+        peer = measurement.fastest_peer(OURS, exact=exact)
+        best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
+        yield Verdict(what, f"at most {duration(maximum)}", duration(ours.seconds), best, ours.seconds <= maximum)
 
 
 def _ahead(results: Results) -> Iterator[Verdict]:
@@ -146,13 +149,7 @@ def _share_of_memory(results: Results, measurement: Measurement, row: Row) -> fl
 
 
 def _call(results: Results) -> Iterator[Verdict]:
-    measurement = results.find(CALL)
-    ours = measurement and measurement.best(OURS)
-    if measurement and ours:
-        peer = measurement.fastest_peer(OURS)
-        best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
-        met = ours.seconds <= CALL_SECONDS
-        yield Verdict("smallest call", f"at most {duration(CALL_SECONDS)}", duration(ours.seconds), best, met)
+    return _at_most("smallest call", results.find(CALL), CALL_SECONDS, exact=True)
 
 
 def _compilation(results: Results) -> Iterator[Verdict]:

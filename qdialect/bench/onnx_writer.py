@@ -55,8 +55,13 @@ class GraphWriter:
         self._nodes.append(helper.make_node(operator, list(inputs), names, domain=domain, **attributes))
         return names
 
-    def parameters(self, of: nn.QuantizedTensor) -> tuple[str, str]:
-        return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
+    def parameters(self, of: QuantParams) -> tuple[str, str]:
+        return self.constant(np.float32(of.scale)), self.constant(np.uint8(of.zero_point))
+
+    def dequantized(self, values: Array, scales: Array, axis: int) -> str:
+        """A constant of weights or of a bias, with a scale for each index of `axis`."""
+        parts = (values, scales, np.zeros(scales.shape, values.dtype))
+        return self.node("DequantizeLinear", [self.constant(part) for part in parts], axis=axis)
 
     def model(self, inputs: Sequence[Port], outputs: Sequence[Port], opset: int = _OPSET) -> bytes:
         from onnx import TensorProto, helper
@@ -155,22 +160,16 @@ class _Quantized:
         return self._writer.node("MaxPool", inputs, kernel_shape=window, strides=[node.stride] * 2, pads=padding)
 
     def _weights(self, source: nn.QuantizedTensor, weights: nn.Weights, *, transposed: bool = False) -> tuple[str, str]:
-        writer = self._writer
         values = np.ascontiguousarray(weights.values.T) if transposed else weights.values
-        zeros = [np.zeros(weights.scales.shape, dtype) for dtype in (np.int8, np.int32)]
-        pairs = ((values, weights.scales, zeros[0]), (weights.bias, weights.bias_scales(source), zeros[1]))
-        kernel, bias = ([writer.constant(array) for array in parts] for parts in pairs)
-        return (
-            writer.node("DequantizeLinear", kernel, axis=1 if transposed else 0),
-            writer.node("DequantizeLinear", bias, axis=0),
-        )
+        kernel = self._writer.dequantized(values, weights.scales, 1 if transposed else 0)
+        return kernel, self._writer.dequantized(weights.bias, weights.bias_scales(source), 0)
 
     def _quantize(self, f32: str, to: nn.QuantizedTensor) -> None:
-        self._quantized[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])
+        self._quantized[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to.params)])
 
     def _f32(self, of: nn.QuantizedTensor) -> str:
         if of.name not in self._f32_values:
-            inputs = [self._quantized[of.name], *self._writer.parameters(of)]
+            inputs = [self._quantized[of.name], *self._writer.parameters(of.params)]
             self._f32_values[of.name] = self._writer.node("DequantizeLinear", inputs)
         return self._f32_values[of.name]
 
@@ -198,7 +197,7 @@ def write_activation(writer: GraphWriter, node: nn.Activation, f32: str) -> str:
 
 # Writes a layer as an ONNX model of quantized operators: QLinearConv, QGemm and their kin of ONNX Runtime.
 
-_SIGMOID = nn.QuantizedTensor("sigmoid", (), QuantParams(1 / 256, 0))
+_SIGMOID = QuantParams(1 / 256, 0)
 
 
 def write_operators(network: nn.Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:
@@ -218,9 +217,11 @@ def write_operators(network: nn.Network, *, channels_last: bool = False, rounds_
 def _node(writer: GraphWriter, node: nn.Node, value: str, channels_last: bool, rounds_sigmoid: bool) -> str:
     match node:
         case nn.Convolution():
-            return _convolution(writer, node, value, channels_last)
+            inputs = [*_operands(writer, node, value), writer.constant(node.weights.bias)]
+            kind, layout = (f"{CONTRIB}.QLinearConv", {"channels_last": 1}) if channels_last else ("QLinearConv", {})
+            return writer.node(kind, inputs, **layout, **window_attributes(node))
         case nn.Dense():
-            inputs = [value, *writer.parameters(node.source), *_weights(writer, node), *writer.parameters(node.result)]
+            inputs = _operands(writer, node, value)
             # The bias stands before the result's parameters.
             inputs.insert(6, writer.constant(node.weights.bias))
             return writer.node(f"{CONTRIB}.QGemm", inputs)
@@ -230,23 +231,15 @@ def _node(writer: GraphWriter, node: nn.Node, value: str, channels_last: bool, r
             raise TypeError(f"no quantized operator for {type(node).__name__}")
 
 
-def _convolution(writer: GraphWriter, node: nn.Convolution, value: str, channels_last: bool) -> str:
-    inputs = [value, *writer.parameters(node.source), *_weights(writer, node), *writer.parameters(node.result)]
-    attributes = window_attributes(node)
-    inputs.append(writer.constant(node.weights.bias))
-    if channels_last:
-        return writer.node(f"{CONTRIB}.QLinearConv", inputs, channels_last=1, **attributes)
-    return writer.node("QLinearConv", inputs, **attributes)
-
-
-def _weights(writer: GraphWriter, node: nn.Convolution | nn.Dense) -> list[str]:
+def _operands(writer: GraphWriter, node: nn.Convolution | nn.Dense, value: str) -> list[str]:
     values, scales = node.weights.values, node.weights.scales
     kernel = np.ascontiguousarray(values.T) if isinstance(node, nn.Dense) else values
-    return [writer.constant(array) for array in (kernel, scales, np.zeros(scales.shape, np.int8))]
+    weights = [writer.constant(array) for array in (kernel, scales, np.zeros(scales.shape, np.int8))]
+    return [value, *writer.parameters(node.source.params), *weights, *writer.parameters(node.result.params)]
 
 
 def _activation(writer: GraphWriter, node: nn.Activation, value: str, rounds_sigmoid: bool) -> str:
-    source, result = writer.parameters(node.source), writer.parameters(node.result)
+    source, result = writer.parameters(node.source.params), writer.parameters(node.result.params)
     if node.kind == "leaky_relu":
         return writer.node(f"{CONTRIB}.QLinearLeakyRelu", [value, *source, *result], alpha=nn.LEAKY_SLOPE)
     if node.kind == "swish" and rounds_sigmoid:

@@ -160,15 +160,8 @@ def _footprints(results: Results) -> Iterator[str]:
         for one in results.footprints
     ]
     header = (
-        "network",
-        "compiled in",
-        "process",
-        "kernels",
-        "working memory",
-        "over what lives",
-        "constants",
-        "over the model's",
-        "packed weights over the model's",
+        *("network", "compiled in", "process", "kernels", "working memory", "over what lives", "constants"),
+        *("over the model's", "packed weights over the model's"),
     )
     yield _table(header, rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -145,15 +145,11 @@ class Rounds:
         return Row(
             self.engine,
             self.variant,
-            seconds=_median([r["median"] for r in rounds]),
+            seconds=statistics.median([r["median"] for r in rounds]),
             minimum=min(r["minimum"] for r in rounds),
-            upper=_median([r["upper"] for r in rounds]),
+            upper=statistics.median([r["upper"] for r in rounds]),
             calls=sum(r["calls"] for r in rounds),
             different=self.agreement["different"] / max(self.agreement["elements"], 1),
             largest=self.agreement["largest"],
             is_exact=self.agreement["is_exact"],
         )
-
-
-def _median(values: Sequence[float]) -> float:
-    return statistics.median(values)

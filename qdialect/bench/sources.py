@@ -25,23 +25,13 @@ from qdialect.runtime.comparison import random_inputs
 from qdialect.support.options import ImportOptions
 
 _TFLITE = (
-    "mobilenet_v1_0.25_224_quant",
-    "vww_96_int8",
-    "tf2_mobilenet_v2_1.0_224_ptq",
-    "bisonai_mobilenetv3_mnist",
-    "pretrainedResnet_quant",
-    "kws_ref_model",
-    "ad01_int8",
-    "deeplabv3_mnv2_dm05_pascal_quant",
-    "dcgan_generator_int8",
-    "derived_selfie_segmenter_a8w8",
+    *("mobilenet_v1_0.25_224_quant", "vww_96_int8", "tf2_mobilenet_v2_1.0_224_ptq"),
+    *("bisonai_mobilenetv3_mnist", "pretrainedResnet_quant", "kws_ref_model", "ad01_int8"),
+    *("deeplabv3_mnv2_dm05_pascal_quant", "dcgan_generator_int8", "derived_selfie_segmenter_a8w8"),
 )
 _ONNX = (
-    "mobilenet_v2_torch_qat_qdq",
-    "ort_qdq_with_multi_consumer_dq_nodes",
-    "ort_conv_follow_convtrans_s8",
-    "tract_qsigmoid_1",
-    "tract_qtdnn_qlinearconv",
+    *("mobilenet_v2_torch_qat_qdq", "ort_qdq_with_multi_consumer_dq_nodes", "ort_conv_follow_convtrans_s8"),
+    *("tract_qsigmoid_1", "tract_qtdnn_qlinearconv"),
 )
 # Recorded outputs, the best first: of TFLite's reference kernels, of ONNX Runtime's optimized graph.
 _RECORDED = ("ref_", "opt_", "out_")

@@ -108,17 +108,14 @@ class TracedGraph:
     def quantize(self, source: Float, params: QuantParams | None = None) -> Quantized:
         """A QuantizeLinear for `params`, or for the range of the numbers."""
         result = _quantized("", source.values, params)
-        writer = self.writer
-        scale = writer.constant(np.float32(result.params.scale))
-        name = writer.node("QuantizeLinear", [source.name, scale, writer.constant(np.uint8(result.params.zero_point))])
+        name = self.writer.node("QuantizeLinear", [source.name, *self.writer.parameters(result.params)])
         return Quantized(name, result.values, result.params)
 
     def dequantize(self, source: Quantized) -> Float:
         """A DequantizeLinear, one for all readers."""
         if source.name not in self._floats:
-            writer, params = self.writer, source.params
-            scale = writer.constant(np.float32(params.scale))
-            name = writer.node("DequantizeLinear", [source.name, scale, writer.constant(np.uint8(params.zero_point))])
+            params = source.params
+            name = self.writer.node("DequantizeLinear", [source.name, *self.writer.parameters(params)])
             values = (source.values.astype(np.float64) - params.zero_point) * params.scale
             self._floats[source.name] = Float(name, values)
         return self._floats[source.name]
@@ -150,14 +147,8 @@ class TracedGraph:
         writer, data = self.writer, self.dequantize(source)
         bias_scales = (np.float32(source.params.scale) * weights.scales).astype(np.float32)
         bias = np.rint(weights.bias / bias_scales).astype(np.int32)
-        zeros = [writer.constant(np.zeros(bias.shape, dtype)) for dtype in (np.int8, np.int32)]
-        kernel = [writer.constant(array) for array in (weights.values, weights.scales)]
-        added = [writer.constant(array) for array in (bias, bias_scales)]
-        inputs = [
-            data.name,
-            writer.node("DequantizeLinear", [*kernel, zeros[0]], axis=1),
-            writer.node("DequantizeLinear", [*added, zeros[1]], axis=0),
-        ]
+        kernel = writer.dequantized(weights.values, weights.scales, 1)
+        inputs = [data.name, kernel, writer.dequantized(bias, bias_scales, 0)]
         values = data.values @ (weights.values * weights.scales.astype(np.float64)) + bias * bias_scales.astype(float)
         self._count(len(data.values), weights)
         return Float(writer.node("Gemm", inputs), values)
@@ -192,10 +183,8 @@ class TracedGraph:
 
     def channel_linear(self, source: Float, weights: Weights) -> Float:
         """A product of floats and of weights that are dequantized."""
-        writer = self.writer
-        kernel = [writer.constant(array) for array in (weights.values, weights.scales)]
-        zero_points = writer.constant(np.zeros(weights.scales.shape, np.int8))
-        name = writer.node("MatMul", [source.name, writer.node("DequantizeLinear", [*kernel, zero_points], axis=1)])
+        kernel = self.writer.dequantized(weights.values, weights.scales, 1)
+        name = self.writer.node("MatMul", [source.name, kernel])
         self._count(len(source.values), weights)
         return Float(name, (source.values @ weights.values.astype(np.float64)) * weights.scales)
 
@@ -204,11 +193,8 @@ class TracedGraph:
         writer, data = self.writer, self.dequantize(source)
         _, channels, height, width = data.values.shape
         outputs = weights.values.shape[1]
-        kernel = weights.filters(channels, size)
-        zeros = writer.constant(np.zeros_like(weights.scales, np.int8))
-        dequantized = [writer.constant(kernel), writer.constant(weights.scales), zeros]
-        inputs = [data.name, writer.node("DequantizeLinear", dequantized, axis=0)]
-        name = writer.node("Conv", inputs, kernel_shape=[size, size], strides=[size, size])
+        kernel = writer.dequantized(weights.filters(channels, size), weights.scales, 0)
+        name = writer.node("Conv", [data.name, kernel], kernel_shape=[size, size], strides=[size, size])
         rows, columns = height // size, width // size
         windows = data.values.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
         values = windows.reshape(rows * columns, -1) @ (weights.values * weights.scales.astype(np.float64))

@@ -17,7 +17,7 @@ import numpy as np
 
 from qdialect.bench.bandwidth import LEVELS, read_rate
 from qdialect.bench.cases import Case, Engine, Session
-from qdialect.bench.engines import load_engine
+from qdialect.bench.engines import load_engine, version_of
 from qdialect.bench.levels import target_name
 from qdialect.bench.throughput import dot_product_rate
 from qdialect.support.interface import Array
@@ -89,7 +89,7 @@ class Times:
     calls: int
 
 
-def measure(call: Callable[[], None], seconds: float) -> Times:
+def measure(call: Callable[[], object], seconds: float) -> Times:
     """Call for about `seconds` seconds, after a warm-up; a call that takes longer is made once."""
     first = _sample(call, 1)
     if first > seconds:
@@ -109,7 +109,7 @@ def summary(samples: Sequence[float], batch: int) -> Times:
     return Times(statistics.median(ordered), ordered[0], upper, len(ordered) * batch)
 
 
-def _warm_up(call: Callable[[], None], seconds: float) -> int:
+def _warm_up(call: Callable[[], object], seconds: float) -> int:
     """Calls in a sample."""
     end = time.perf_counter() + seconds
     minimum = _sample(call, 1)
@@ -118,7 +118,7 @@ def _warm_up(call: Callable[[], None], seconds: float) -> int:
     return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(minimum, 1e-9))))
 
 
-def _sample(call: Callable[[], None], batch: int) -> float:
+def _sample(call: Callable[[], object], batch: int) -> float:
     start = time.perf_counter()
     for _ in repeat(None, batch):
         call()
@@ -141,8 +141,8 @@ Answer = dict[str, Any]
 class Worker:
     """Answers requests for one engine."""
 
-    def __init__(self, engine: Engine | None, threads: int) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine | None, threads: int, version: str) -> None:
+        self._engine, self._version = engine, version
         self._threads = threads
         self._sessions: dict[str, Session] = {}
 
@@ -150,7 +150,7 @@ class Worker:
         """The answer to a request."""
         match request["do"]:
             case "version":
-                return {"version": self._engine.version() if self._engine else ""}
+                return {"version": self._version}
             case "load":
                 return {"variants": self._load(Case.from_json(request["case"]))}
             case "measure":
@@ -199,9 +199,9 @@ def main(arguments: Sequence[str]) -> None:
     # Answers keep the real stdout for themselves.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    engine = None if name == LIMITS else load_engine(name)
+    engine, version = (None, "") if name == LIMITS else (load_engine(name), version_of(name))
     gc.disable()
-    serve(Worker(engine, int(threads)), sys.stdin, answers)
+    serve(Worker(engine, int(threads), version), sys.stdin, answers)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,8 @@ _LEGEND_ROW, _LEGEND_COLUMN = 20, 270
 _NAME_LENGTH = 46
 # Light and dark of a kind of kernel call.
 _COLOURS = (
-    ("#9ecae9", "#2f6ea5"),
-    ("#f9c58d", "#c96a12"),
-    ("#a5d6a0", "#2d8a3e"),
-    ("#d0b8e0", "#7a4ea3"),
-    ("#f2aeb0", "#b8393e"),
-    ("#d3bfb2", "#7f5f4c"),
-    ("#c9c9c9", "#6e6e6e"),
+    *(("#9ecae9", "#2f6ea5"), ("#f9c58d", "#c96a12"), ("#a5d6a0", "#2d8a3e"), ("#d0b8e0", "#7a4ea3")),
+    *(("#f2aeb0", "#b8393e"), ("#d3bfb2", "#7f5f4c"), ("#c9c9c9", "#6e6e6e")),
 )
 
 

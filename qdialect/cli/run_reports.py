@@ -21,7 +21,7 @@ from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
-from qdialect.support.interface import Array, kernel_names
+from qdialect.support.interface import Array, KernelCall, kernel_names
 
 _LEFT = 0.1
 """Share of a core from which on it is told that other programs had it."""
@@ -39,7 +39,7 @@ _NONE = "-"
 def profile_table(profile: Profile) -> str:
     """The table, and lines that explain its columns."""
     names = kernel_names([one.call for one in profile.calls])
-    rows = [_row(number, names[number], one, profile) for number, one in enumerate(profile.calls)]
+    rows = [_row(f"{number}", names[number], one, profile) for number, one in enumerate(profile.calls)]
     lines = [terminal.render_table(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
     lines.append(
         f"time: middle half of {profile.repetitions} calls, in place; bytes: read and written, constants included"
@@ -64,50 +64,34 @@ def profile_table(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _row(number: int, kernel: str, one: CallProfile, profile: Profile) -> tuple[str, ...]:
-    call = one.call
-    cycles = _cycles(one.seconds, one.predicted, profile.frequency)
-    figures = _figures(one.seconds, profile.seconds, call.macs, call.bytes_moved, one.peak, one.bound, cycles)
-    return f"{number}", call.label, *figures, one.limit or _NONE, kernel, ", ".join(call.names)
+def _row(number: str, kernel: str, one: CallProfile, profile: Profile) -> tuple[str, ...]:
+    """A kernel call that the clock does not see has no rates."""
+    call, seconds = one.call, one.seconds
+    cycles = (_NONE, _NONE)
+    if profile.frequency is not None and one.predicted is not None:
+        cycles = tuple(f"{time * profile.frequency:.0f}" for time in (seconds, one.predicted))
+    return (
+        *(number, call.label, f"{seconds * 1e6:.2f}"),
+        f"{100 * seconds / profile.seconds:.1f} %" if profile.seconds else _NONE,
+        f"{call.macs * 1e-6:.3f}" if call.macs else _NONE,
+        f"{one.rate * 1e-9:.1f}" if call.macs and seconds else _NONE,
+        *(_percent(share if seconds else None) for share in (one.share_of_peak, one.share_of_bound)),
+        *(*cycles, f"{call.bytes_moved}"),
+        f"{one.bandwidth * 1e-9:.1f}" if seconds else _NONE,
+        *(one.limit or _NONE, kernel, ", ".join(call.names)),
+    )
+
+
+def _percent(share: float | None) -> str:
+    return _NONE if share is None else f"{100 * share:.1f} %"
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
     known = [one.predicted for one in profile.calls if one.predicted is not None]
-    cycles = _cycles(profile.seconds, sum(known) if known else None, profile.frequency)
-    moved, peak, bound = profile.bytes_moved, profile.peak, profile.bound
-    figures = _figures(profile.seconds, profile.seconds, profile.macs, moved, peak, bound, cycles)
-    return "", "total", *figures, "", "", ""
-
-
-def _cycles(seconds: float, predicted: float | None, frequency: float | None) -> tuple[str, str]:
-    """Those that a call takes, and those that are predicted."""
-    if frequency is None or predicted is None:
-        return _NONE, _NONE
-    return f"{seconds * frequency:.0f}", f"{predicted * frequency:.0f}"
-
-
-def _figures(
-    seconds: float,
-    whole: float,
-    macs: int,
-    moved: int,
-    peak: float | None,
-    bound: float | None,
-    cycles: tuple[str, str],
-) -> tuple[str, ...]:
-    """The numbers of a row; a kernel call that the clock does not see has no rates."""
-    rate, bandwidth = (macs / seconds, moved / seconds) if seconds else (0.0, 0.0)
-    return (
-        f"{seconds * 1e6:.2f}",
-        f"{100 * seconds / whole:.1f} %" if whole else _NONE,
-        f"{macs * 1e-6:.3f}" if macs else _NONE,
-        f"{rate * 1e-9:.1f}" if macs and seconds else _NONE,
-        f"{100 * min(rate / peak, 1.0):.1f} %" if macs and seconds and peak else _NONE,
-        f"{100 * min(bound / seconds, 1.0):.1f} %" if bound is not None and seconds else _NONE,
-        *cycles,
-        f"{moved}",
-        f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,
-    )
+    call = KernelCall("total", 0, (), profile.macs, profile.bytes_moved)
+    whole = CallProfile(call, profile.seconds, profile.peak, profile.bound, sum(known) if known else None)
+    # It has no one limit.
+    return (*_row("", "", whole, profile)[:-3], "", "", "")
 
 
 class Reports:

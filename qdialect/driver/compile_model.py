@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.observers import progress_of
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.branched import BranchedExecutable
-from qdialect.runtime.shaped import KnownLengths, Lengths, ShapedExecutable
+from qdialect.runtime.shaped import Lengths, ShapedExecutable
 from qdialect.support.diagnostics import NOT_COMPILED, InputError
 from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -75,7 +75,7 @@ def _of_file(path: Path, options: CompileOptions) -> Executable:
         any_size = partial(_batched, options=options)
         compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
     declared = open_shapes(path, importing)
-    lengths = KnownLengths() if options.is_dynamic or externals else lengths_of(path, options, declared, store)
+    lengths = Lengths() if options.is_dynamic or externals else lengths_of(path, options, declared, store)
     executable = lengths.prepare() or compile_(importing)
     if executable.is_float32:
         tell_float32(path)

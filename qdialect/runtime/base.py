@@ -180,6 +180,8 @@ class Executable(ABC):
     """The kernel calls, in order."""
     threads: int
     """Number of threads that a call is divided among."""
+    workspaces: int
+    """How many calls may run at the same time; more wait."""
     constants_bytes: int
     """Bytes of packed weights, biases, multipliers and tables."""
     working_memory: int
@@ -316,11 +318,6 @@ class Executable(ABC):
     @abstractmethod
     def library(self, name: str) -> bytes:
         """The content that `save` writes into a file of this name; raises `CompileError` as `save` does."""
-
-    @property
-    @abstractmethod
-    def workspaces(self) -> int:
-        """How many calls may run at the same time; more wait."""
 
     def profile(self) -> tuple[CallTime, ...]:
         """The time of each kernel call, in the order of `calls`, with random inputs::

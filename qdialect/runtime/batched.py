@@ -54,12 +54,9 @@ class BatchedExecutable(Executable):
         self._open = CallArrays(self.inputs, self.outputs)
         self._known: dict[int, CallArrays] = {}
         self._pool = WorkspacePool(make, workspaces)
+        self.workspaces = workspaces
         # Fail now if there is not enough memory even for one.
         self._pool.give_back(self._pool.take())
-
-    @property
-    def workspaces(self) -> int:
-        return self._pool.limit
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs, batch = self._inputs_of(arrays)

@@ -41,18 +41,11 @@ class BranchedExecutable(Executable):
         self._describe_parts(parts)
         self.regions = tuple(region for one in parts for region in one.regions)
         self.is_float32 = all(one.is_float32 for one in branches)
-        self._condition, self._branches = condition, (first, second)
-        self._index = next((i for i, port in enumerate(self.inputs) if port.name == condition), 0)
-        self._workspaces = min(one.workspaces for one in parts)
-
-    @property
-    def workspaces(self) -> int:
-        return self._workspaces
-
-    @property
-    def branches(self) -> tuple[Executable, Executable]:
+        self._condition = condition
+        self.branches: tuple[Executable, Executable] = (first, second)
         """The networks for a condition that is false, and for one that is true."""
-        return self._branches
+        self._index = next((i for i, port in enumerate(self.inputs) if port.name == condition), 0)
+        self.workspaces = min(one.workspaces for one in parts)
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         return self._chosen(arrays).results(arrays)
@@ -71,14 +64,14 @@ class BranchedExecutable(Executable):
             form = {"input": condition} if isinstance(condition, str) else {}
             parts = {} if isinstance(condition, str) else {_CONDITION: condition}
             archive.writestr(_entry(_FORM), json.dumps(form))
-            for part, one in (parts | dict(zip(_BRANCHES, self._branches, strict=True))).items():
+            for part, one in (parts | dict(zip(_BRANCHES, self.branches, strict=True))).items():
                 archive.writestr(_entry(part), one.library(name))
         return content.getvalue()
 
     def for_shape(self, extents: Any) -> Executable:
         condition = self._condition
         known = condition if isinstance(condition, str) else condition.for_shape(extents)
-        return BranchedExecutable(known, [one.for_shape(extents) for one in self._branches])
+        return BranchedExecutable(known, [one.for_shape(extents) for one in self.branches])
 
     def profile(self) -> tuple[CallTime, ...]:
         raise InputError("network must be compiled for one branch, by the option 'branches', to be profiled")
@@ -92,10 +85,10 @@ class BranchedExecutable(Executable):
         else:
             (value,) = self._condition.results(arrays)
         # Another shape than that of one condition is refused by the network.
-        return self._branches[bool(value.ravel()[:1].any())]
+        return self.branches[bool(value.ravel()[:1].any())]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BranchedExecutable, (self._condition, self._branches)
+        return BranchedExecutable, (self._condition, self.branches)
 
 
 def _merged(first: Port, second: Port) -> Port:

@@ -50,12 +50,9 @@ class NativeExecutable(Executable):
         self._arrays = CallArrays(self.inputs, self.outputs)
         # A reference cycle would keep the executable's memory until the cyclic garbage collector runs.
         self._pool = WorkspacePool(partial(_Caller, code, len(self.inputs) + len(self.outputs)), workspaces)
+        self.workspaces = workspaces
         # Fail now if there is not enough memory even for one.
         self._pool.give_back(self._pool.take())
-
-    @property
-    def workspaces(self) -> int:
-        return self._pool.limit
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         kept: list[Array] = []

@@ -118,11 +118,8 @@ class PaddedExecutable(Executable):
         self.outputs = padding.ports(code.outputs, padding.outputs, count)
         self.regions, self.kernels, self.calls, self.threads = code.regions, code.kernels, code.calls, code.threads
         self.constants_bytes, self.working_memory = code.constants_bytes, code.working_memory
+        self.workspaces = code.workspaces
         self.target, self.metadata, self.is_float32 = code.target, code.metadata, code.is_float32
-
-    @property
-    def workspaces(self) -> int:
-        return self._code.workspaces
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         outputs = tuple(map(empty, self.outputs))

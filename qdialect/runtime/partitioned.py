@@ -84,16 +84,12 @@ class PartitionedExecutable(Executable):
         self.regions = tuple(call.region for call in calls)
         self.target = ", ".join(dict.fromkeys(one.target for one in compiled))
         self._describe_parts(compiled)
-        self._workspaces = min((one.workspaces for one in compiled), default=1)
+        self.workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
         self._states, self._hides_state = states or States({}, {}), hides_state
         kept = [*(port.name for port in outputs), *self._states.results.values()]
         self._last_reads = _last_reads(self.regions, kept)
-
-    @property
-    def workspaces(self) -> int:
-        return self._workspaces
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = fitting("input", self.inputs, arrays)

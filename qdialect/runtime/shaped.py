@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -28,41 +28,20 @@ Ranges = Mapping[str, tuple[int, int]]
 """The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
 
 
-class Lengths(Protocol):
-    """Networks that compute several extents each."""
+class Lengths:
+    """Networks that compute several extents each; here those that were compiled before, and no more."""
 
-    @property
-    def networks(self) -> Sequence[PaddedNetwork]:
-        """Those that are compiled."""
-        ...
+    def __init__(self, networks: Sequence[PaddedNetwork] = ()) -> None:
+        self.networks = networks
 
     def prepare(self) -> Executable | None:
         """The network of the first extents, compiled for others too; None where that is impossible."""
-        ...
 
     def missing(self) -> Mapping[str, int] | None:
         """Extents to compile for before they are needed, after `prepare`."""
-        ...
 
     def executable(self, extents: Mapping[str, int], first: Mapping[str, int]) -> Executable | None:
         """The network of these extents, compiled for more than them if that is possible; None where it is not."""
-        ...
-
-
-@dataclass(frozen=True)
-class KnownLengths:
-    """Networks that were compiled before."""
-
-    networks: Sequence[PaddedNetwork] = ()
-
-    def prepare(self) -> Executable | None:
-        """None: nothing is compiled."""
-
-    def missing(self) -> Mapping[str, int] | None:
-        """None: nothing is compiled."""
-
-    def executable(self, extents: Mapping[str, int], first: Mapping[str, int]) -> Executable | None:
-        """The network of these extents; None where none computes it."""
         found = best(self.networks, extents)
         return found.executable(extents) if found else None
 
@@ -74,12 +53,7 @@ class ShapedExecutable(Executable):
     """
 
     def __init__(
-        self,
-        first: Executable,
-        declared: OpenShapes,
-        compile_: Compile,
-        ranges: Ranges,
-        lengths: Lengths = KnownLengths(),
+        self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges, lengths: Lengths | None = None
     ) -> None:
         """`first` is the network for the default extents; `ranges` bound some of them.
 
@@ -89,13 +63,14 @@ class ShapedExecutable(Executable):
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
         self.target, self.metadata, self.tuning = first.target, first.metadata, first.tuning
+        self.workspaces = first.workspaces
         self._first = first
         self._declared = declared
         self._compile_ = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
         self._takes_any = any(-1 in shape for shape in self._first_shapes)
         self._ranges = ranges
-        self._lengths = lengths
+        self._lengths = lengths or Lengths()
         self._others: KeptShapes[Executable] = KeptShapes()
         self._called: KeptShapes[Executable] = KeptShapes()
 
@@ -118,21 +93,20 @@ class ShapedExecutable(Executable):
             first = self._others.of(self._first_shapes, lambda: self._compile(extents))
         return first.library(name)
 
-    @property
-    def workspaces(self) -> int:
-        return self._first.workspaces
-
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         known = {port.name: port.shape for port in self.inputs}
-        shared = self._shared(extents)
+        # An extent given for one input holds for all inputs that have its name.
+        given = {**named_extents(self._declared, extents), **extents}
         shapes: dict[str, tuple[int, ...]] = {}
         used: set[str] = set()
         for name, declared in self._declared.items():
             keys = [_keys(name, axis, extent) for axis, extent in enumerate(declared)]
-            found = [next((key for key in options if key in extents), None) for options in keys]
-            used.update(key for key in found if key is not None)
-            own = zip(keys, found, known[name], strict=True)
-            shapes[name] = tuple(_extent(options, key, extent, extents, shared) for options, key, extent in own)
+            for options in keys:
+                used.update([key for key in options if key in extents][:1])
+            shapes[name] = tuple(
+                next((given[key] for key in options if key in given), extent)
+                for options, extent in zip(keys, known[name], strict=True)
+            )
         unused = sorted(extents.keys() - used)
         if unused:
             raise InputError(f"extents must be open extents of inputs, but got {', '.join(unused)}")
@@ -146,15 +120,6 @@ class ShapedExecutable(Executable):
         known = [*self._called.items(), *self._others.items()]
         others = {shapes: one for shapes, one in known if not isinstance(one, PaddedExecutable)}
         return _unpickled, (self._first, self._declared, others, self._ranges, tuple(self._lengths.networks))
-
-    def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
-        """The extents given for one input, by their names: they hold for all inputs that have them."""
-        keys = [
-            _keys(name, axis, extent)
-            for name, declared in self._declared.items()
-            for axis, extent in enumerate(declared)
-        ]
-        return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
 
     def _compile(self, extents: Mapping[str, int]) -> Executable:
         found = self._compile_(extents)
@@ -287,19 +252,10 @@ def _unpickled(
         asked = ", ".join(f"{name}={extent}" for name, extent in extents.items())
         raise InputError(f"network must be compiled for {asked} before it is pickled: a copy compiles nothing")
 
-    found = ShapedExecutable(first, declared, refuse, ranges, KnownLengths(networks))
+    found = ShapedExecutable(first, declared, refuse, ranges, Lengths(networks))
     for shapes, executable in others.items():
         found.keep(shapes, executable)
     return found
-
-
-def _extent(
-    options: Sequence[str], key: str | None, extent: int, extents: Mapping[str, int], shared: Mapping[str, int]
-) -> int:
-    """The extent given for `key`, or for another key of the same name; `extent` if none is given."""
-    if key is not None:
-        return extents[key]
-    return shared.get(options[-1], extent) if options else extent
 
 
 def _keys(name: str, axis: int, extent: int | str) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
 
 
-# qdialect/bench/truth/decoder_operators.py: within roundings of what ONNX Runtime gives.
+# qdialect/bench/truth/contrib_operators.py, of decoders: within roundings of what ONNX Runtime gives.
 
 
 def _near(builder: ModelBuilder, outputs: list[str], *inputs: Array) -> None:

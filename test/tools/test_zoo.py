@@ -121,7 +121,7 @@ def test_elements_that_differ_are_held_against_the_truth() -> None:
     assert found == Cause("a", 2, 0.0625, 0.5)
 
 
-# qdialect/bench/child.py: a child's failure is told, and its limits hold.
+# qdialect/bench/process.py: a child's failure is told, and its limits hold.
 
 ONE_CHILD = Limits(HANG, 4.0)
 

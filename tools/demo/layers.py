@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import LeakyMode
@@ -22,6 +21,7 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing, random_inputs
+from qdialect.support.interface import Array
 from tools.demo import heading, op_names, say, show_ir
 
 _BATCH = 128
@@ -36,7 +36,6 @@ _CONV: dict[str, Any] = {"output_scale": 0.0625, "output_zero_point": 128}
 _ACTIVATION: dict[str, Any] = {"output_scale": 0.05, "output_zero_point": 30}
 _AFTER_CONV = {"input_scale": _CONV["output_scale"], "input_zero_point": _CONV["output_zero_point"]}
 
-Array = NDArray[Any]
 Activation = Callable[[ir.Value], ir.Value]
 
 

@@ -8,10 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.aot.artifact import artifact_of
 from qdialect.aot.cpu_dispatch import versions_of
@@ -31,6 +29,7 @@ from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing
 from qdialect.runtime.phase_comparison import with_layers
 from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Array
 from tools.demo import heading, op_names, say
 
 _NAME = "mobilenet_v1_0.25_224_quant"
@@ -53,8 +52,6 @@ int main(void) {
   return fwrite(result, 1, sizeof result, stdout) != sizeof result;
 }
 """
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 import qdialect
 from qdialect import FallbackWarning, QDialectError, targets
+from qdialect.support.interface import Array
 from tools.evidence.outcomes import FLOAT_LIMIT, Outcome, Rank, compare_all, worst
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, order=True)

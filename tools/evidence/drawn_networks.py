@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-Array = NDArray[Any]
+from qdialect.support.interface import Array
+
 _SET = 21
 _DTYPES = {
     "uint8": TensorProto.UINT8,

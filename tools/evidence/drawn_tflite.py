@@ -420,14 +420,7 @@ _ANY = (2, 3, 4, 5)
 _STEPS: Sequence[tuple[_Step, Sequence[int]]] = (
     *(((_convolution, (4,)),) * 9 + ((_pool, (4,)),) * 3 + ((_dense, (2, 3)),) * 6 + ((_pair, _ANY),) * 3),
     *(((_function, _ANY),) * 4 + ((_transposed_convolution, (4,)), (_prelu, (4,)), (_resized, (4,)))),
-    *(
-        (_batched, (2, 3)),
-        (_extreme, _ANY),
-        (_in_floats, _ANY),
-        (_rescaled, _ANY),
-        (_retyped, _ANY),
-        (_reduced, _ANY),
-        (_reshaped, _ANY),
-    ),
+    *((_batched, (2, 3)), (_extreme, _ANY), (_in_floats, _ANY), (_rescaled, _ANY), (_retyped, _ANY)),
+    *((_reduced, _ANY), (_reshaped, _ANY)),
     *((_transposed, _ANY), (_padded, _ANY), (_sliced, _ANY), (_joined, _ANY), (_gathered, _ANY), (_split, _ANY)),
 )

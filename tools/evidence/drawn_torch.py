@@ -112,19 +112,8 @@ def _linear(n: _Network, x: Tensor) -> nn.Module:
 
 
 _FUNCTIONS = (
-    *(
-        nn.ReLU,
-        nn.ReLU6,
-        nn.Hardtanh,
-        nn.Hardswish,
-        nn.Hardsigmoid,
-        nn.Sigmoid,
-        nn.Tanh,
-        nn.GELU,
-        nn.SiLU,
-        nn.LeakyReLU,
-    ),
-    *(nn.ELU, nn.Mish, nn.Softplus, nn.Hardshrink, nn.Softshrink, nn.Softsign, nn.CELU, nn.SELU),
+    *(nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Sigmoid, nn.Tanh, nn.GELU, nn.SiLU),
+    *(nn.LeakyReLU, nn.ELU, nn.Mish, nn.Softplus, nn.Hardshrink, nn.Softshrink, nn.Softsign, nn.CELU, nn.SELU),
 )
 _NUMBERS: Sequence[Callable[[Tensor], Tensor]] = (
     *(torch.abs, torch.neg, lambda x: x + 0.5, lambda x: x * 0.75, lambda x: x / 3, lambda x: 1 - x, torch.square),

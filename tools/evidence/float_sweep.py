@@ -226,28 +226,11 @@ def numbers(seed: int = 0, fractions: int = 3) -> F32:
 def pairs(seed: int = 0) -> tuple[F32, F32]:
     """Pairs of a few numbers of each kind with each other, of equal ones, and of drawn ones of like and other sizes."""
     rng = np.random.default_rng(seed)
-    sizes = [
-        0,
-        1e-45,
-        1e-40,
-        1.1754944e-38,
-        1e-30,
-        1e-20,
-        1e-7,
-        0.1,
-        0.5,
-        0.75,
-        1,
-        1.0000001,
-        1.5,
-        2,
-        3,
-        7.3,
-        10,
-        87,
-        100,
-    ]
-    some = np.array([*sizes, 1e5, 16777216, 1e10, 1.8e19, 1e20, 1e30, 3.4e38, np.inf], np.float32)
+    sizes = (
+        *(0, 1e-45, 1e-40, 1.1754944e-38, 1e-30, 1e-20, 1e-7, 0.1, 0.5, 0.75, 1, 1.0000001, 1.5, 2, 3, 7.3, 10),
+        *(87, 100, 1e5, 16777216, 1e10, 1.8e19, 1e20, 1e30, 3.4e38, np.inf),
+    )
+    some = np.array(sizes, np.float32)
     some = np.concatenate([some, -some, [np.nan]]).astype(np.float32)
     x, y = (part.ravel() for part in np.meshgrid(some, some))
     every = rng.permutation(numbers(seed, 1))

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import onnx.backend.test.case.node as package
-from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, TensorProto, defs, helper, numpy_helper, version_converter
 
+from qdialect.support.interface import Array
 from tools.evidence.case import Case, InvalidCaseError, Key, Source
-
-Array = NDArray[Any]
 
 onnxruntime: Any = import_module("onnxruntime")
 _NUMBERS = "biuf"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 # The largest distance of f32 results, as a part of the largest number of the result, that counts as near.
 FLOAT_LIMIT = 2e-5

@@ -7,11 +7,10 @@ from zlib import crc32
 
 import numpy as np
 import tflite
-from flatbuffers import Builder
 from tflite_graphs import Given, Option, Result, one_operator
 
 from qdialect.frontends import frameworks
-from qdialect.frontends.tflite.flatbuffer.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization, options
 from tools.evidence.case import Array, Case, InvalidCaseError, Key, Source
 
 _TYPES = ("float32", "int8", "uint8", "int16", "int32", "int64", "bool")
@@ -21,7 +20,6 @@ _QUANTIZATION = {"int8": (0.05, 3), "uint8": (0.05, 125), "int16": (0.001, 0)}
 _IMAGE, _ROWS = (1, 6, 5, 4), (3, 8)
 # The reference kernel sums i8 and i16 in their own type, which overflows; the compiler sums them as ui8.
 _FAULTS_OF_REFERENCE = ("SUM",)
-_Entry = tuple[str, int | float]
 
 
 class Made:
@@ -82,18 +80,6 @@ _Parts = tuple[Sequence[Given], Sequence[Result], Option | None]
 _Maker = Callable[[Made], _Parts]
 
 
-def _options(name: str, *entries: _Entry) -> Option:
-    """An options table; each entry is a slot's type and value, in the order of the schema."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(len(entries))
-        for slot, (kind, value) in enumerate(entries):
-            getattr(builder, f"Prepend{kind}Slot")(slot, value, 0 if kind != "Bool" else False)
-        return builder.EndObject()
-
-    return getattr(tflite.BuiltinOptions, name), write
-
-
 def _constant(*numbers: int) -> Given:
     return Given(np.array(numbers, np.int32), is_constant=True)
 
@@ -121,7 +107,7 @@ def _fixed(scale: float, points: Mapping[str, int], option: Option | None = None
 
 
 def _pair(name: str | None, *, positive: bool = False, activation: int = 0) -> _Maker:
-    option = _options(name, ("Int8", activation)) if name else None
+    option = options(name, FusedActivationFunction=activation) if name else None
 
     def make(made: Made) -> _Parts:
         other = made.given(_IMAGE[-1:] if activation == 0 else _IMAGE, positive=positive)
@@ -144,7 +130,7 @@ def _reduced(*, keeps: bool, axes: Sequence[int], scale: float = 1.0) -> _Maker:
         return (
             [made.given(_IMAGE), _constant(*axes)],
             [made.scaled(shape, scale)],
-            _options("ReducerOptions", ("Bool", int(keeps))),
+            options("ReducerOptions", KeepDims=keeps),
         )
 
     return make
@@ -152,17 +138,21 @@ def _reduced(*, keeps: bool, axes: Sequence[int], scale: float = 1.0) -> _Maker:
 
 def _index(name: str) -> _Maker:
     def make(made: Made) -> _Parts:
-        return [made.given(_IMAGE), _constant(3)], [Result(_IMAGE[:3], np.int32)], _options(name, ("Int8", 2))
+        return (
+            [made.given(_IMAGE), _constant(3)],
+            [Result(_IMAGE[:3], np.int32)],
+            options(name, OutputType=tflite.TensorType.INT32),
+        )
 
     return make
 
 
 def _pool(scale: float = 1.0, *, padding: int = 0) -> _Maker:
-    entries = [("Int8", padding), *[("Int32", 2)] * 2, *[("Int32", 3)] * 2, ("Int8", 0)]
+    option = options("Pool2DOptions", Padding=padding, StrideW=2, StrideH=2, FilterWidth=3, FilterHeight=3)
     shape = (1, 3, 3, 4) if padding == 0 else (1, 2, 2, 4)
 
     def make(made: Made) -> _Parts:
-        return [made.given(_IMAGE)], [made.scaled(shape, scale)], _options("Pool2DOptions", *entries)
+        return [made.given(_IMAGE)], [made.scaled(shape, scale)], option
 
     return make
 
@@ -175,11 +165,9 @@ def _convolution(*, depthwise: bool, per_channel: bool, activation: int = 0) -> 
             else made.weights((7, 3, 3, 4), 0 if per_channel else None)
         )
         channels = 4 if depthwise else 7
-        entries: list[_Entry] = [("Int8", 0), ("Int32", 2), ("Int32", 2), ("Int8", activation)]
-        if depthwise:
-            entries.insert(3, ("Int32", 1))
         name = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
-        option = _options(name, *entries, ("Int32", 1), ("Int32", 1))
+        multiplier = {"DepthMultiplier": 1} if depthwise else {}
+        option = options(name, StrideW=2, StrideH=2, **multiplier, FusedActivationFunction=activation)
         inputs = [made.given(_IMAGE), weights, made.bias(channels, weights)]
         return inputs, [made.scaled((1, 3, 3, channels), 4.0)], option
 
@@ -189,20 +177,20 @@ def _convolution(*, depthwise: bool, per_channel: bool, activation: int = 0) -> 
 def _dense(*, per_channel: bool, activation: int = 0) -> _Maker:
     def make(made: Made) -> _Parts:
         weights = made.weights((5, 8), 0 if per_channel else None)
-        option = _options("FullyConnectedOptions", ("Int8", activation), ("Int8", 0), ("Bool", 0))
+        option = options("FullyConnectedOptions", FusedActivationFunction=activation)
         return [made.given(_ROWS), weights, made.bias(5, weights)], [made.scaled((3, 5), 2.0)], option
 
     return make
 
 
 def _batched(made: Made) -> _Parts:
-    option = _options("BatchMatMulOptions", ("Bool", 0), ("Bool", 1))
+    option = options("BatchMatMulOptions", AdjY=True)
     return [made.given((2, 3, 8)), made.given((2, 5, 8))], [made.scaled((2, 3, 5), 9.0)], option
 
 
 def _transposed(made: Made) -> _Parts:
     weights = made.weights((6, 3, 3, 4), 0)
-    option = _options("TransposeConvOptions", ("Int8", 0), ("Int32", 2), ("Int32", 2), ("Int8", 0))
+    option = options("TransposeConvOptions", StrideW=2, StrideH=2)
     return [_constant(1, 12, 10, 6), weights, made.given(_IMAGE)], [made.scaled((1, 12, 10, 6), 4.0)], option
 
 
@@ -223,11 +211,11 @@ def _pads(made: Made) -> _Parts:
 
 def _mirrored(made: Made) -> _Parts:
     inputs, results, _ = _pads(made)
-    return inputs, results, _options("MirrorPadOptions", ("Int8", 0))
+    return inputs, results, options("MirrorPadOptions")
 
 
-def _resized(name: str, *entries: _Entry) -> _Maker:
-    return _moved((1, 9, 11, 4), [(9, 11)], _options(name, *entries))
+def _resized(name: str, **fields: bool) -> _Maker:
+    return _moved((1, 9, 11, 4), [(9, 11)], options(name, **fields))
 
 
 def _selected(made: Made) -> _Parts:
@@ -236,7 +224,7 @@ def _selected(made: Made) -> _Parts:
 
 
 def _split(made: Made) -> _Parts:
-    return [_constant(3), made.given(_IMAGE)], [made.same((1, 6, 5, 2))] * 2, _options("SplitOptions", ("Int32", 2))
+    return [_constant(3), made.given(_IMAGE)], [made.same((1, 6, 5, 2))] * 2, options("SplitOptions", NumSplits=2)
 
 
 def _requantized(made: Made) -> _Parts:
@@ -258,14 +246,14 @@ _MAKERS: Mapping[str, _Maker] = {
     **dict.fromkeys(("ABS", "NEG", "SQUARE", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ELU"), _unary(1.0)),
     **dict.fromkeys(("EXP", "SIN", "COS", "CEIL", "FLOOR", "ROUND", "SIGN", "HARD_SWISH"), _unary(1.0)),
     **dict.fromkeys(("LOG", "SQRT", "RSQRT"), _unary(0.3, positive=True)),
-    "GELU": _unary(1.0, option=_options("GeluOptions", ("Bool", 0))),
-    "GELU approximate": _unary(1.0, option=_options("GeluOptions", ("Bool", 1))),
-    "LEAKY_RELU": _unary(0.9, option=_options("LeakyReluOptions", ("Float32", 0.1))),
+    "GELU": _unary(1.0, option=options("GeluOptions")),
+    "GELU approximate": _unary(1.0, option=options("GeluOptions", Approximate=True)),
+    "LEAKY_RELU": _unary(0.9, option=options("LeakyReluOptions", Alpha=0.1)),
     "LOGISTIC": _fixed(1 / 256, _ZERO_POINTS),
     "TANH": _fixed(1 / 128, _SYMMETRIC),
-    "SOFTMAX": _fixed(1 / 256, _ZERO_POINTS, _options("SoftmaxOptions", ("Float32", 1.0))),
+    "SOFTMAX": _fixed(1 / 256, _ZERO_POINTS, options("SoftmaxOptions", Beta=1.0)),
     "LOG_SOFTMAX": _fixed(16 / 256, {"int8": 127, "uint8": 255}),
-    "L2_NORMALIZATION": _fixed(1 / 128, _SYMMETRIC, _options("L2NormOptions", ("Int8", 0))),
+    "L2_NORMALIZATION": _fixed(1 / 128, _SYMMETRIC, options("L2NormOptions")),
     "LOGICAL_NOT": lambda made: ([made.given(_IMAGE)], [made.same(_IMAGE)], None),
     **{f"{kind}": _pair(f"{kind.capitalize()}Options") for kind in ("ADD", "SUB", "MUL")},
     **{f"{kind} relu": _pair(f"{kind.capitalize()}Options", activation=1) for kind in ("ADD", "SUB", "MUL")},
@@ -296,26 +284,24 @@ _MAKERS: Mapping[str, _Maker] = {
     "RESHAPE": _moved((6, 20), [(6, 20)]),
     "TRANSPOSE": _moved((1, 4, 6, 5), [(0, 3, 1, 2)]),
     "SLICE": _moved((1, 3, 5, 2), [(0, 2, 0, 1), (1, 3, 5, 2)]),
-    "STRIDED_SLICE": _moved(
-        (1, 3, 5, 2), [(0, 0, 0, 1), (1, 6, 5, 4), (1, 2, 1, 2)], _options("StridedSliceOptions", *[("Int32", 0)] * 5)
-    ),
+    "STRIDED_SLICE": _moved((1, 3, 5, 2), [(0, 0, 0, 1), (1, 6, 5, 4), (1, 2, 1, 2)], options("StridedSliceOptions")),
     "TILE": _moved((1, 12, 5, 4), [(1, 2, 1, 1)]),
     "EXPAND_DIMS": _moved((1, 6, 1, 5, 4), [(2,)]),
     "BROADCAST_TO": _moved((3, 6, 5, 4), [(3, 6, 5, 4)]),
     "REVERSE_V2": _moved(_IMAGE, [(1,)]),
-    "GATHER": _moved((1, 3, 5, 4), [(5, 0, 2)], _options("GatherOptions", ("Int32", 1), ("Int32", 0))),
-    "CUMSUM": _moved(_IMAGE, [(1,)], _options("CumsumOptions", ("Bool", 0), ("Bool", 0))),
-    "CONCATENATION": _moved((1, 6, 5, 8), [], _options("ConcatenationOptions", ("Int32", 3), ("Int8", 0)), 2),
-    "PACK": _moved((2, *_IMAGE), [], _options("PackOptions", ("Int32", 2), ("Int32", 0)), 2),
-    "DEPTH_TO_SPACE": _moved((1, 12, 10, 1), [], _options("DepthToSpaceOptions", ("Int32", 2))),
+    "GATHER": _moved((1, 3, 5, 4), [(5, 0, 2)], options("GatherOptions", Axis=1)),
+    "CUMSUM": _moved(_IMAGE, [(1,)], options("CumsumOptions")),
+    "CONCATENATION": _moved((1, 6, 5, 8), [], options("ConcatenationOptions", Axis=3), 2),
+    "PACK": _moved((2, *_IMAGE), [], options("PackOptions", ValuesCount=2), 2),
+    "DEPTH_TO_SPACE": _moved((1, 12, 10, 1), [], options("DepthToSpaceOptions", BlockSize=2)),
     "SPACE_TO_DEPTH": lambda made: (
         [made.given((1, 6, 4, 2))],
         [made.same((1, 3, 2, 8))],
-        _options("SpaceToDepthOptions", ("Int32", 2)),
+        options("SpaceToDepthOptions", BlockSize=2),
     ),
-    "RESIZE_BILINEAR": _resized("ResizeBilinearOptions", ("Int32", 0), ("Int32", 0), ("Bool", 0), ("Bool", 1)),
-    "RESIZE_BILINEAR align": _resized("ResizeBilinearOptions", ("Int32", 0), ("Int32", 0), ("Bool", 1), ("Bool", 0)),
-    "RESIZE_NEAREST_NEIGHBOR": _resized("ResizeNearestNeighborOptions", ("Bool", 0), ("Bool", 1)),
+    "RESIZE_BILINEAR": _resized("ResizeBilinearOptions", HalfPixelCenters=True),
+    "RESIZE_BILINEAR align": _resized("ResizeBilinearOptions", AlignCorners=True),
+    "RESIZE_NEAREST_NEIGHBOR": _resized("ResizeNearestNeighborOptions", HalfPixelCenters=True),
     "PAD": _pads,
     "MIRROR_PAD": _mirrored,
     "SELECT": _selected,

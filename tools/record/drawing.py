@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from qdialect.support.interface import Array
+
 Type = type[np.generic]
 Choice = TypeVar("Choice")
 BYTES: tuple[Type, Type] = (np.int8, np.uint8)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 
 @dataclass(frozen=True)

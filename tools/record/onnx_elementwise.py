@@ -45,12 +45,8 @@ _FUNCTIONS: dict[str, Node] = {
 
 
 _CHAINS: list[Callable[[ModelBuilder, str], str]] = [
-    onnx_chains.silu,
-    onnx_chains.hard_swish,
-    onnx_chains.hard_sigmoid_product,
-    onnx_chains.gelu,
-    onnx_chains.mish,
-    onnx_chains.exp_neg_sqrt_abs,
+    *(onnx_chains.silu, onnx_chains.hard_swish, onnx_chains.hard_sigmoid_product, onnx_chains.gelu),
+    *(onnx_chains.mish, onnx_chains.exp_neg_sqrt_abs),
 ]
 
 

@@ -24,14 +24,8 @@ _ELEMENTS: dict[Type, int] = {
     np.uint8: tflite.TensorType.UINT8,
 }
 _PAIRS: list[tuple[Type, Type]] = [
-    (np.float32, np.int32),
-    (np.float32, np.int64),
-    (np.int32, np.float32),
-    (np.int32, np.int64),
-    (np.int64, np.float32),
-    (np.int64, np.int32),
-    (np.int8, np.float32),
-    (np.uint8, np.float32),
+    *((np.float32, np.int32), (np.float32, np.int64), (np.int32, np.float32), (np.int32, np.int64)),
+    *((np.int64, np.float32), (np.int64, np.int32), (np.int8, np.float32), (np.uint8, np.float32)),
 ]
 
 

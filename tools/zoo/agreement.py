@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.bench.truth.tracing import Exact
-
-Array = NDArray[Any]
+from qdialect.support.interface import Array
 
 # An output that is constant has no range; its distance is an absolute one.
 _SMALLEST_RANGE = 1e-12

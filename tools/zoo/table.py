@@ -72,15 +72,7 @@ _NNCF = (
 _EDGE = ("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_unet", "keras_keywords")
 
 _DECODERS = (
-    "llama",
-    "llama_step",
-    "qwen",
-    "qwen_step",
-    "gemma",
-    "gemma_step",
-    "phi",
-    "phi_step",
-    "mixtral",
+    *("llama", "llama_step", "qwen", "qwen_step", "gemma", "gemma_step", "phi", "phi_step", "mixtral"),
     "mixtral_step",
 )
 _GENAI = (

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 
+import qdialect
 from qdialect.bench.cases import Engine
 
 OURS = "qdialect"
 
-# Name: module here, class in it, package it needs.
-_ENGINES: Mapping[str, tuple[str, str, str]] = {
-    OURS: ("compiled", "Compiler", "onnx"),
-    "onnxruntime": ("model_files", "OnnxRuntime", "onnxruntime"),
-    "openvino": ("model_files", "OpenVino", "openvino"),
-    "litert": ("model_files", "LiteRt", "ai_edge_litert"),
-    "torch": ("pytorch", "PyTorch", "torch"),
-    "inductor": ("inductor", "Inductor", "torch"),
-    "ggml": ("ggml", "Ggml", "ggml"),
-    "iree": ("iree", "Iree", "iree"),
-    "tvm": ("model_files", "Tvm", "tvm"),
+# Name: module here, class in it, package it needs, and the distribution whose version is told.
+_ENGINES: Mapping[str, tuple[str, str, str, str]] = {
+    OURS: ("compiled", "Compiler", "onnx", "qdialect"),
+    "onnxruntime": ("model_files", "OnnxRuntime", "onnxruntime", "onnxruntime"),
+    "openvino": ("model_files", "OpenVino", "openvino", "openvino"),
+    "litert": ("model_files", "LiteRt", "ai_edge_litert", "ai-edge-litert"),
+    "torch": ("pytorch", "PyTorch", "torch", "torch"),
+    "inductor": ("inductor", "Inductor", "torch", "torch"),
+    "ggml": ("ggml", "Ggml", "ggml", "ggml-python"),
+    "iree": ("iree", "Iree", "iree", "iree-base-compiler"),
+    "tvm": ("model_files", "Tvm", "tvm", "apache-tvm"),
 }
 
 ENGINES = tuple(_ENGINES)
@@ -39,5 +41,10 @@ def missing_package(name: str) -> str:
 
 def load_engine(name: str) -> Engine:
     """The engine of this name; raises `ImportError` where its package is not installed."""
-    module, kind, _ = _ENGINES[name]
+    module, kind, *_ = _ENGINES[name]
     return getattr(import_module(f"{__name__}.{module}"), kind)()
+
+
+def version_of(name: str) -> str:
+    """The version of an engine that is installed."""
+    return qdialect.__version__ if name == OURS else version(_ENGINES[name][3])

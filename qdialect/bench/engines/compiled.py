@@ -9,27 +9,11 @@ from typing import Any
 import numpy as np
 
 import qdialect
-from qdialect.bench.cases import Array, Case, known_forms
+from qdialect.bench.cases import Array, Case, Session, known_forms
 from qdialect.bench.levels import target_name
 from qdialect.runtime.memory import allocate
 
 _FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_qnn")
-
-
-class CompiledSession:
-    """A compiled network bound to its arrays."""
-
-    def __init__(self, case: Case, form: str, threads: int) -> None:
-        inputs = case.forms[form].inputs()
-        batch = inputs[0].shape[0] if inputs[0].ndim else 1
-        executable = qdialect.compile(
-            case.forms[form].model, batch=batch, threads=threads, target=target_name(), cache=False
-        )
-        self._outputs = [_array(port.shape, port.dtype) for port in executable.outputs]
-        self.call = executable.bind([_copied(array) for array in inputs], self._outputs)
-
-    def outputs(self) -> Sequence[Array]:
-        return self._outputs
 
 
 def _array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -46,12 +30,14 @@ def _copied(array: Array) -> Array:
 class Compiler:
     """This package."""
 
-    def version(self) -> str:
-        return qdialect.__version__
-
     def variants(self, case: Case) -> Mapping[str, str]:
         # Drawn workloads are ONNX models; their TFLite form is for those who read nothing else.
         return known_forms(case, (*_FORMS, "tflite") if case.kind == "model" else _FORMS)
 
-    def load(self, case: Case, variant: str, threads: int) -> CompiledSession:
-        return CompiledSession(case, variant, threads)
+    def load(self, case: Case, variant: str, threads: int) -> Session:
+        form = case.forms[variant]
+        inputs = form.inputs()
+        batch = inputs[0].shape[0] if inputs[0].ndim else 1
+        executable = qdialect.compile(form.model, batch=batch, threads=threads, target=target_name(), cache=False)
+        outputs = [_array(port.shape, port.dtype) for port in executable.outputs]
+        return Session(executable.bind([_copied(array) for array in inputs], outputs), lambda: outputs)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, Form, foreign
+from qdialect.bench.cases import Array, Case, Form, Session, foreign
 from qdialect.bench.float_functions import EPSILON
 from qdialect.bench.transformers import BLOCK, LANGUAGE_LAYERS
 
@@ -32,19 +31,16 @@ class Ggml:
     def __init__(self) -> None:
         self._ggml = foreign("ggml")
 
-    def version(self) -> str:
-        return version("ggml-python")
-
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.name not in LANGUAGE_LAYERS:
             return {}
         kind = _BYTES if case.name.endswith("int8") else _NIBBLES
         return {kind if name == _PLAIN else f"{kind}_{name}": "onnx" for name in self._buffers(kind)}
 
-    def load(self, case: Case, variant: str, threads: int) -> GgmlSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         form, kind = case.forms["onnx"], variant[: len(_NIBBLES)]
         buffer = self._buffers(kind)[variant[len(kind) + 1 :] or _PLAIN]
-        return GgmlSession(self._ggml, form, kind, buffer, threads)
+        return _session(self._ggml, form, kind, buffer, threads)
 
     def _buffers(self, kind: str) -> dict[str, Any]:
         """Kinds of memory for weights by name: as they are, and as those kernels want them that there are here."""
@@ -66,44 +62,43 @@ class Ggml:
         return found
 
 
-class GgmlSession:
+def _session(ggml: Any, form: Form, kind: str, buffer: Any, threads: int) -> Session:
     """A graph, its weights, and memory for the rest."""
+    inputs, wanted = form.inputs(), form.outputs()
+    backend = ggml.ggml_backend_cpu_init()
+    ggml.ggml_backend_cpu_set_n_threads(backend, threads)
+    held, kept = _context(ggml), _context(ggml)
+    products, norms = constants(form)
+    weights = [ggml.ggml_new_tensor_2d(held, _type(ggml, kind), *extents) for extents, _ in products]
+    memory = [ggml.ggml_backend_alloc_ctx_tensors_from_buft(held, buffer)]
+    for weight, (_, content) in zip(weights, products, strict=True):
+        _set(ggml, weight, content)
 
-    def __init__(self, ggml: Any, form: Form, kind: str, buffer: Any, threads: int) -> None:
-        inputs, results = form.inputs(), form.outputs()
-        self._ggml, self._wanted = ggml, results
-        self._backend = ggml.ggml_backend_cpu_init()
-        ggml.ggml_backend_cpu_set_n_threads(self._backend, threads)
-        held, kept = _context(ggml), _context(ggml)
-        products, norms = constants(form)
-        weights = [ggml.ggml_new_tensor_2d(held, _type(ggml, kind), *extents) for extents, _ in products]
-        memory = [ggml.ggml_backend_alloc_ctx_tensors_from_buft(held, buffer)]
-        for weight, (_, content) in zip(weights, products, strict=True):
-            _set(ggml, weight, content)
+    numbers = [*norms, *inputs, *_mask(wanted[0], wanted[1])]
+    tensors = [_new(ggml, kept, array) for array in numbers]
+    caches = [_new(ggml, kept, array) for array in wanted[1:]]
+    memory.append(ggml.ggml_backend_alloc_ctx_tensors(kept, backend))
+    for tensor, array in zip(tensors, numbers, strict=True):
+        _set(ggml, tensor, array)
 
-        numbers = [*norms, *inputs, *_mask(results[0], results[1])]
-        tensors = [_new(ggml, kept, array) for array in numbers]
-        caches = [_new(ggml, kept, array) for array in results[1:]]
-        memory.append(ggml.ggml_backend_alloc_ctx_tensors(kept, self._backend))
-        for tensor, array in zip(tensors, numbers, strict=True):
-            _set(ggml, tensor, array)
+    graphs = _context(ggml)
+    layer = _Layer(ggml, graphs, weights, tensors, caches, len(inputs))
+    results = [layer.result(), *caches]
+    allocator = ggml.ggml_gallocr_new(ggml.ggml_backend_get_default_buffer_type(backend))
+    ggml.ggml_gallocr_alloc_graph(allocator, layer.graph)
 
-        graphs = _context(ggml)
-        layer = _Layer(ggml, graphs, weights, tensors, caches, len(inputs))
-        self._results = [layer.result(), *caches]
-        self._graph = layer.graph
-        allocator = ggml.ggml_gallocr_new(ggml.ggml_backend_get_default_buffer_type(self._backend))
-        ggml.ggml_gallocr_alloc_graph(allocator, self._graph)
-        weakref.finalize(self, _free, ggml, (held, kept, graphs), memory, allocator, self._backend)
+    def call() -> None:
+        ggml.ggml_backend_graph_compute(backend, layer.graph)
 
-    def call(self) -> None:
-        self._ggml.ggml_backend_graph_compute(self._backend, self._graph)
-
-    def outputs(self) -> Sequence[Array]:
-        found = [np.empty(array.shape, array.dtype) for array in self._wanted]
-        for tensor, array in zip(self._results, found, strict=True):
-            self._ggml.ggml_backend_tensor_get(tensor, array.ctypes.data, 0, array.nbytes)
+    def outputs() -> list[Array]:
+        found: list[Array] = [np.empty(array.shape, array.dtype) for array in wanted]
+        for tensor, array in zip(results, found, strict=True):
+            ggml.ggml_backend_tensor_get(tensor, array.ctypes.data, 0, array.nbytes)
         return found
+
+    session = Session(call, outputs)
+    weakref.finalize(session, _free, ggml, (held, kept, graphs), memory, allocator, backend)
+    return session
 
 
 class _Layer:

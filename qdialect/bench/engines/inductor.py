@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from qdialect.bench import process
-from qdialect.bench.cases import Array, Case, EngineError, ResultSession, foreign, known_forms
+from qdialect.bench.cases import Array, Case, EngineError, Session, foreign, known_forms, session_of
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 LIMITS = process.Limits(900.0, 20.0)
@@ -33,12 +33,12 @@ def package_of(model: Path) -> Path:
     return model.with_name(f"{model.stem}.inductor.pt2")
 
 
-def session(torch: Any, package: Path, inputs: Sequence[Array]) -> ResultSession:
+def session(torch: Any, package: Path, inputs: Sequence[Array]) -> Session:
     """A package on tensors that are in place."""
     # The function behind the public one, without its trees of arguments and results.
     run = torch._inductor.aoti_load_package(str(package)).loader.run
     arguments = [torch.from_numpy(array) for array in inputs]
-    return ResultSession(partial(run, arguments), lambda found: [one.numpy() for one in found])
+    return session_of(partial(run, arguments), lambda found: [one.numpy() for one in found])
 
 
 class Inductor:
@@ -48,16 +48,13 @@ class Inductor:
         self._torch = foreign("torch")
         foreign("torch._inductor")
 
-    def version(self) -> str:
-        return str(self._torch.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind not in ("transformer", "function"):
             return {}
         found = known_forms(case, _FORMS)
         return found | ({_FOLDED: "onnx"} if case.name in LANGUAGE_LAYERS else {})
 
-    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         self._torch.set_num_threads(threads)
         form = case.forms[self.variants(case)[variant]]
         with tempfile.TemporaryDirectory(prefix="qdialect-inductor-") as folder:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, EngineError, foreign
+from qdialect.bench.cases import Array, Case, EngineError, Session, foreign, session_of
 from qdialect.bench.network import LEAKY_SLOPE
 
 # A layer in the form of linalg that IREE compiles best: signed, NHWC, zero point in the bias, float requantization.
@@ -198,39 +197,36 @@ _VARIANTS: Mapping[str, tuple[Sequence[str], str]] = {
 }
 
 
-class IreeSession:
+def _session(runtime: Any, code: bytes, argument: Array, wanted: Array) -> Session:
     """A module of the virtual machine with its argument."""
+    configuration = runtime.Config("local-sync")
+    instance, device = configuration.vm_instance, configuration.device
+    # The module refers to the code's bytes.
+    module = runtime.VmModule.copy_buffer(instance, code)
+    context = runtime.VmContext(instance, modules=[runtime.create_hal_module(instance, device), module])
+    function = module.lookup_function("network")
+    view = device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=argument.view(np.int8),
+        element_type=runtime.HalElementType.SINT_8,
+    )
+    arguments = runtime.VmVariantList(1)
+    arguments.push_ref(view)
 
-    def __init__(self, runtime: Any, code: bytes, argument: Array, wanted: Array) -> None:
-        self._runtime = runtime
-        self._dtype = wanted.dtype
-        self._configuration = runtime.Config("local-sync")
-        instance, device = self._configuration.vm_instance, self._configuration.device
-        # The module refers to the code's bytes.
-        self._code = runtime.VmModule.copy_buffer(instance, code)
-        self._context = runtime.VmContext(instance, modules=[runtime.create_hal_module(instance, device), self._code])
-        self._function = self._code.lookup_function("network")
-        view = device.allocator.allocate_buffer_copy(
-            memory_type=runtime.MemoryType.DEVICE_LOCAL,
-            allowed_usage=runtime.BufferUsage.DEFAULT,
-            device=device,
-            buffer=argument.view(np.int8),
-            element_type=runtime.HalElementType.SINT_8,
-        )
-        self._arguments = runtime.VmVariantList(1)
-        self._arguments.push_ref(view)
-        self._results: Any = None
+    def call() -> Any:
+        results = runtime.VmVariantList(1)
+        context.invoke(function, arguments, results)
+        return results
 
-    def call(self) -> None:
-        results = self._runtime.VmVariantList(1)
-        self._context.invoke(self._function, self._arguments, results)
-        self._results = results
-
-    def outputs(self) -> Sequence[Array]:
-        view = self._results.get_as_object(0, self._runtime.HalBufferView)
-        dtype = self._runtime.HalElementType.map_to_dtype(view.element_type)
+    def arrays(results: Any) -> list[Array]:
+        view = results.get_as_object(0, runtime.HalBufferView)
+        dtype = runtime.HalElementType.map_to_dtype(view.element_type)
         # Quantized values have no sign in the virtual machine.
-        return [np.array(view.map().asarray(view.shape, dtype)).view(self._dtype)]
+        return [np.array(view.map().asarray(view.shape, dtype)).view(wanted.dtype)]
+
+    return session_of(call, arrays, (configuration, module))
 
 
 class Iree:
@@ -240,13 +236,10 @@ class Iree:
         self._compiler = foreign("iree.compiler")
         self._runtime = foreign("iree.runtime")
 
-    def version(self) -> str:
-        return version("iree-base-compiler")
-
     def variants(self, case: Case) -> Mapping[str, str]:
         return {variant: form for variant, (_, form) in _VARIANTS.items()} if case.parameters else {}
 
-    def load(self, case: Case, variant: str, threads: int) -> IreeSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         if threads != 1:
             raise EngineError("measured on one thread alone")
         options, name = _VARIANTS[variant]
@@ -263,4 +256,4 @@ class Iree:
             command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", form.model]
             text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         code = self._compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=list(options))
-        return IreeSession(self._runtime, code, data, wanted)
+        return _session(self._runtime, code, data, wanted)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, EngineError, ResultSession, foreign, known_forms
+from qdialect.bench.cases import Array, Case, EngineError, Session, foreign, known_forms, session_of
 from qdialect.bench.transformers import LANGUAGE_LAYERS
 
 # ONNX Runtime's CPU provider: all graph optimizations, inputs and outputs bound once.
@@ -18,36 +17,33 @@ _ORT_FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", 
 _ERRORS_ONLY = 3
 
 
-class OnnxRuntimeSession:
+def onnx_runtime_session(package: Any, model: str, inputs: Sequence[Array], threads: int) -> Session:
     """A session with an IO binding."""
+    options = package.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = package.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = package.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = _ERRORS_ONLY
+    session = package.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    values = [package.OrtValue.ortvalue_from_numpy(array) for array in inputs]
+    for node, value in zip(session.get_inputs(), values, strict=True):
+        binding.bind_ortvalue_input(node.name, value)
+    # A first run into memory of its own tells the outputs' shapes where the model leaves them open.
+    for node in session.get_outputs():
+        binding.bind_output(node.name)
+    session.run_with_iobinding(binding)
+    outputs = binding.get_outputs()
+    for node, value in zip(session.get_outputs(), outputs, strict=True):
+        binding.bind_ortvalue_output(node.name, value)
+    # The function behind the public method, whose checks cost more than a small network.
+    run, bound, kept = session._sess.run_with_iobinding, binding._iobinding, (session, binding, values)
 
-    def __init__(self, package: Any, model: str, inputs: Sequence[Array], threads: int) -> None:
-        options = package.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = package.ExecutionMode.ORT_SEQUENTIAL
-        options.graph_optimization_level = package.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.log_severity_level = _ERRORS_ONLY
-        self._session = package.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._binding = self._session.io_binding()
-        self._inputs = [package.OrtValue.ortvalue_from_numpy(array) for array in inputs]
-        for node, value in zip(self._session.get_inputs(), self._inputs, strict=True):
-            self._binding.bind_ortvalue_input(node.name, value)
-        # A first run into memory of its own tells the outputs' shapes where the model leaves them open.
-        for node in self._session.get_outputs():
-            self._binding.bind_output(node.name)
-        self._session.run_with_iobinding(self._binding)
-        self._outputs = self._binding.get_outputs()
-        for node, value in zip(self._session.get_outputs(), self._outputs, strict=True):
-            self._binding.bind_ortvalue_output(node.name, value)
-        # The function behind the public method, whose checks cost more than a small network.
-        self._run, self._bound = self._session._sess.run_with_iobinding, self._binding._iobinding
+    def call() -> None:
+        run(bound, None)
 
-    def call(self) -> None:
-        self._run(self._bound, None)
-
-    def outputs(self) -> Sequence[Array]:
-        return [value.numpy() for value in self._outputs]
+    return Session(call, lambda: [value.numpy() for value in outputs], kept)
 
 
 class OnnxRuntime:
@@ -56,46 +52,53 @@ class OnnxRuntime:
     def __init__(self) -> None:
         self._package = foreign("onnxruntime")
 
-    def version(self) -> str:
-        return str(self._package.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         return known_forms(case, _ORT_FORMS)
 
-    def load(self, case: Case, variant: str, threads: int) -> OnnxRuntimeSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         form = case.forms[variant]
-        return OnnxRuntimeSession(self._package, form.model, form.inputs(), threads)
+        return onnx_runtime_session(self._package, form.model, form.inputs(), threads)
 
 
 # OpenVINO's CPU plugin, which runs oneDNN: ONNX and TFLite models, tensors shared with NumPy.
 
 _OPENVINO_FORMS = ("qdq", "qdq_one_rounding", "onnx", "function_onnx")
 _LAYOUT = "qdq_layout"
-# By default it quantizes the rows that meet weights of few bits, which is another function.
-_FLOAT_ROWS = "f32_rows"
+_IN_FLOATS = "f32_rows"
+FLOAT_ROWS = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+"""By default it quantizes the rows that meet weights of few bits, which is another function."""
 
 
-class OpenVinoSession:
+def open_vino_settings(threads: int) -> dict[str, Any]:
+    """For the latency of one call."""
+    return {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "ENABLE_CPU_PINNING": False,
+        "PERFORMANCE_HINT": "LATENCY",
+        # The default may be bfloat16, which is another function.
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+
+
+def open_vino_session(package: Any, compiled: Any, inputs: Sequence[Array], wanted: Sequence[Array]) -> Session:
     """An infer request with its tensors."""
+    request: Any = compiled.create_infer_request()
+    outputs: list[Array] = [np.zeros(array.shape, array.dtype) for array in wanted]
+    # The request does not keep what it shares.
+    tensors = [package.Tensor(array, shared_memory=True) for array in (*inputs, *outputs)]
+    for index, tensor in enumerate(tensors[: len(inputs)]):
+        request.set_input_tensor(index, tensor)
+    for index, tensor in enumerate(tensors[len(inputs) :]):
+        request.set_output_tensor(index, tensor)
+    # The function behind the public method, without its dispatch on the input types and its copies of the outputs.
+    base: Any = type(request).__bases__[0]
+    infer: Callable[..., Any] = base.infer
 
-    def __init__(self, package: Any, compiled: Any, inputs: Sequence[Array], wanted: Sequence[Array]) -> None:
-        self._request: Any = compiled.create_infer_request()
-        self._outputs = [np.zeros(array.shape, array.dtype) for array in wanted]
-        # The request does not keep what it shares.
-        self._tensors = [package.Tensor(array, shared_memory=True) for array in (*inputs, *self._outputs)]
-        for index, tensor in enumerate(self._tensors[: len(inputs)]):
-            self._request.set_input_tensor(index, tensor)
-        for index, tensor in enumerate(self._tensors[len(inputs) :]):
-            self._request.set_output_tensor(index, tensor)
-        # The function behind the public method, without its dispatch on the input types and its copies of the outputs.
-        base: Any = type(self._request).__bases__[0]
-        self._infer: Callable[..., Any] = base.infer
+    def call() -> None:
+        infer(request, {}, True, False)
 
-    def call(self) -> None:
-        self._infer(self._request, {}, True, False)
-
-    def outputs(self) -> Sequence[Array]:
-        return self._outputs
+    return Session(call, lambda: outputs, tensors)
 
 
 class OpenVino:
@@ -106,31 +109,20 @@ class OpenVino:
         self._preprocess = foreign("openvino.preprocess")
         self._core = self._package.Core()
 
-    def version(self) -> str:
-        return str(self._package.__version__).split("-")[0]
-
     def variants(self, case: Case) -> Mapping[str, str]:
         found = known_forms(case, (*_OPENVINO_FORMS, "tflite") if case.kind == "model" else _OPENVINO_FORMS)
         if "qdq_nhwc" in case.forms:
             # Transposes in the model would stop its fusions; these are the engine's own.
             found[_LAYOUT] = "qdq_nhwc"
         if case.name in LANGUAGE_LAYERS:
-            found[_FLOAT_ROWS] = "onnx"
+            found[_IN_FLOATS] = "onnx"
         return found | ({"add": "call_onnx"} if case.kind == "call" else {})
 
-    def load(self, case: Case, variant: str, threads: int) -> OpenVinoSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         form = case.forms[self.variants(case)[variant]]
-        settings = {
-            "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": 1,
-            "ENABLE_CPU_PINNING": False,
-            "PERFORMANCE_HINT": "LATENCY",
-            # The default may be bfloat16, which is another function.
-            "INFERENCE_PRECISION_HINT": "f32",
-            **({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0} if variant == _FLOAT_ROWS else {}),
-        }
+        settings = open_vino_settings(threads) | (FLOAT_ROWS if variant == _IN_FLOATS else {})
         compiled = self._core.compile_model(self._model(case, variant), "CPU", settings)
-        return OpenVinoSession(self._package, compiled, form.inputs(), form.outputs())
+        return open_vino_session(self._package, compiled, form.inputs(), form.outputs())
 
     def _model(self, case: Case, variant: str) -> Any:
         if variant == "add":
@@ -155,18 +147,14 @@ class OpenVino:
 _LITERT_FORMS = ("tflite", "tflite_f32", "function_tflite", "call_tflite")
 
 
-class LiteRtSession:
+def litert_session(package: Any, model: str, inputs: Sequence[Array], threads: int) -> Session:
     """An interpreter whose inputs are set."""
-
-    def __init__(self, package: Any, model: str, inputs: Sequence[Array], threads: int) -> None:
-        self._interpreter = package.Interpreter(model_path=model, num_threads=threads)
-        self._interpreter.allocate_tensors()
-        for details, array in zip(self._interpreter.get_input_details(), inputs, strict=True):
-            self._interpreter.set_tensor(details["index"], array)
-        self.call = self._interpreter.invoke
-
-    def outputs(self) -> Sequence[Array]:
-        return [self._interpreter.get_tensor(details["index"]) for details in self._interpreter.get_output_details()]
+    interpreter = package.Interpreter(model_path=model, num_threads=threads)
+    interpreter.allocate_tensors()
+    for details, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(details["index"], array)
+    ends = interpreter.get_output_details()
+    return Session(interpreter.invoke, lambda: [interpreter.get_tensor(details["index"]) for details in ends])
 
 
 class LiteRt:
@@ -175,15 +163,12 @@ class LiteRt:
     def __init__(self) -> None:
         self._package = foreign("ai_edge_litert.interpreter")
 
-    def version(self) -> str:
-        return version("ai-edge-litert")
-
     def variants(self, case: Case) -> Mapping[str, str]:
         return known_forms(case, _LITERT_FORMS)
 
-    def load(self, case: Case, variant: str, threads: int) -> LiteRtSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         form = case.forms[variant]
-        return LiteRtSession(self._package, form.model, form.inputs(), threads)
+        return litert_session(self._package, form.model, form.inputs(), threads)
 
 
 # Apache TVM's Relax, untuned; it runs QDQ models in float32.
@@ -199,13 +184,10 @@ class Tvm:
         self._tvm = foreign("tvm")
         self._relax = foreign("tvm.relax")
 
-    def version(self) -> str:
-        return str(self._tvm.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         return {"relax": "qdq"} if case.kind in _KINDS else {}
 
-    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         if threads != 1:
             raise EngineError("measured on one thread alone")
         form = case.forms["qdq"]
@@ -213,4 +195,4 @@ class Tvm:
         target = self._tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": threads})
         machine = self._relax.VirtualMachine(self._relax.build(module, target), self._tvm.cpu())
         argument = self._tvm.runtime.tensor(form.inputs()[0])
-        return ResultSession(partial(machine["main"], argument), lambda found: [found.numpy()])
+        return session_of(partial(machine["main"], argument), lambda found: [found.numpy()])

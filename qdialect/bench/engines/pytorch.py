@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Array, Case, ResultSession, foreign
+from qdialect.bench.cases import Array, Case, Session, foreign, session_of
 from qdialect.bench.levels import has_fbgemm, target_name
 from qdialect.bench.network import LEAKY_SLOPE
 
@@ -40,14 +40,14 @@ def layer_variants(is_convolution: bool, target: str) -> list[str]:
     return [variant for variant in found if has_fbgemm(target) or not variant.startswith("fbgemm")]
 
 
-def _session(function: Callable[[], Any], wanted: Array) -> ResultSession:
+def _session(function: Callable[[], Any], wanted: Array) -> Session:
     """A function of tensors that are in place."""
 
     def arrays(found: Any) -> list[Array]:
         result = found.int_repr() if found.is_quantized else found
         return [result.contiguous().numpy().reshape(wanted.shape)]
 
-    return ResultSession(function, arrays)
+    return session_of(function, arrays)
 
 
 class PyTorch:
@@ -58,9 +58,6 @@ class PyTorch:
         self._torch.set_num_interop_threads(1)
         self._torch.set_grad_enabled(False)
 
-    def version(self) -> str:
-        return str(self._torch.__version__)
-
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind == "call":
             return {"leaky_relu": "call_onnx"}
@@ -69,7 +66,7 @@ class PyTorch:
         # Tensors are NCHW in name, whatever their layout in memory.
         return dict.fromkeys(layer_variants("qdq_nhwc" in case.forms, target_name()), "qdq")
 
-    def load(self, case: Case, variant: str, threads: int) -> ResultSession:
+    def load(self, case: Case, variant: str, threads: int) -> Session:
         self._torch.set_num_threads(threads)
         if case.kind == "call":
             form = case.forms["call_onnx"]

@@ -57,6 +57,11 @@ class Contributed(OpRun):
     op_domain = "com.microsoft"
 
 
+def _filled(inputs: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    """With None for those at the end that a node leaves out."""
+    return (*inputs, *[None] * (count - len(inputs)))
+
+
 # The operators.
 
 
@@ -112,13 +117,9 @@ class MatMulNBits(Contributed):
         zeros, groups, bias = (*rest, None, None, None)[:3]
         if groups is not None:
             raise NotImplementedError("MatMulNBits with g_idx")
-        outputs, bits, block = (attributes[name] for name in ("N", "bits", "block_size"))
-        scales = scales.reshape(outputs, -1, 1)
-        middle = np.array(1 << bits - 1) if zeros is None else unpacked(zeros.reshape(outputs, -1), bits)
-        if zeros is not None:
-            middle = middle[:, : scales.shape[1], None]
-        blocks = (unpacked(packed, bits).reshape(*scales.shape[:2], block) - middle) * scales
-        product = rows @ blocks.reshape(outputs, -1)[:, : attributes["K"]].T
+        packed, scales = (one.reshape(attributes["N"], -1) for one in (packed, scales))
+        middle = None if zeros is None else zeros.reshape(len(packed), -1)
+        product = rows @ _of_blocks(packed, scales, middle, attributes["bits"])[:, : attributes["K"]].T
         return (product if bias is None else product + bias,)
 
 
@@ -127,6 +128,14 @@ def unpacked(packed: Array, bits: int) -> Array:
     parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
     unpacked: Array = parts.reshape(*packed.shape[:-1], -1).astype(np.float64)
     return unpacked
+
+
+def _of_blocks(packed: Array, scales: Array, zeros: Array | None, bits: int) -> Array:
+    """(quantized value - zero point) * scale of unsigned values, in blocks along the last dimension."""
+    values = unpacked(packed, bits)
+    size = values.shape[-1] // scales.shape[-1]
+    middle = 1 << bits - 1 if zeros is None else unpacked(zeros, bits)[..., : scales.shape[-1]].repeat(size, -1)
+    return (values - middle) * scales.repeat(size, -1)
 
 
 class QLinearWhere(Contributed, Quantizing):
@@ -165,8 +174,7 @@ class QLinearConcat(Contributed, Quantizing):
 
 class QGemm(Contributed, Quantizing):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
-        given: tuple[Any, ...] = (*inputs, *[None] * (9 - len(inputs)))
-        a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = given
+        a, a_scale, a_zero, b, b_scale, b_zero, c, scale, zero_point = _filled(inputs, 9)
         columns = 0 if attributes.get("transB") else 1
         left, right = dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero, columns)
         left = left.T if attributes.get("transA") else left
@@ -178,24 +186,21 @@ class QGemm(Contributed, Quantizing):
 
 class MatMulIntegerToFloat(Contributed):
     def _run(self, *inputs: Any) -> Result:
-        given: tuple[Any, ...] = (*inputs, *[None] * (7 - len(inputs)))
-        a, b, a_scale, b_scale, a_zero, b_zero, bias = given
+        a, b, a_scale, b_scale, a_zero, b_zero, bias = _filled(inputs, 7)
         product = dequantized(a, a_scale, a_zero) @ dequantized(b, b_scale, b_zero, -1)
         return (product if bias is None else product + bias,)
 
 
 class DynamicQuantizeMatMul(Contributed):
     def _run(self, *inputs: Any) -> Result:
-        given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
-        a, b, b_scale, b_zero, bias = given
+        a, b, b_scale, b_zero, bias = _filled(inputs, 5)
         product = rounded(a) @ dequantized(b, b_scale, b_zero, -1)
         return (product if bias is None else product + bias,)
 
 
 class SkipLayerNormalization(Contributed):
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
-        given: tuple[Any, ...] = (*inputs, *[None] * (5 - len(inputs)))
-        data, skip, gamma, beta, bias = given
+        data, skip, gamma, beta, bias = _filled(inputs, 5)
         total = data.astype(np.float64) + skip + (0 if bias is None else bias)
         centered = total - total.mean(-1, keepdims=True)
         variance = (centered**2).mean(-1, keepdims=True)
@@ -227,12 +232,17 @@ class DynamicQuantizeLSTM(Contributed):
 
 
 def rounded(data: Array) -> Array:
-    """Data after it was quantized dynamically, by the range of all of it, and dequantized."""
+    """Data after it was quantized dynamically and dequantized."""
+    return dequantized(*of_range(data))
+
+
+def of_range(data: Array) -> tuple[Array, Array, Array]:
+    """Data quantized by the range of all of it, the scale and the zero point."""
     wide = data.astype(np.float64)
     low, high = min(0.0, float(wide.min())), max(0.0, float(wide.max()))
     scale = np.asarray((high - low) / 255 or 1.0)
     zero_point = np.clip(np.rint(-low / scale), 0, 255).astype(np.uint8)
-    return dequantized(quantized(wide, scale, zero_point), scale, zero_point)
+    return quantized(wide, scale, zero_point), scale, zero_point
 
 
 def _of(parameters: Array, direction: int) -> Array:
@@ -280,14 +290,6 @@ class SkipSimplifiedLayerNormalization(Contributed):
         return normed, np.zeros_like(factor), factor, total
 
 
-def _of_blocks(packed: Array, scales: Array, zeros: Array | None, bits: int) -> Array:
-    """(quantized value - zero point) * scale of unsigned values, in blocks along the last dimension."""
-    values = unpacked(packed, bits)
-    size = values.shape[-1] // scales.shape[-1]
-    middle = 1 << bits - 1 if zeros is None else unpacked(zeros, bits)[..., : scales.shape[-1]].repeat(size, -1)
-    return (values - middle) * scales.repeat(size, -1)
-
-
 class GatherBlockQuantized(Contributed):
     """Rows of a table of bytes."""
 
@@ -302,7 +304,7 @@ class GroupQueryAttention(Contributed):
     """Of one sequence, with float32 caches, which hold all tokens or those of a window."""
 
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
-        given: tuple[Any, ...] = (*inputs, *[None] * (16 - len(inputs)))
+        given = _filled(inputs, 16)
         query, key, value, past_key, past_value, _, total, cosine, sine, positions, bias, sink, *more = given
         others = (positions, bias, attributes.get("smooth_softmax") or None, *more)
         has_caches = all(one is not None for one in given[3:5])

@@ -13,7 +13,7 @@ from onnx.reference.op_run import OpRun
 
 from qdialect.bench.frameworks import Runner, imported
 from qdialect.bench.truth import NoTruthError
-from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS, Quantizing, Result, dequantized, quantized
+from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS, Quantizing, Result, dequantized, of_range
 from qdialect.bench.truth.windows import convolution, maximum, padding_of
 from qdialect.support.interface import Array
 
@@ -55,10 +55,7 @@ class QuantizeLinear(Quantizing):
 
 class DynamicQuantizeLinear(OpRun):
     def _run(self, x: Array) -> Result:
-        low, high = min(0.0, float(x.min())), max(0.0, float(x.max()))
-        scale = np.asarray((high - low) / 255 or 1.0)
-        zero_point = np.clip(np.rint(-low / scale), 0, 255).astype(np.uint8)
-        return quantized(x.astype(np.float64), scale, zero_point), scale, zero_point
+        return of_range(x)
 
 
 class Cast(OpRun):

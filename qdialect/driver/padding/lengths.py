@@ -20,7 +20,7 @@ import numpy as np
 from qdialect.runtime.base import Executable
 from qdialect.runtime.memory import CallLock
 from qdialect.runtime.padded import PaddedNetwork, Padding, best
-from qdialect.runtime.shaped import KnownLengths, Lengths, Ranges, given_extents, named_extents
+from qdialect.runtime.shaped import Lengths, Ranges, given_extents, named_extents
 from qdialect.support.diagnostics import CompileError, QDialectError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.limits import active_jobs, using_jobs
@@ -51,13 +51,14 @@ _FAILURES = 2
 
 def lengths_of(path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> Lengths:
     """Networks of a file for several extents each, compiled with as many jobs as now; none where all is known."""
-    return PaddedLengths(path, options, declared, store) if any(declared.values()) else KnownLengths()
+    return PaddedLengths(path, options, declared, store) if any(declared.values()) else Lengths()
 
 
-class PaddedLengths:
+class PaddedLengths(Lengths):
     """Compiles networks for several extents each; threads may share it."""
 
     def __init__(self, path: Path, options: CompileOptions, declared: OpenShapes, store: Store | None) -> None:
+        super().__init__()
         self._path, self._options, self._store, self._jobs = path, options, store, active_jobs()
         self._ranges: Ranges = named_extents(declared, options.ranges)
         importing = options.importing
@@ -71,13 +72,8 @@ class PaddedLengths:
         self._seen: list[Extents] = []
         self._tried: set[tuple[Varying, str]] = set()
         self._failures: Counter[Varying] = Counter()
-        self._networks: list[PaddedNetwork] = []
         self._thread: threading.Thread | None = None
         self._lock = CallLock()
-
-    @property
-    def networks(self) -> Sequence[PaddedNetwork]:
-        return tuple(self._networks)
 
     def prepare(self) -> Executable | None:
         """Compile for the ranges; gives the network of the first extents if it computes all, else None."""
@@ -92,20 +88,20 @@ class PaddedLengths:
                 least = ranges[other][0]
                 sums = dict.fromkeys(totals, self._first[name] + least)
                 self._try({**self._first, other: least, **sums}, totals | {name})
-        found = best(self._networks, self._first)
+        found = best(self.networks, self._first)
         return found.executable(self._first) if found else None
 
     def missing(self) -> Extents | None:
         """The least extents of the ranges, where networks compute more of the ranges but not these."""
         least = {**self._first, **{name: low for name, (low, _) in self._ranges.items() if name in self._first}}
-        return least if self._networks and best(self._networks, least) is None else None
+        return least if self.networks and best(self.networks, least) is None else None
 
     def executable(self, extents: Extents, first: Extents) -> Executable | None:
         """The network of these extents, in the code of larger ones; None where that is not proven to compute the same.
 
         Nothing is compiled for more than the ranges of the options.
         """
-        found = best(self._networks, extents)
+        found = best(self.networks, extents)
         if found is None:
             with self._lock.lock:
                 found = self._made(extents, [*self._seen, first])
@@ -119,11 +115,11 @@ class PaddedLengths:
         if self._thread is not None:
             # It may compile what is missing.
             self._thread.join()
-        found = best(self._networks, extents)
+        found = best(self.networks, extents)
         for varying in () if found else self._candidates(extents, others):
             for least in (_SMALLEST, 1):
                 self._try(self._largest(extents, varying, least), varying, extents)
-                found = found or best(self._networks, extents)
+                found = found or best(self.networks, extents)
             if found is not None:
                 break
         return found
@@ -185,7 +181,7 @@ class PaddedLengths:
 
     def _try(self, largest: Extents, varying: Varying, wanted: Extents | None = None, jobs: int | None = None) -> None:
         """Compile a network for these extents and smaller ones, if that is proven and `wanted` is among them."""
-        if self._was_tried(largest, varying) or (wanted and best(self._networks, wanted)):
+        if self._was_tried(largest, varying) or (wanted and best(self.networks, wanted)):
             return
         self._tried.add((varying, repr(largest)))
         try:
@@ -199,8 +195,8 @@ class PaddedLengths:
         if made is None:
             return
         # Networks have their own constants: one that computes all that another does takes its place.
-        kept = [one for one in self._networks if one.varying != varying or made.count(one.extents) is None]
-        self._networks = [*kept, made]
+        kept = [one for one in self.networks if one.varying != varying or made.count(one.extents) is None]
+        self.networks = [*kept, made]
         LOG.info("'%s' is compiled for extents up to %s", self._path.name, dict(largest))
 
     def _compiled(self, largest: Extents, varying: Varying, wanted: Extents | None) -> PaddedNetwork | None:
