@@ -358,12 +358,8 @@ class FloatMachine(Generic[V]):
 
     def __init__(self, ops: Machine[V], element: str) -> None:
         self._ops, self._element = ops, element
-        self.add, self.subtract, self.multiply, self.multiply_add = (
-            ops.add,
-            ops.subtract,
-            ops.multiply,
-            ops.multiply_add,
-        )
+        self.add, self.subtract = ops.add, ops.subtract
+        self.multiply, self.multiply_add = ops.multiply, ops.multiply_add
 
     def constant(self, value: float) -> V:
         """A value that is `value`, rounded to the type, everywhere."""
