@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.arithmetic import Multiplier, Rounding
-from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, ParamsField, attribute, choice, operand, result
+from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choice, operand, params, result
 from qdialect.dialect.op_base import (
     QnnOp,
     Shape,
@@ -72,8 +72,8 @@ class RescaledReductionOp(ReduceOp):
     input_zero_point = attribute(I64)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
-    input_params = ParamsField()
-    output_params = ParamsField()
+    input_params = params()
+    output_params = params()
     rounding = attribute(choice(Rounding))
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
     output = result(EIGHT_BIT)

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.arithmetic import Entries, NanPolicy, QuantizedDtype, Table, activations, tables
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode
 from qdialect.arithmetic.expressions import Alpha, Expression, has_parameter
-from qdialect.dialect.fields import F64, I64, SCALE, TABLE, ParamsField, attribute, choice, operand, result
+from qdialect.dialect.fields import F64, I64, SCALE, TABLE, attribute, choice, operand, params, result
 from qdialect.dialect.op_base import QnnOp, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 
@@ -33,8 +33,8 @@ class EightBitFunction(QnnOp):
         check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
 
-    input_params = ParamsField()
-    output_params = ParamsField()
+    input_params = params()
+    output_params = params()
 
 
 class LutOp(EightBitFunction, name="lut"):
