@@ -303,11 +303,6 @@ _F32 = np.float32
 _HALF = _F32(0.5)
 
 
-def resize_nearest(data: Image, rows: Image, columns: Image) -> Image:
-    """An image [N, H, W, C] made of the elements at `rows` and `columns`."""
-    return np.take(np.take(data, rows, axis=1), columns, axis=2)
-
-
 def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Image:
     """An image [N, H, W, C] interpolated from `rows` and `columns`.
 
@@ -324,7 +319,7 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
     total: Image | None = None
     with np.errstate(over="ignore", invalid="ignore"):
         for (row, row_weight), (column, column_weight) in pairs:
-            values = resize_nearest(elements, row, column)
+            values = np.take(np.take(elements, row, axis=1), column, axis=2)
             by_row, by_column = row_weight[:, None, None], column_weight[:, None]
             in_order = arithmetic is not Interpolation.ONNX_FLOAT
             term = values * by_row * by_column if in_order else by_column * by_row * values
