@@ -8,8 +8,7 @@ from typing import Any
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.dialect.contraction_ops import conv2d_shape
 from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.reduction_ops import ReduceOp
+from qdialect.dialect.op_base import QnnOp, ReduceOp, Shape, require
 from qdialect.dialect.type_constraints import FLOAT, FLOAT_1D, FLOAT_4D, shape_of
 from qdialect.ir._mlir import ir
 

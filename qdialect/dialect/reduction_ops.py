@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.arithmetic import Multiplier, Rounding
-from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choice, operand, params, result
-from qdialect.dialect.op_base import (
-    QnnOp,
-    Shape,
-    check_axis,
-    check_element,
-    check_zero_points,
-    require,
-    shape_over_axes,
-)
+from qdialect.dialect.fields import BOOL, I64, SCALE, attribute, choice, operand, params, result
+from qdialect.dialect.op_base import QnnOp, ReduceOp, Shape, check_axis, check_element, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, TypeConstraint, element_of
 
 
@@ -46,17 +38,6 @@ class ArgMaxOp(ArgOp, name="arg_max"):
 
 class ArgMinOp(ArgOp, name="arg_min"):
     """Index along `axis` of the smallest element; of equal ones the first, or the last with `last`."""
-
-
-class ReduceOp(QnnOp):
-    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
-
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
 
 
 class RescaledReductionOp(ReduceOp):
