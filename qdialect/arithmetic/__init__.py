@@ -26,7 +26,6 @@ from qdialect.arithmetic.multipliers import multiply_by_quantized_multiplier as 
 from qdialect.arithmetic.multipliers import quantize_multiplier as quantize_multiplier
 from qdialect.arithmetic.multipliers import real_multiplier as real_multiplier
 from qdialect.arithmetic.multipliers import requantize_parameters as requantize_parameters
-from qdialect.arithmetic.multipliers import rounding_shift_right as rounding_shift_right
 from qdialect.arithmetic.multipliers import saturating_shift_left as saturating_shift_left
 from qdialect.arithmetic.multipliers import sum_factors as sum_factors
 from qdialect.arithmetic.quantization import BinaryQuantization as BinaryQuantization

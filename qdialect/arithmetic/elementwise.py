@@ -74,13 +74,6 @@ def scale_of_sum(lhs: QuantParams, rhs: QuantParams, output: QuantParams) -> Com
     return CommonScale(_SUM_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
 
 
-def scale_of_squared_difference(lhs: QuantParams, rhs: QuantParams, output: QuantParams) -> CommonScale:
-    """Of a difference whose square is multiplied by t^2 / (2^14 * s_y)."""
-    twice_max = 2 * max(lhs.scale, rhs.scale)
-    to_output = twice_max * twice_max / ((1 << (2 * _SQUARE_SHIFT)) * output.scale)
-    return CommonScale(_SQUARE_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
-
-
 # Functions that compute in integers: the reference runs them on arrays, and kernels write them as their bodies.
 
 
@@ -138,7 +131,12 @@ def squared_difference(params: tuple[QuantParams, QuantParams, QuantParams]) -> 
         apart = m.subtract(left, right)
         return m.multiply(apart, apart)
 
-    return _at_common_scale(scale_of_squared_difference(*params), _DOUBLE, _DOUBLE, square)
+    lhs, rhs, output = params
+    twice_max = 2 * max(lhs.scale, rhs.scale)
+    # The square is multiplied by t^2 / (2^14 * s_y).
+    to_output = twice_max * twice_max / ((1 << (2 * _SQUARE_SHIFT)) * output.scale)
+    common = CommonScale(_SQUARE_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
+    return _at_common_scale(common, _DOUBLE, _DOUBLE, square)
 
 
 def prelu(params: tuple[QuantParams, QuantParams, QuantParams]) -> OffsetFunction:

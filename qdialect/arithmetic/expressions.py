@@ -47,7 +47,7 @@ class Expression:
 
     def apply(self, op: str, *others: Expression | float) -> Expression:
         """The op on this and `others`."""
-        return Node(op, (self, *((other if isinstance(other, Expression) else Number(other)) for other in others)))
+        return Node(op, (self, *map(_of, others)))
 
     def __call__(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
         """The function of arrays of one float type, which the result has too; every operation is rounded to it.
@@ -96,12 +96,11 @@ class Expression:
 
         Kernels of frameworks clamp so, because it is one instruction, ``maxps(bound, self)``.
         """
-        bound = bound if isinstance(bound, Expression) else Number(bound)
-        return bound.apply("arith.cmpf", self).apply("arith.select", bound, self)
+        limit = _of(bound)
+        return limit.apply("arith.cmpf", self).apply("arith.select", limit, self)
 
     def at_most(self, bound: Expression | float) -> Expression:
         """`bound` where it is smaller; this elsewhere."""
-        bound = bound if isinstance(bound, Expression) else Number(bound)
         return self.apply("arith.cmpf", bound).apply("arith.select", bound, self)
 
     def where_positive(self, then: Expression, other: Expression) -> Expression:
@@ -134,6 +133,10 @@ class Node(Expression):
 
     op: str
     operands: tuple[Expression, ...]
+
+
+def _of(operand: Expression | float) -> Expression:
+    return operand if isinstance(operand, Expression) else Number(operand)
 
 
 def fold(

@@ -282,42 +282,34 @@ class NumpyMachine:
     clamp: Callable[..., Any] = staticmethod(np.clip)
 
     def constant(self, value: float, type_: str) -> Any:
-        """See `Machine`."""
         return _dtype(type_).type(value)
 
     def unary(self, op: str, value: Any) -> Any:
-        """See `Machine`."""
         return _FUNCTIONS[op](value)
 
     def binary(self, op: str, lhs: Any, rhs: Any, *, attribute: str = "") -> Any:
-        """See `Machine`."""
         if op in UNSIGNED_FUNCTIONS:
             return UNSIGNED_FUNCTIONS[op](_unsigned(lhs), _unsigned(rhs)).view(lhs.dtype)
         return _FUNCTIONS[op](lhs, rhs)
 
     def cast(self, op: str, value: Any, target: str) -> Any:
-        """See `Machine`."""
         if op == "arith.bitcast":
             return value.view(_dtype(target))
         return _CASTS[op](value).astype(_dtype(target))
 
     def compare(self, predicate: str, lhs: Any, rhs: Any) -> Any:
-        """See `Machine`."""
         if lhs.dtype.kind == "f":
             return _compared(predicate, lhs, rhs)
         operands = (_unsigned(lhs), _unsigned(rhs)) if predicate.startswith("u") else (lhs, rhs)
         return _COMPARISONS[predicate[-2:]](*operands)
 
     def select(self, condition: Any, then: Any, other: Any) -> Any:
-        """See `Machine`."""
         return BIT_FUNCTIONS["arith.select"](condition, then, other)
 
     def table(self, values: NDArray[np.float32]) -> Any:
-        """See `Machine`."""
         return values
 
     def extract(self, table: Any, index: Any) -> Any:
-        """See `Machine`."""
         return table[index]
 
 
@@ -358,12 +350,8 @@ class FloatMachine(Generic[V]):
 
     def __init__(self, ops: Machine[V], element: str) -> None:
         self._ops, self._element = ops, element
-        self.add, self.subtract, self.multiply, self.multiply_add = (
-            ops.add,
-            ops.subtract,
-            ops.multiply,
-            ops.multiply_add,
-        )
+        self.add, self.subtract = ops.add, ops.subtract
+        self.multiply, self.multiply_add = ops.multiply, ops.multiply_add
 
     def constant(self, value: float) -> V:
         """A value that is `value`, rounded to the type, everywhere."""

@@ -97,17 +97,12 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
     right = np.maximum(31 - exponent, 0)
     left = np.clip(exponent - 31, 0, 1)
     half = (np.int64(1) << right) >> 1
-    nudge = half + _second_nudge(as_int64(x), product, right, rounding)
-    return saturate_int32(saturate_int32((product + nudge) >> right) << left)
-
-
-def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rounding) -> IntArray:
-    """The addend of a rounding mode of one rounding, in addition to half of the last bit that stays."""
+    nudge = half
     if rounding is Rounding.FIXED64_NEAREST:
-        return -as_int64((product < 0) & (right > 0))
-    if rounding is Rounding.FIXED64_DOUBLE:
-        return np.where(right > 31, np.where(x >= 0, 2**30, -(2**30)), 0)
-    return np.zeros((), dtype=np.int64)
+        nudge = half - ((product < 0) & (right > 0))
+    elif rounding is Rounding.FIXED64_DOUBLE:
+        nudge = half + np.where(right > 31, np.where(as_int64(x) >= 0, 2**30, -(2**30)), 0)
+    return saturate_int32(saturate_int32((product + nudge) >> right) << left)
 
 
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.

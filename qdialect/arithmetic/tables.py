@@ -20,7 +20,7 @@ from qdialect.arithmetic.multipliers import (
     saturating_shift_left,
 )
 from qdialect.arithmetic.quantization import FloatArray, QuantParams, quantize_array, quantized_range
-from qdialect.arithmetic.requantization import requantize
+from qdialect.arithmetic.requantization import reduced_multiplier, requantize
 
 # Index and entry are unsigned bit patterns, so for int8 the order is 0..127, -128..-1; entries have the bits of the
 # output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from -128 to 127.
@@ -87,22 +87,16 @@ def clamp_of_table(table: Table, input_dtype: DTypeLike, output_dtype: DTypeLike
     return (lo, hi) if is_clamp else None
 
 
-_INT16_MAX = 2**15 - 1
 # 3.0 in the scale where the piecewise-linear factor fills an int16.
 _RELUISH_SCALE = np.float32(3) / np.float32(32768)
 
 
-def _quantize_to_int16(m: float) -> tuple[int, int]:
-    """The multiplier m as (q, e) with a 15-bit q: the 31-bit one rounded, saturated at the top."""
-    q, e = quantize_multiplier(m)
-    return min((q + (1 << 15)) >> 16, _INT16_MAX), e
-
-
-def _reluish(hires: IntArray, q: int, e: int) -> IntArray:
-    """(clamp(x / 3, -1, 1) + 1) / 2 in Q15.
+def _reluish(hires: IntArray, q: int, shift: int) -> IntArray:
+    """(clamp(x / 3, -1, 1) + 1) / 2 in Q15, for a multiplier of 1 / 3 that is q * 2^-shift.
 
     A left shift saturates, and all but its last bit happens before the multiply so that no bit that matters is lost.
     """
+    e = 15 - shift
     shifted = saturating_shift_left(hires, max(e - 1, 0), bits=16)
     scaled = doubling_high_multiply(shifted, q, bits=16)
     scaled = saturating_shift_left(scaled, 1 if e > 0 else 0, bits=16)
@@ -127,15 +121,15 @@ def tflite_hard_swish_table(source: QuantizedDtype, result: QuantizedDtype) -> T
     """
     lo, hi = quantized_range(result.dtype)
     hires_scale = np.float32(hard_swish_bound(source.scale))
-    output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(result.scale)))
-    reluish_q, reluish_e = _quantize_to_int16(float(hires_scale / _RELUISH_SCALE))
-    if output_e > 0:
+    output_q, output_shift = reduced_multiplier(*quantize_multiplier(float(hires_scale / np.float32(result.scale))))
+    reluish = reduced_multiplier(*quantize_multiplier(float(hires_scale / _RELUISH_SCALE)))
+    if output_shift < 15:
         raise ValueError(f"output scale must be greater than {hires_scale}, but got {result.scale}")
     hires = source.offsets() << 7
     preshift = doubling_high_multiply(hires, output_q, bits=16)
-    product = _reluish(hires, reluish_q, reluish_e) * preshift
+    product = _reluish(hires, *reluish) * preshift
     truncated = np.sign(product) * (np.abs(product) >> 15)
-    values = rounding_shift_right(truncated, -output_e) + result.zero_point
+    values = rounding_shift_right(truncated, output_shift - 15) + result.zero_point
     return encode_table(np.clip(values, lo, hi), result.dtype)
 
 

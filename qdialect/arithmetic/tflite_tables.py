@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from qdialect.arithmetic import activations, multipliers
-from qdialect.arithmetic.choices import Entries, Multiplier, NanPolicy, Rounding
+from qdialect.arithmetic.choices import Entries, FloatRounding, Multiplier, NanPolicy, Rounding
 from qdialect.arithmetic.fixed_point_functions import inverse_roots
-from qdialect.arithmetic.quantization import FloatArray, quantized_range, same_scale
+from qdialect.arithmetic.quantization import FloatArray, quantized_range, round_f32, same_scale
 from qdialect.arithmetic.tables import QuantizedDtype, Table, build_table, encode_table, table_values
 
 # Every function takes the parameters and dtype of its input and of its result, and returns uint8[256] bit patterns.
@@ -106,19 +106,18 @@ def table_of(
     steps_per_unit = number(2**16) / (ends[1] - ends[0])
     starts = low + np.arange(_SEGMENTS).astype(dtype) * step
     nexts = low + np.arange(1, _SEGMENTS + 1).astype(dtype) * step
+
+    def half_away(x: FloatArray) -> FloatArray:
+        return round_f32(x, FloatRounding.HALF_AWAY)
+
     with np.errstate(all="ignore"):
-        samples = _half_away(function(starts) * steps_per_unit)
-        between = _half_away((function(nexts) * steps_per_unit + samples) / number(2))
-        middles = _half_away(function(starts + step / number(2)) * steps_per_unit)
-        entries = samples - _half_away((between - middles) / number(2))
-        last = _half_away(function(np.array([high], dtype)) * steps_per_unit)
+        samples = half_away(function(starts) * steps_per_unit)
+        between = half_away((function(nexts) * steps_per_unit + samples) / number(2))
+        middles = half_away(function(starts + step / number(2)) * steps_per_unit)
+        entries = samples - half_away((between - middles) / number(2))
+        last = half_away(function(np.array([high], dtype)) * steps_per_unit)
         found = np.clip(np.concatenate([entries, last]), _LOW, _HIGH)
     return np.where(np.isnan(found), 0, found).astype(np.int64)
-
-
-def _half_away(x: FloatArray) -> FloatArray:
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(x.dtype.type(1), x), x.dtype.type(0))
 
 
 def lines_of(entries: multipliers.IntArray) -> Lines:

@@ -28,9 +28,9 @@ def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
     name = ELEMENT_NAMES[array.dtype]
     element = ir.Type.parse(name)
     if is_repeated(array):
-        value = ir.DenseElementsAttr.get_splat(
-            ir.RankedTensorType.get(list(array.shape), element), _scalar(array, element)
-        )
+        number, kind = array.flat[0].item(), ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
+        type_ = ir.RankedTensorType.get(list(array.shape), element)
+        value = ir.DenseElementsAttr.get_splat(type_, kind.get(element, number))
     else:
         value = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
     return build(ConstantOp, element=element, value=value, loc=loc).output
@@ -39,13 +39,6 @@ def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
 def is_repeated(array: NDArray[Any]) -> bool:
     """Whether `array` is one number in memory, repeated."""
     return array.size > 1 and not any(array.strides)
-
-
-def _scalar(array: NDArray[Any], element: ir.Type) -> ir.Attribute:
-    number = array.flat[0].item()
-    return (
-        ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, number)
-    )
 
 
 def constant_value(value: ir.Value) -> NDArray[Any] | None:
@@ -84,21 +77,20 @@ def _bf16_bits(attr: ir.DenseElementsAttr) -> NDArray[np.uint16]:
     if (found := _BYTES.search(body)) is not None:
         return np.frombuffer(bytes.fromhex(found[1]), np.uint16)
     numbers = _NUMBER.findall(body.rpartition(" : ")[0])
-    bits = [int(number, 16) if number.startswith("0x") else _bits_of(float(number)) for number in numbers]
+    bfloat16 = NUMPY_DTYPES["bf16"]
+    bits = [
+        int(number, 16) if number.startswith("0x") else int(np.float32(number).astype(bfloat16).view(np.uint16))
+        for number in numbers
+    ]
     return np.array(bits, np.uint16)
-
-
-def _bits_of(number: float) -> int:
-    return int(np.float32(number).astype(NUMPY_DTYPES["bf16"]).view(np.uint16))
 
 
 def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """The values of a dense attribute as an array of `dtype` and `shape`; splats are broadcast, not copied."""
     if attr.is_splat:
         element = attr.get_splat_value()
-        scalar = (
-            ir.FloatAttr(element).value if isinstance(element.type, ir.FloatType) else ir.IntegerAttr(element).value
-        )
+        is_float = isinstance(element.type, ir.FloatType)
+        scalar = ir.FloatAttr(element).value if is_float else ir.IntegerAttr(element).value
         return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
     is_bf16 = element_of(attr.type) == "bf16"
     held = _bf16_bits(attr) if is_bf16 else np.asarray(attr)

@@ -24,8 +24,8 @@ from qdialect.dialect.op_base import QnnOp, check_channel_parameters, check_zero
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FLOAT,
+    FLOAT_1D,
     FLOAT_4D,
-    FLOAT_VECTOR,
     IMAGE,
     WEIGHT_2D,
     WEIGHT_4D,
@@ -91,7 +91,7 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d", shape=conv2d_
     weight = operand(WEIGHT_4D)
     scale = operand(FLOAT)
     zero_point = operand(EIGHT_BIT)
-    bias = optional_operand(FLOAT_VECTOR)
+    bias = optional_operand(FLOAT_1D)
     strides = attribute(INTEGERS, (1, 1))
     padding = attribute(INTEGERS, (0, 0, 0, 0))
     dilation = attribute(INTEGERS, (1, 1))
@@ -119,7 +119,7 @@ class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense", shape=dense_sha
     weight = operand(WEIGHT_2D)
     scale = operand(FLOAT)
     zero_point = operand(EIGHT_BIT)
-    bias = optional_operand(FLOAT_VECTOR)
+    bias = optional_operand(FLOAT_1D)
     output = result(FLOAT)
 
     def check(self) -> None:

@@ -11,10 +11,10 @@ from qdialect.dialect.fields import (
     INTEGERS,
     SCALE,
     SCALES,
-    ParamsField,
     attribute,
     choice,
     operand,
+    params,
     result,
     variadic_operand,
 )
@@ -72,9 +72,9 @@ class BinaryOp(QnnOp):
         check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
         check_bounds("C3", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
 
-    lhs_params = ParamsField()
-    rhs_params = ParamsField()
-    output_params = ParamsField()
+    lhs_params = params()
+    rhs_params = params()
+    output_params = params()
 
     @property
     def quantization(self) -> BinaryQuantization:
@@ -169,7 +169,7 @@ class ConcatOp(QnnOp, name="concat"):
     input_zero_points = attribute(INTEGERS)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
-    output_params = ParamsField()
+    output_params = params()
     rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
     output = result(EIGHT_BIT)

@@ -52,7 +52,9 @@ def check_epilogue(attribute: ir.Attribute, output: QuantizedType, bias: str, re
 
     `bias` and `residual` are element types; without a residual the latter is None.
     """
-    _check_attributes(attribute)
+    for index, one in enumerate(ir.ArrayAttr(attribute)):
+        violation = next(stage_base.violations(one), None)
+        require(violation is None, "C8", f"epilogue[{index}] {violation}")
     placed = placed_stages(EPILOGUE.from_attribute(attribute), output)
     _check_order([one.stage for one in placed])
     _check_residual([one.stage for one in placed], residual)
@@ -63,12 +65,6 @@ def check_epilogue(attribute: ir.Attribute, output: QuantizedType, bias: str, re
         path = f"epilogue[{index}] '{one.stage.name}'"
         one.stage.check(StagePosition(path, one.before, residual, index == len(placed) - 1))
     _check_result(placed[-1], output)
-
-
-def _check_attributes(attribute: ir.Attribute) -> None:
-    for index, one in enumerate(ir.ArrayAttr(attribute)):
-        violation = next(stage_base.violations(one), None)
-        require(violation is None, "C8", f"epilogue[{index}] {violation}")
 
 
 def _check_order(stages: Sequence[Stage]) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.dialect.contraction_ops import conv2d_shape
 from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.reduction_ops import ReduceOp
-from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, FLOAT_VECTOR, shape_of
+from qdialect.dialect.op_base import QnnOp, ReduceOp, Shape, require
+from qdialect.dialect.type_constraints import FLOAT, FLOAT_1D, FLOAT_4D, shape_of
 from qdialect.ir._mlir import ir
 
 # Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the
@@ -83,7 +82,7 @@ class F32ProductOp(QnnOp):
       C4: bias must have one entry for each output channel
     """
 
-    bias = optional_operand(FLOAT_VECTOR)
+    bias = optional_operand(FLOAT_1D)
     rounded_products = attribute(BOOL, False)
 
     def check(self) -> None:

@@ -262,7 +262,7 @@ class ResultField(Field[ir.Value]):
 
 
 # How op classes declare them.
-operand, result = OperandField, ResultField
+operand, params, result = OperandField, ParamsField, ResultField
 optional_operand, variadic_operand = OptionalOperandField, VariadicOperandField
 
 

@@ -8,12 +8,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from qdialect.dialect.fields import (
+    BOOL,
+    INTEGERS,
     AnyOperandField,
     AttributeField,
     Field,
     OptionalOperandField,
     ResultField,
     VariadicOperandField,
+    attribute,
     attribute_violations,
     names_text,
 )
@@ -442,9 +445,16 @@ def broadcast_shape(label: str, what: str, lhs: Shape, rhs: Shape) -> Shape:
     return tuple(max(a, b) for a, b in zip(left, right, strict=True))
 
 
-def shape_over_axes(label: str, shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
-    """`shape` reduced over `axes`, which are distinct, ascending and name dimensions of it; at least one."""
-    rank = len(shape)
-    holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
-    require(holds, label, f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
-    return tuple(1 if i in axes else extent for i, extent in enumerate(shape) if keep_dims or i not in axes)
+class ReduceOp(QnnOp):
+    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
+
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        [shape], axes, keep_dims = shapes, attributes["axes"], attributes["keep_dims"]
+        rank = len(shape)
+        holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
+        require(holds, "C1", f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
+        return tuple(1 if i in axes else extent for i, extent in enumerate(shape) if keep_dims or i not in axes)

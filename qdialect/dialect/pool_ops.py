@@ -129,13 +129,10 @@ class SoftmaxOp(QnnOp, name="softmax"):
         check_element("C3", self.output, self.input)
         parameters, fixed = (self.output_scale, self.output_zero_point), (1 / 256, range_of(self.output.type)[0])
         names = "output_scale and output_zero_point"
-        require(parameters == fixed, "C3", f"{names} must be {fixed[0]} and {fixed[1]}, but got {_pair(parameters)}")
+        found = f"{parameters[0]} and {parameters[1]}"
+        require(parameters == fixed, "C3", f"{names} must be {fixed[0]} and {fixed[1]}, but got {found}")
         product = self.input_scale * self.beta
         require(product > 2.0**-26, "C4", f"input_scale * beta must be greater than 2^-26, but got {product}")
-
-
-def _pair(values: tuple[float, int]) -> str:
-    return f"{values[0]} and {values[1]}"
 
 
 _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.arithmetic import FloatRounding, Multiplier, NanPolicy, QuantParams, Rounding, Scaling
-from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, ParamsField, attribute, choice, operand, result
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, params, result
 from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
 
@@ -91,7 +91,7 @@ class RequantizeOp(QnnOp, name="requantize"):
         """The quantization of an input of one zero point and no weights."""
         return QuantParams(self.input_scale, self.input_zero_points[0])
 
-    output_params = ParamsField()
+    output_params = params()
 
 
 class RangeOp(QnnOp):

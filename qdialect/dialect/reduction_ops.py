@@ -7,16 +7,8 @@ from typing import Any
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import Order
-from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, ParamsField, attribute, choice, operand, result
-from qdialect.dialect.op_base import (
-    QnnOp,
-    Shape,
-    check_axis,
-    check_element,
-    check_zero_points,
-    require,
-    shape_over_axes,
-)
+from qdialect.dialect.fields import BOOL, I64, SCALE, attribute, choice, operand, params, result
+from qdialect.dialect.op_base import QnnOp, ReduceOp, Shape, check_axis, check_element, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, TypeConstraint, element_of
 
 
@@ -49,17 +41,6 @@ class ArgMinOp(ArgOp, name="arg_min"):
     """Index along `axis` of the smallest element; of equal ones the first, or the last with `last`."""
 
 
-class ReduceOp(QnnOp):
-    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
-
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
-
-
 class RescaledReductionOp(ReduceOp):
     """A reduction over `axes` whose result has a scale and a zero point of its own.
 
@@ -73,8 +54,8 @@ class RescaledReductionOp(ReduceOp):
     input_zero_point = attribute(I64)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
-    input_params = ParamsField()
-    output_params = ParamsField()
+    input_params = params()
+    output_params = params()
     rounding = attribute(choice(Rounding))
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
     output = result(EIGHT_BIT)

@@ -7,21 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    Entries,
-    NanPolicy,
-    QuantizedDtype,
-    Table,
-    activations,
-    build_table,
-    hard_swish_bound,
-    tflite_hard_swish_table,
-    tflite_leaky_relu_table,
-    tvm_leaky_relu_table,
-)
+from qdialect.arithmetic import Entries, NanPolicy, QuantizedDtype, Table, activations, tables
 from qdialect.arithmetic.choices import HardswishMode, LeakyMode
 from qdialect.arithmetic.expressions import Alpha, Expression, has_parameter
-from qdialect.dialect.fields import F64, I64, SCALE, TABLE, ParamsField, attribute, choice, operand, result
+from qdialect.dialect.fields import F64, I64, SCALE, TABLE, attribute, choice, operand, params, result
 from qdialect.dialect.op_base import QnnOp, check_zero_points, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 
@@ -44,8 +33,8 @@ class EightBitFunction(QnnOp):
         check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
 
-    input_params = ParamsField()
-    output_params = ParamsField()
+    input_params = params()
+    output_params = params()
 
 
 class LutOp(EightBitFunction, name="lut"):
@@ -85,7 +74,7 @@ class UnaryOp(EightBitFunction):
         Raises `ValueError` where that arithmetic refuses the parameters (see `qdialect.arithmetic`).
         """
         alpha: float = self.attribute_values().get("alpha", 0.0)
-        return build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)
+        return tables.build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)
 
     def _ends(self) -> tuple[QuantizedDtype, QuantizedDtype]:
         """The types of the quantized values of input and result."""
@@ -168,7 +157,7 @@ class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Al
     def to_table(self) -> Table:
         if self.mode is LeakyMode.LUT:
             return super().to_table()
-        build = tvm_leaky_relu_table if self.mode is LeakyMode.FIXED else tflite_leaky_relu_table
+        build = tables.tvm_leaky_relu_table if self.mode is LeakyMode.FIXED else tables.tflite_leaky_relu_table
         return build(self.alpha, *self._ends())
 
 
@@ -185,11 +174,11 @@ class HardswishOp(UnaryOp, name="hardswish", function=activations.hardswish):
 
     def check(self) -> None:
         super().check()
-        minimum = hard_swish_bound(self.input_scale)
+        minimum = tables.hard_swish_bound(self.input_scale)
         holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > minimum
         require(holds, "C2", f"output_scale must be greater than {minimum}, but got {self.output_scale}")
 
     def to_table(self) -> Table:
         if self.mode is HardswishMode.LUT:
             return super().to_table()
-        return tflite_hard_swish_table(*self._ends())
+        return tables.tflite_hard_swish_table(*self._ends())

@@ -7,21 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import dialect as qnn
 from qdialect.arithmetic import identity_table, same_scale
-from qdialect.dialect import (
-    ClipOp,
-    DynamicGatherOp,
-    F32MatmulOp,
-    GatherOp,
-    LutOp,
-    PadOp,
-    QnnOp,
-    RequantizeOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-    build,
-)
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
@@ -38,24 +25,34 @@ class RemoveIdentity(Replacement[ir.Value]):
     """An op that changes neither quantized values nor parameters is its input."""
 
     roots = tuple(
-        op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp, SliceOp, GatherOp)
+        op.OPERATION_NAME
+        for op in (
+            qnn.RequantizeOp,
+            qnn.LutOp,
+            qnn.ClipOp,
+            qnn.ReshapeOp,
+            qnn.TransposeOp,
+            qnn.PadOp,
+            qnn.SliceOp,
+            qnn.GatherOp,
+        )
     )
 
-    def check(self, op: QnnOp) -> ir.Value | MatchFailure | None:
+    def check(self, op: qnn.QnnOp) -> ir.Value | MatchFailure | None:
         source = op.operation.operands[0]
         if source.type != op.operation.results[0].type:
             return None
-        if isinstance(op, RequantizeOp):
+        if isinstance(op, qnn.RequantizeOp):
             return self._requantize(op)
         holds = _keeps_values(op)
         if isinstance(holds, MatchFailure):
             return holds
         return source if holds else None
 
-    def emit(self, op: QnnOp, match: ir.Value) -> ir.Value:
+    def emit(self, op: qnn.QnnOp, match: ir.Value) -> ir.Value:
         return match
 
-    def _requantize(self, op: RequantizeOp) -> ir.Value | MatchFailure | None:
+    def _requantize(self, op: qnn.RequantizeOp) -> ir.Value | MatchFailure | None:
         if op.weight_scales != (1.0,) or not same_scale(op.input_scale, op.output_scale):
             return None
         if op.input_zero_points != (op.output_zero_point,):
@@ -65,8 +62,8 @@ class RemoveIdentity(Replacement[ir.Value]):
         return op.input
 
 
-def _keeps_values(op: QnnOp) -> bool | MatchFailure:
-    if isinstance(op, LutOp):
+def _keeps_values(op: qnn.QnnOp) -> bool | MatchFailure:
+    if isinstance(op, qnn.LutOp):
         if not np.array_equal(op.table, identity_table()):
             return False
         return (
@@ -74,39 +71,41 @@ def _keeps_values(op: QnnOp) -> bool | MatchFailure:
             if same_quantization(op.input_params, op.output_params)
             else MatchFailure("keeps every quantized value but changes its scale or zero point")
         )
-    if isinstance(op, ClipOp):
+    if isinstance(op, qnn.ClipOp):
         return (op.min, op.max) == range_of(op.input.type)
-    if isinstance(op, TransposeOp):
+    if isinstance(op, qnn.TransposeOp):
         return list(op.permutation) == sorted(op.permutation)
-    if isinstance(op, GatherOp):
+    if isinstance(op, qnn.GatherOp):
         return list(op.indices) == sorted(set(op.indices))
     # A reshape, padding by nothing, a slice of everything: the types agree already.
     return True
 
 
-class MergeReshapes(Replacement[ReshapeOp]):
+class MergeReshapes(Replacement[qnn.ReshapeOp]):
     """A reshape of a reshape is one reshape."""
 
     roots = ("qnn.reshape",)
 
-    def check(self, op: ReshapeOp) -> ReshapeOp | None:
-        return produced_by(op.input, ReshapeOp)
+    def check(self, op: qnn.ReshapeOp) -> qnn.ReshapeOp | None:
+        return produced_by(op.input, qnn.ReshapeOp)
 
-    def emit(self, op: ReshapeOp, match: ReshapeOp) -> ir.Value:
-        return build(ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape).output
+    def emit(self, op: qnn.ReshapeOp, match: qnn.ReshapeOp) -> ir.Value:
+        return qnn.build(qnn.ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape).output
 
 
-class MergeTransposes(Replacement[TransposeOp]):
+class MergeTransposes(Replacement[qnn.TransposeOp]):
     """A transpose of a transpose is one transpose."""
 
     roots = ("qnn.transpose",)
 
-    def check(self, op: TransposeOp) -> TransposeOp | None:
-        return produced_by(op.input, TransposeOp)
+    def check(self, op: qnn.TransposeOp) -> qnn.TransposeOp | None:
+        return produced_by(op.input, qnn.TransposeOp)
 
-    def emit(self, op: TransposeOp, match: TransposeOp) -> ir.Value:
+    def emit(self, op: qnn.TransposeOp, match: qnn.TransposeOp) -> ir.Value:
         permutation = [match.permutation[i] for i in op.permutation]
-        return build(TransposeOp, match.input, element=element_of(op.output.type), permutation=permutation).output
+        return qnn.build(
+            qnn.TransposeOp, match.input, element=element_of(op.output.type), permutation=permutation
+        ).output
 
 
 class TransposeToReshape(Replacement[tuple[int, ...]]):
@@ -114,16 +113,16 @@ class TransposeToReshape(Replacement[tuple[int, ...]]):
 
     roots = ("qnn.transpose",)
 
-    def check(self, op: TransposeOp) -> tuple[int, ...] | None:
+    def check(self, op: qnn.TransposeOp) -> tuple[int, ...] | None:
         shape = shape_of(op.input.type)
         moved = [i for i in op.permutation if shape[i] != 1]
         return tuple(shape[i] for i in op.permutation) if moved == sorted(moved) else None
 
-    def emit(self, op: TransposeOp, match: tuple[int, ...]) -> ir.Value:
-        return build(ReshapeOp, op.input, element=element_of(op.output.type), shape=match).output
+    def emit(self, op: qnn.TransposeOp, match: tuple[int, ...]) -> ir.Value:
+        return qnn.build(qnn.ReshapeOp, op.input, element=element_of(op.output.type), shape=match).output
 
 
-_Movement = TransposeOp | ReshapeOp | SliceOp | GatherOp
+_Movement = qnn.TransposeOp | qnn.ReshapeOp | qnn.SliceOp | qnn.GatherOp
 
 
 class FoldConstantMovement(Replacement[NDArray[Any]]):
@@ -139,13 +138,13 @@ class FoldConstantMovement(Replacement[NDArray[Any]]):
         return constant(match)
 
 
-class TurnPickedProduct(Replacement[DynamicGatherOp]):
+class TurnPickedProduct(Replacement[qnn.DynamicGatherOp]):
     """Constant matrices that a gather picks, times a column each, are the columns as rows times the matrices turned."""
 
     roots = ("qnn.f32_matmul",)
 
-    def check(self, op: F32MatmulOp) -> DynamicGatherOp | None:
-        gather, column = produced_by(op.data, DynamicGatherOp), shape_of(op.matrix.type)
+    def check(self, op: qnn.F32MatmulOp) -> qnn.DynamicGatherOp | None:
+        gather, column = produced_by(op.data, qnn.DynamicGatherOp), shape_of(op.matrix.type)
         if op.bias is not None or gather is None or gather.axis != 0:
             return None
         if len(users(op.data)) > 1 or constant_value(gather.data) is None:
@@ -154,15 +153,15 @@ class TurnPickedProduct(Replacement[DynamicGatherOp]):
         holds = column[-1] == 1 < shape[-2] and (len(indices), len(shape), len(column)) == (1, 3, 3)
         return gather if holds else None
 
-    def emit(self, op: F32MatmulOp, match: DynamicGatherOp) -> ir.Value:
+    def emit(self, op: qnn.F32MatmulOp, match: qnn.DynamicGatherOp) -> ir.Value:
         matrices = constant_value(match.data)
         assert matrices is not None, "checked"
         count, depth, _ = shape_of(op.matrix.type)
         turned = constant(np.ascontiguousarray(matrices.transpose(0, 2, 1)))
-        picked = build(DynamicGatherOp, turned, match.indices, element="f32").output
-        row = build(ReshapeOp, op.matrix, element="f32", shape=(count, 1, depth)).output
-        product = build(F32MatmulOp, row, picked, element="f32", rounded_products=op.rounded_products).output
-        return build(ReshapeOp, product, element="f32", shape=shape_of(op.output.type)).output
+        picked = qnn.build(qnn.DynamicGatherOp, turned, match.indices, element="f32").output
+        row = qnn.build(qnn.ReshapeOp, op.matrix, element="f32", shape=(count, 1, depth)).output
+        product = qnn.build(qnn.F32MatmulOp, row, picked, element="f32", rounded_products=op.rounded_products).output
+        return qnn.build(qnn.ReshapeOp, product, element="f32", shape=shape_of(op.output.type)).output
 
 
 # Small floats are extended where they are read, and what is computed is truncated: between ops that move or choose

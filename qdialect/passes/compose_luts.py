@@ -15,15 +15,7 @@ from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import (
-    BINARY_NAMES,
-    Function,
-    LutMatch,
-    LutPattern,
-    is_eight_bit_function,
-    tabulated,
-    uniform_value,
-)
+from qdialect.passes.tabulate import Function, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
 
 Node = BinaryOp | Function
 # An activation that an exporter wrote out has fewer ops.
@@ -36,7 +28,7 @@ class ComposeDag(LutPattern):
     Branches between them may share ops.
     """
 
-    roots = BINARY_NAMES
+    roots = (BinaryOp,)
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         subgraph = _subgraph(op)

@@ -20,7 +20,7 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import bias_of, channel_values, contraction_behind, multiplier_of
-from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
+from qdialect.passes.matching import differences, not_constant, producer, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -191,7 +191,7 @@ def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> s
         return shared
     if contraction.bias is not None and epilogue.bias is not None:
         return "must have one bias, but there is one of integers and one of f32 values"
-    return not_fused_at_run_time(contraction)
+    return not_constant(contraction, is_fused=True)
 
 
 @register

@@ -12,7 +12,7 @@ from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import bias_of, decomposes, quantized
-from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
+from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -31,7 +31,7 @@ class FuseRequantize(Replacement[AnyContraction]):
             second_use(contraction.output)
             or (None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}")
             or _parameter_mismatch(contraction, op)
-            or not_fused_at_run_time(contraction)
+            or not_constant(contraction, is_fused=True)
         )
         return MatchFailure(reason) if reason else contraction
 

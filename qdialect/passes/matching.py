@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -96,23 +95,13 @@ def same_quantization(first: QuantParams, second: QuantParams) -> bool:
     return same_scale(first.scale, second.scale) and first.zero_point == second.zero_point
 
 
-def not_constant(contraction: AnyContraction) -> str | None:
-    """Which operand that must be constant is not, as a reason: the bias, the weight but that of a `qnn.matmul`."""
-    names = ("bias",) if isinstance(contraction, MatMulOp) else ("weight", "bias")
-    return _first_not_constant(contraction, names)
+def not_constant(contraction: AnyContraction, *, is_fused: bool = False) -> str | None:
+    """Which operand that must be constant is not, as a reason: the bias, the weight but that of a `qnn.matmul`.
 
-
-def not_fused_at_run_time(contraction: AnyContraction) -> str | None:
-    """Which operand that must be constant in a fused op is not, as a reason.
-
-    It is the bias, and the weight of a `qnn.conv_transpose2d`.
+    In a fused op, the weight must be so of a `qnn.conv_transpose2d` alone.
     """
-    names = ("weight", "bias") if isinstance(contraction, ConvTranspose2DOp) else ("bias",)
-    return _first_not_constant(contraction, names)
-
-
-def _first_not_constant(contraction: AnyContraction, names: Sequence[str]) -> str | None:
-    for name in names:
+    is_any = not isinstance(contraction, ConvTranspose2DOp) if is_fused else isinstance(contraction, MatMulOp)
+    for name in ("bias",) if is_any else ("weight", "bias"):
         value = getattr(contraction, name)
         if value is not None and constant_value(value) is None:
             return f"needs a constant {name}"

@@ -14,21 +14,8 @@ from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import functions, joined, name_of
+from qdialect.passes import outlined
 from qdialect.passes.matching import producer
-from qdialect.passes.outlined import (
-    EXTERNAL,
-    PARAMETERS,
-    REGION,
-    SYMBOL,
-    TARGET,
-    extern_functions,
-    free_name,
-    function_of,
-    inlined,
-    is_outlined,
-    symbol_for,
-    target_of,
-)
 from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, error_at
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import PassError, PipelineError
@@ -39,8 +26,9 @@ def merge_outlined(module: ir.Module, target: str) -> None:
 
     So a region has one result, and no path leaves it and comes back.
     """
-    externs = {name: function for name, function in extern_functions(module).items() if target_of(function) == target}
-    callers = [function for function in functions(module) if not is_outlined(function)]
+    known = outlined.extern_functions(module)
+    externs = {name: one for name, one in known.items() if outlined.target_of(one) == target}
+    callers = [function for function in functions(module) if not outlined.is_outlined(function)]
     for caller in callers:
         left = [op for op in _calls(caller) if _callee(op) in externs]
         while left:
@@ -82,18 +70,18 @@ def _merged(
     caller: ir.Operation, region: Sequence[ir.Operation], inputs: Sequence[ir.Value], members: Sequence[ir.Operation]
 ) -> func.FuncOp:
     """The function that computes all calls of a region, those of `members`."""
-    target, result = target_of(members[0]), region[-1].results[0]
+    target, result = outlined.target_of(members[0]), region[-1].results[0]
     with ir.InsertionPoint(caller), joined([call.location for call in region]):
-        created, values = _declared(caller, REGION, inputs, result.type)
+        created, values = _declared(caller, outlined.REGION, inputs, result.type)
         block = created.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             for call, member in zip(region, members, strict=True):
-                (values[call.results[0]],) = inlined(member, [values[operand] for operand in call.operands])
+                (values[call.results[0]],) = outlined.inlined(member, [values[operand] for operand in call.operands])
             func.ReturnOp([values[result]])
-    created.attributes[EXTERNAL] = ir.StringAttr.get(REGION)
-    created.attributes[PARAMETERS] = ir.ArrayAttr.get([member.attributes[PARAMETERS] for member in members])
-    created.attributes[TARGET] = ir.StringAttr.get(target)
-    created.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(target, REGION))
+    created.attributes[outlined.EXTERNAL] = ir.StringAttr.get(outlined.REGION)
+    created.attributes[outlined.PARAMETERS] = ir.ArrayAttr.get([one.attributes[outlined.PARAMETERS] for one in members])
+    created.attributes[outlined.TARGET] = ir.StringAttr.get(target)
+    created.attributes[outlined.SYMBOL] = ir.StringAttr.get(outlined.symbol_for(target, outlined.REGION))
     return created
 
 
@@ -101,7 +89,7 @@ def _declared(
     caller: ir.Operation, external: str, inputs: Sequence[ir.Value], result: ir.Type
 ) -> tuple[func.FuncOp, dict[ir.Value, ir.Value]]:
     """A private function of `caller` for `external` that takes `inputs`, and the arguments that these are in it."""
-    name = free_name(caller, f"{name_of(caller)}_{external.removeprefix('qnn.')}")
+    name = outlined.free_name(caller, f"{name_of(caller)}_{external.removeprefix('qnn.')}")
     created = func.FuncOp(name, ([value.type for value in inputs], [result]), visibility="private")
     return created, dict(zip(inputs, created.add_entry_block().arguments, strict=True))
 
@@ -188,7 +176,7 @@ class OutlineFused(Replacement[FusedOp]):
         self._target = target
 
     def check(self, op: FusedOp) -> FusedOp | MatchFailure | None:
-        if is_outlined(function_of(op.operation)):
+        if outlined.is_outlined(outlined.function_of(op.operation)):
             return None
         reason = self._reason(op)
         return MatchFailure(reason) if reason else op
@@ -196,16 +184,17 @@ class OutlineFused(Replacement[FusedOp]):
     def emit(self, op: FusedOp, match: FusedOp) -> ir.Value:
         operands = list(op.operation.operands)
         inputs = list(dict.fromkeys(value for value in operands if constant_value(value) is None))
-        outlined = _outlined(op, operands, inputs)
+        created = _outlined(op, operands, inputs)
         if self._target:
-            outlined.attributes[TARGET] = ir.StringAttr.get(self._target)
-            outlined.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(self._target, op.operation.name))
-        return func.CallOp(outlined, inputs).results[0]
+            symbol = outlined.symbol_for(self._target, op.operation.name)
+            created.attributes[outlined.TARGET] = ir.StringAttr.get(self._target)
+            created.attributes[outlined.SYMBOL] = ir.StringAttr.get(symbol)
+        return func.CallOp(created, inputs).results[0]
 
 
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:
     """The function that computes `op` from `inputs`; constants among `operands` are in its body."""
-    caller = function_of(op.operation)
+    caller = outlined.function_of(op.operation)
     with ir.InsertionPoint(caller), op.location:
         created, values = _declared(caller, op.operation.name, inputs, op.operation.results[0].type)
         with ir.InsertionPoint(created.regions[0].blocks[0]):
@@ -218,9 +207,9 @@ def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Val
             for index, value in enumerate(operands):
                 clone.operands[index] = values[value]
             func.ReturnOp(list(clone.results))
-    created.attributes[EXTERNAL] = ir.StringAttr.get(op.operation.name)
+    created.attributes[outlined.EXTERNAL] = ir.StringAttr.get(op.operation.name)
     parameters = {name: attribute for name, attribute in op.operation.attributes.items() if "." not in name}
-    created.attributes[PARAMETERS] = ir.DictAttr.get(parameters)
+    created.attributes[outlined.PARAMETERS] = ir.DictAttr.get(parameters)
     return created
 
 

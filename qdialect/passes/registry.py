@@ -70,7 +70,11 @@ def register(pass_class: PassClass) -> PassClass:
             raise PipelineError(
                 f"option '{option}' of '{name}' must be bool, int, float, str or a tuple, but got {kind}"
             )
-    _check_defaults(pass_class)
+    try:
+        pass_class()
+    except TypeError as error:
+        names = ", ".join(field.name for field in fields(pass_class))
+        raise PipelineError(f"pass '{name}' must have defaults for its options {names}: {error}") from error
     _registered[name] = pass_class
     return pass_class
 
@@ -106,11 +110,3 @@ def _import_all(beginning: str = "") -> None:
         for name in (*names, *_ELSEWHERE.values()):
             if name.rpartition(".")[2].startswith(beginning):
                 import_module(name)
-
-
-def _check_defaults(pass_class: type[Pass]) -> None:
-    try:
-        pass_class()
-    except TypeError as error:
-        names = ", ".join(field.name for field in fields(pass_class))
-        raise PipelineError(f"pass '{pass_class.name}' must have defaults for its options {names}: {error}") from error

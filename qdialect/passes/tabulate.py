@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams, Table, table_values
-from qdialect.dialect import OPS, ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.constants import constant_value, is_repeated
-from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
@@ -22,8 +21,6 @@ from qdialect.reference import interpreter
 Array = NDArray[Any]
 
 Function = ClipOp | LutOp | RequantizeOp | UnaryOp
-BINARY_NAMES = tuple(op_class.OPERATION_NAME for op_class in OPS if issubclass(op_class, BinaryOp))
-"""Names of the functions of two 8-bit tensors."""
 
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 

@@ -14,7 +14,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
+from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError
 
 KEEP = "keep"
@@ -50,7 +50,7 @@ class TabulateRequantize(LutPattern):
 class TabulateConstantOperand(LutPattern):
     """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
-    roots = BINARY_NAMES
+    roots = (BinaryOp,)
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]

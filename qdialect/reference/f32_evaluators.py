@@ -7,22 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from qdialect import dialect as qnn
-from qdialect.arithmetic import IntArray, QuantizedArray
+from qdialect.arithmetic import IntArray, QuantizedArray, recurrence
 from qdialect.arithmetic.choices import Order
 from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import inverse_roots, scaled_by_root
 from qdialect.arithmetic.float32.machine import row_sum
 from qdialect.arithmetic.machine import NUMPY, multiply_add
-from qdialect.arithmetic.recurrence import (
-    gate_function,
-    gru_hidden,
-    lstm_cell,
-    lstm_hidden,
-    quantized_state,
-    state_point,
-    state_product,
-    state_scale,
-)
 from qdialect.arithmetic.std_order import Numbers, std_order
 from qdialect.dialect.recurrent_ops import LstmOp
 from qdialect.dialect.type_constraints import dtype_of, shape_of
@@ -197,45 +187,45 @@ def _lstm(op: qnn.F32LstmOp, operands: Arrays) -> Array:
 
 @evaluates(qnn.DynamicLstmOp)
 def _dynamic_lstm(op: qnn.DynamicLstmOp, operands: Arrays) -> Array:
-    _, recurrence, _, scales = operands
-    weights = recurrence.astype(np.int64) - np.array(op.weight_zero_points)
+    _, matrix, _, scales = operands
+    weights = matrix.astype(np.int64) - np.array(op.weight_zero_points)
     return _states(op, operands, _lstm_step(op, lambda hidden, gates: _quantized_sum(hidden, weights, scales, gates)))
 
 
 def _lstm_step(op: LstmOp, sums: Step) -> Step:
     """A step whose gates are `sums` of the hidden state before and of what the sequence gives to them."""
-    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
+    gate, candidate = (recurrence.gate_function(one, op.clip) for one in (op.gate_activation, op.cell_activation))
 
     def step(gates: Array, state: Array) -> Array:
         hidden, cell = state[:, : op.hidden], state[:, op.hidden :]
         i, f, g, o = np.split(sums(hidden, gates), 4, axis=1)
-        after = lstm_cell(gate, candidate).in_kernel(i, f, g, cell)
-        return np.concatenate([lstm_hidden(gate, op.output_activation).in_kernel(o, after), after], axis=1)
+        after = recurrence.lstm_cell(gate, candidate).in_kernel(i, f, g, cell)
+        return np.concatenate([recurrence.lstm_hidden(gate, op.output_activation).in_kernel(o, after), after], axis=1)
 
     return step
 
 
 @evaluates(qnn.F32GruOp)
 def _gru(op: qnn.F32GruOp, operands: Arrays) -> Array:
-    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
-    recurrence, width = operands[1], op.hidden
+    gate, candidate = (recurrence.gate_function(one, op.clip) for one in (op.gate_activation, op.cell_activation))
+    matrix, width = operands[1], op.hidden
     bias = operands[3] if len(operands) > 3 else np.zeros(width, np.float32)
 
     def step(gates: Array, state: Array) -> Array:
         z, r = (
             gate.in_kernel(one)
-            for one in np.split(product(state, recurrence[:, : 2 * width]) + gates[:, : 2 * width], 2, axis=1)
+            for one in np.split(product(state, matrix[:, : 2 * width]) + gates[:, : 2 * width], 2, axis=1)
         )
-        own, last = gates[:, 2 * width :], recurrence[:, 2 * width :]
+        own, last = gates[:, 2 * width :], matrix[:, 2 * width :]
         inner = r * (product(state, last) + bias) if op.reset_after else product(r * state, last)
-        return gru_hidden(candidate).in_kernel(z, inner + own, state)
+        return recurrence.gru_hidden(candidate).in_kernel(z, inner + own, state)
 
     return _states(op, operands, step)
 
 
 @evaluates(qnn.F32RnnOp)
 def _rnn(op: qnn.F32RnnOp, operands: Arrays) -> Array:
-    gate = gate_function(op.activation, op.clip)
+    gate = recurrence.gate_function(op.activation, op.clip)
     return _states(op, operands, lambda gates, state: gate.in_kernel(product(state, operands[1]) + gates))
 
 
@@ -251,11 +241,11 @@ def _quantized_sum(hidden: Array, weights: Array, scales: Array, gates: Array) -
     """The gates of a hidden state that is quantized by its range, with int64 weights less their zero points."""
     zero = np.float32(0)
     low, high = np.minimum(hidden.min(), zero), np.maximum(hidden.max(), zero)
-    scale = state_scale()(low, high)
-    point = state_point()(low, scale)
-    offsets = quantized_state()(hidden, scale, point).astype(np.int64) - np.int64(point)
+    scale = recurrence.state_scale()(low, high)
+    point = recurrence.state_point()(low, scale)
+    offsets = recurrence.quantized_state()(hidden, scale, point).astype(np.int64) - np.int64(point)
     total = (offsets @ weights).astype(np.uint64).astype(np.uint32).view(np.int32)
-    return state_product()(total.astype(np.float32), scale, scales, gates)
+    return recurrence.state_product()(total.astype(np.float32), scale, scales, gates)
 
 
 def _states(op: qnn.F32RecurrentOp, operands: Arrays, step: Step) -> Array:

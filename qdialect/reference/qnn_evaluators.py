@@ -10,24 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import arithmetic
 from qdialect import dialect as qnn
-from qdialect.arithmetic import (
-    Division,
-    IntArray,
-    Multiplier,
-    PairArithmetic,
-    QuantizedArray,
-    QuantParams,
-    Rounding,
-    Table,
-    dequantize_array,
-    elementwise,
-    quantize_array,
-    real_multiplier,
-    requantize,
-    requantize_parameters,
-    softmax_tables,
-)
+from qdialect.arithmetic import Division, IntArray, QuantizedArray, QuantParams, Table, elementwise, softmax_tables
 from qdialect.arithmetic.choices import Interpolation, ScatterReduction, SoftmaxArithmetic
 from qdialect.arithmetic.convolution import windows
 from qdialect.arithmetic.fixed_point_functions import (
@@ -91,8 +76,8 @@ def over_axes(
     source: QuantParams,
     output: QuantParams,
     bounds: tuple[int, int],
-    rounding: Rounding,
-    multiplier: Multiplier,
+    rounding: arithmetic.Rounding,
+    multiplier: arithmetic.Multiplier,
     *,
     is_mean: bool = True,
 ) -> IntArray:
@@ -102,10 +87,10 @@ def over_axes(
     z_y.  With `fixed32_double` and `f64` this is TFLite's reference MEAN, and SUM of unsigned quantized values.
     """
     total = (data.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
-    real = real_multiplier(source.scale, [1.0], output.scale, multiplier)
+    real = arithmetic.real_multiplier(source.scale, [1.0], output.scale, multiplier)
     count = math.prod(data.shape[axis] for axis in axes)
-    params = mean_parameters(rounding, real, count) if is_mean else requantize_parameters(rounding, real)
-    return requantize(total, params, output.zero_point, *bounds, rounding)
+    params = mean_parameters(rounding, real, count) if is_mean else arithmetic.requantize_parameters(rounding, real)
+    return arithmetic.requantize(total, params, output.zero_point, *bounds, rounding)
 
 
 def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
@@ -151,20 +136,22 @@ def _constant(op: qnn.ConstantOp, _: Arrays) -> Array:
 @evaluates(qnn.QuantizeOp)
 def _quantize(op: qnn.QuantizeOp, operands: Arrays) -> Array:
     how = (op.rounding, op.scaling, op.nan)
-    return quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype_of(op.output.type), *how)
+    return arithmetic.quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype_of(op.output.type), *how)
 
 
-evaluates(qnn.DequantizeOp)(lambda op, x: dequantize_array(x[0], op.scales, op.zero_points, op.axis))
+evaluates(qnn.DequantizeOp)(lambda op, x: arithmetic.dequantize_array(x[0], op.scales, op.zero_points, op.axis))
 
 
 @evaluates(qnn.RequantizeOp)
 def _requantize(op: qnn.RequantizeOp, operands: Arrays) -> Array:
-    f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    params = requantize_parameters(op.rounding, f32)
+    f32 = arithmetic.real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    params = arithmetic.requantize_parameters(op.rounding, f32)
     bounds, zero_points = range_of(op.output.type), np.array(op.input_zero_points, dtype=np.int64)
 
     def by_channel(values: Array) -> Array:
-        return requantize(values.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding)
+        return arithmetic.requantize(
+            values.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding
+        )
 
     values = operands[0]
     return last_axis(values, op.axis, by_channel) if values.ndim else by_channel(values).reshape(())
@@ -248,14 +235,14 @@ def _squared_difference(op: qnn.SquaredDifferenceOp, operands: Arrays) -> Array:
 
 @evaluates(qnn.PreluOp)
 def _prelu(op: qnn.PreluOp, operands: Arrays) -> Array:
-    if op.arithmetic is PairArithmetic.FLOAT:
+    if op.arithmetic is arithmetic.PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
     return elementwise.prelu(op.quantization.params).of(operands[0], operands[1], op.quantization)
 
 
 @evaluates(qnn.DivOp)
 def _div(op: qnn.DivOp, operands: Arrays) -> Array:
-    if op.arithmetic is PairArithmetic.FLOAT:
+    if op.arithmetic is arithmetic.PairArithmetic.FLOAT:
         return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.quotient)
     return elementwise.div_fixed(operands[0], operands[1], op.quantization)
 
@@ -318,11 +305,6 @@ _F32 = np.float32
 _HALF = _F32(0.5)
 
 
-def resize_nearest(data: Image, rows: Image, columns: Image) -> Image:
-    """An image [N, H, W, C] made of the elements at `rows` and `columns`."""
-    return np.take(np.take(data, rows, axis=1), columns, axis=2)
-
-
 def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Image:
     """An image [N, H, W, C] interpolated from `rows` and `columns`.
 
@@ -339,7 +321,7 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
     total: Image | None = None
     with np.errstate(over="ignore", invalid="ignore"):
         for (row, row_weight), (column, column_weight) in pairs:
-            values = resize_nearest(elements, row, column)
+            values = np.take(np.take(elements, row, axis=1), column, axis=2)
             by_row, by_column = row_weight[:, None, None], column_weight[:, None]
             in_order = arithmetic is not Interpolation.ONNX_FLOAT
             term = values * by_row * by_column if in_order else by_column * by_row * values

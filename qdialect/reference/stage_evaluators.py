@@ -8,28 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    BinaryQuantization,
-    QuantParams,
-    activate,
-    dequantize_array,
-    real_multiplier,
-    requantize,
-    requantize_f32,
-    requantize_parameters,
-)
+from qdialect import arithmetic
 from qdialect.arithmetic.elementwise import add
 from qdialect.dialect import FusedOp
-from qdialect.dialect.stages.builtin_stages import (
-    ActivationStage,
-    AddStage,
-    ClampStage,
-    DequantizeStage,
-    LutStage,
-    QuantizeStage,
-    RequantizeStage,
-    SumStage,
-)
+from qdialect.dialect.stages import builtin_stages as stages
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, QuantizedType
 from qdialect.reference.evaluators import Array
@@ -68,55 +50,59 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
     return register
 
 
-evaluates_stage(ActivationStage)(lambda stage, values, _: activate(stage.function, stage.alpha, values))
+evaluates_stage(stages.ActivationStage)(
+    lambda stage, values, _: arithmetic.activate(stage.function, stage.alpha, values)
+)
 
 
-@evaluates_stage(AddStage)
-def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
+@evaluates_stage(stages.AddStage)
+def _add(stage: stages.AddStage, values: Array, inputs: StageInputs) -> Array:
     assert inputs.residual is not None, "the verifier has seen a residual"
     assert inputs.before is not None, "the verifier has seen that values are quantized here"
     before, after = inputs.before, stage.quantized
     sides = [
-        (values.astype(np.int64), QuantParams(before.scale, before.zero_point)),
-        (inputs.residual, QuantParams(stage.residual_scale, stage.residual_zero_point)),
+        (values.astype(np.int64), arithmetic.QuantParams(before.scale, before.zero_point)),
+        (inputs.residual, arithmetic.QuantParams(stage.residual_scale, stage.residual_zero_point)),
     ]
     if stage.residual_is_lhs:
         sides.reverse()
     (lhs, lhs_affine), (rhs, rhs_affine) = sides
     how = (stage.arithmetic, stage.rounding, stage.multiplier)
-    output = QuantParams(after.scale, after.zero_point)
-    return add(lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, after.range), *how)
+    output = arithmetic.QuantParams(after.scale, after.zero_point)
+    return add(lhs, rhs, arithmetic.BinaryQuantization(lhs_affine, rhs_affine, output, after.range), *how)
 
 
-evaluates_stage(ClampStage)(lambda stage, values, _: np.clip(values, stage.min, stage.max))
+evaluates_stage(stages.ClampStage)(lambda stage, values, _: np.clip(values, stage.min, stage.max))
 
 
-@evaluates_stage(DequantizeStage)
-def _dequantize(stage: DequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
+@evaluates_stage(stages.DequantizeStage)
+def _dequantize(stage: stages.DequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
     op = inputs.op
-    scales = real_multiplier(op.input_scale, op.weight_scales, 1.0, stage.multiplier).astype(np.float32)
+    scales = arithmetic.real_multiplier(op.input_scale, op.weight_scales, 1.0, stage.multiplier).astype(np.float32)
     values = accumulators.astype(np.float32) * scales
     return values if inputs.bias.dtype == np.int32 else values + inputs.bias
 
 
-evaluates_stage(LutStage)(lambda stage, values, _: look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element]))
+evaluates_stage(stages.LutStage)(
+    lambda stage, values, _: look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element])
+)
 
 
-@evaluates_stage(QuantizeStage)
-def _quantize(stage: QuantizeStage, values: Array, _: StageInputs) -> Array:
+@evaluates_stage(stages.QuantizeStage)
+def _quantize(stage: stages.QuantizeStage, values: Array, _: StageInputs) -> Array:
     after = stage.quantized
-    return requantize_f32(values, after.scale, after.zero_point, *after.range, stage.rounding, stage.scaling)
+    return arithmetic.requantize_f32(values, after.scale, after.zero_point, *after.range, stage.rounding, stage.scaling)
 
 
-@evaluates_stage(RequantizeStage)
-def _requantize(stage: RequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
+@evaluates_stage(stages.RequantizeStage)
+def _requantize(stage: stages.RequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
     op, after = inputs.op, stage.quantized
-    multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
-    parameters = requantize_parameters(stage.rounding, multipliers)
-    return requantize(accumulators, parameters, after.zero_point, *after.range, stage.rounding)
+    multipliers = arithmetic.real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
+    parameters = arithmetic.requantize_parameters(stage.rounding, multipliers)
+    return arithmetic.requantize(accumulators, parameters, after.zero_point, *after.range, stage.rounding)
 
 
-@evaluates_stage(SumStage)
-def _sum(stage: SumStage, values: Array, inputs: StageInputs) -> Array:
+@evaluates_stage(stages.SumStage)
+def _sum(stage: stages.SumStage, values: Array, inputs: StageInputs) -> Array:
     assert inputs.residual is not None, "the verifier has seen a residual"
-    return values + dequantize_array(inputs.residual, stage.residual_scale, stage.residual_zero_point, 0)
+    return values + arithmetic.dequantize_array(inputs.residual, stage.residual_scale, stage.residual_zero_point, 0)

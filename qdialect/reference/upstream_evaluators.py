@@ -57,14 +57,6 @@ def _compare(op: ir.OpView, operands: Arrays) -> Array:
     return machine.NUMPY.compare(predicate, *(_signed(operand) for operand in operands))
 
 
-def _bitcast(op: ir.OpView, operands: Arrays) -> Array:
-    return operands[0].view(NUMPY_DTYPES[element_of(op.operation.results[0].type)])
-
-
-def _concatenate(op: ir.OpView, operands: Arrays) -> Array:
-    return np.concatenate(operands, axis=ir.IntegerAttr(op.operation.attributes["dim"]).value)
-
-
 def _constant(op: ir.OpView, _: Arrays) -> Array:
     value = constant_value(op.operation.results[0])
     if value is None:
@@ -78,7 +70,7 @@ for _name, _function in machine.SIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _signed))
 for _name, _function in machine.UNSIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _unsigned))
-EVALUATORS.add(["arith.bitcast"], _bitcast)
+EVALUATORS.add(["arith.bitcast"], lambda op, x: x[0].view(NUMPY_DTYPES[element_of(op.operation.results[0].type)]))
 EVALUATORS.add(["arith.cmpf", "arith.cmpi"], _compare)
 EVALUATORS.add(["arith.constant"], _constant)
-EVALUATORS.add(["tensor.concat"], _concatenate)
+EVALUATORS.add(["tensor.concat"], lambda op, x: np.concatenate(x, ir.IntegerAttr(op.operation.attributes["dim"]).value))

@@ -195,11 +195,8 @@ def _linked(file: Path) -> Path | None:
 
 def is_device(path: Path) -> bool:
     """Whether `path` names something that is there and is neither a file nor a folder; never raises."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    mode = _mode(path)
+    return mode > 0 and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def written_in_memory(write: Callable[[str], object]) -> bytes:
@@ -222,10 +219,15 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 def is_regular(path: Path) -> bool:
     """Whether `path` names a regular file; never raises, whatever the path is."""
+    return stat.S_ISREG(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    """What a path names; 0 where that is nothing."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return path.stat().st_mode
     except (OSError, ValueError):
-        return False
+        return 0
 
 
 def _check(path: Path) -> None:

@@ -71,7 +71,8 @@ def kernel_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
 
     It is named after the first call that runs it: by its number, and its node where that has a name.
     """
-    return tuple(f"{KERNEL}{call.kernel}{_suffix(calls[call.kernel])}" for call in calls)
+    nodes = [_NO_SYMBOL.sub("_", _node(call)).strip("_")[-_LONGEST_NODE:].strip("_") for call in calls]
+    return tuple(f"{KERNEL}{call.kernel}{nodes[call.kernel] and f'_{nodes[call.kernel]}'}" for call in calls)
 
 
 def node_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
@@ -86,11 +87,6 @@ def node_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
 def _node(call: KernelCall) -> str:
     # Converters join the names of nodes that they have fused.
     return call.names[0].split(";", 1)[0] if call.names else ""
-
-
-def _suffix(call: KernelCall) -> str:
-    found = _NO_SYMBOL.sub("_", _node(call)).strip("_")[-_LONGEST_NODE:].strip("_")
-    return f"_{found}" if found else ""
 
 
 # Constant data that describes something to callers in C: structures with offsets from their own start.

@@ -36,9 +36,10 @@ def check_fallback(value: object) -> None:
         check_choice("fallback", value, FALLBACKS)
 
 
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InputError(f"'{name}' must be a text, but got {value!r}")
+def _check_texts(**values: object) -> None:
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise InputError(f"'{name}' must be a text, but got {value!r}")
 
 
 def _is_count(value: object) -> bool:
@@ -100,9 +101,9 @@ class ImportOptions:
         log.configure()
         _check_batch(self.batch, takes_any=False)
         _check_dims(self.dims, takes_ranges=False)
-        _check_text("profile", self.profile)
+        _check_texts(profile=self.profile)
         check_choice("trust", self.trust, _SWITCH)
-        _check_text("signature", self.signature)
+        _check_texts(signature=self.signature)
         _check_branches(self.branches)
 
     def check_used(self, suffix: str, *, has_extents: bool) -> None:
@@ -149,12 +150,11 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         log.configure()
-        _check_text("target", self.target)
+        _check_texts(target=self.target)
         limits.checked(self.threads)
         _check_batch(self.batch, takes_any=True)
         _check_dims(self.dims, takes_ranges=True)
-        _check_text("profile", self.profile)
-        _check_text("signature", self.signature)
+        _check_texts(profile=self.profile, signature=self.signature)
         _check_branches(self.branches)
         check_choice("trust", self.trust, _SWITCH)
         check_fallback(self.fallback)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -97,15 +97,19 @@ def without(features: frozenset[str], lost: str) -> frozenset[str]:
     return frozenset(feature for feature in features if lost not in with_needed(frozenset({feature})))
 
 
+def _cpu_info() -> str:
+    """What Linux tells of the CPU; nothing elsewhere."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
 def host_features() -> frozenset[str]:
     """The features of this machine's CPU, of those that matter here; matrix tiles where Linux permits them."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return frozenset()
-    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    flags = re.search(r"^flags\s*:(.*)$", _cpu_info(), re.MULTILINE)
     names = frozenset(flags[1].split()) if flags else frozenset[str]()
     found = frozenset(name for name in NEEDS if _LINUX_NAMES.get(name, name.replace("-", "_")) in names)
     return without(found, "amx-tile") if "amx-tile" in found and not may_use_tiles() else found
@@ -181,12 +185,7 @@ WITHOUT_64_BIT = frozenset(_OLD.split())
 """LLVM's x86 CPUs that do not execute x86-64 code."""
 
 
-def _each() -> Iterator[tuple[str, frozenset[str]]]:
-    for names, features in _FEATURES.items():
-        yield from ((name, features) for name in names.split())
-
-
-CPUS: Mapping[str, frozenset[str]] = dict(_each())
+CPUS: Mapping[str, frozenset[str]] = {name: own for names, own in _FEATURES.items() for name in names.split()}
 """The features of each CPU."""
 
 
@@ -233,21 +232,14 @@ def host_cpu(features: frozenset[str]) -> str | None:
 
     A virtual machine may tell another model than that of the CPU that it runs on.
     """
-    name = _named_by_model()
-    return name if name and features <= CPUS[name] else None
-
-
-def _named_by_model() -> str | None:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return None
+    text = _cpu_info()
     vendor = re.search(r"^vendor_id\s*:\s*(\w+)$", text, re.MULTILINE)
     numbers = [re.search(rf"^{name}\s*:\s*(\d+)$", text, re.MULTILINE) for name in ("cpu family", "model", "stepping")]
     if vendor is None or None in numbers:
         return None
     family, model, stepping = (int(found[1]) for found in numbers if found)
-    return cpu_by_model(vendor[1], family, model, stepping)
+    name = cpu_by_model(vendor[1], family, model, stepping)
+    return name if name and features <= CPUS[name] else None
 
 
 def cpu_by_model(vendor: str, family: int, model: int, stepping: int) -> str | None:

@@ -3,7 +3,6 @@
 from qdialect.passes.elementwise.graph import UPSTREAM_OPS as UPSTREAM_OPS
 from qdialect.passes.elementwise.graph import ElementwiseGraph as ElementwiseGraph
 from qdialect.passes.elementwise.graph import graph_of as graph_of
-from qdialect.passes.elementwise.graph import is_member as is_member
 from qdialect.passes.elementwise.graph import per_channel_constant as per_channel_constant
 from qdialect.passes.elementwise.graph import used_outside as used_outside
 from qdialect.passes.elementwise.thresholds import GraphThresholds as GraphThresholds

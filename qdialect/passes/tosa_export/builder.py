@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect.constants import elements_array
-from qdialect.dialect.type_constraints import ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
@@ -52,6 +52,12 @@ def constant_array(value: ir.Value) -> Array | None:
     if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "tosa.const":
         return None
     return elements_array(ir.DenseElementsAttr(owner.attributes["values"]), dtype_of(value.type), shape_of(value.type))
+
+
+def every_value(type_: ir.Type) -> Array:
+    """All values of a tensor type of few bits, in ascending order."""
+    low, high = range_of(type_)
+    return np.arange(low, high + 1).astype(dtype_of(type_))
 
 
 def entry(value: Number, element: str) -> ir.Value:

@@ -13,7 +13,7 @@ import numpy as np
 
 from qdialect.dialect import QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, dtype_of, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array
@@ -57,12 +57,6 @@ class Export:
         """The largest magnitude that elements of `old` less `zero_point` may have."""
         low, high = ELEMENT_RANGES[element_of(old.type)]
         return self.bounds.get(old, max(abs(low - zero_point), abs(high - zero_point)))
-
-
-def every_value(type_: ir.Type) -> Array:
-    """All values of a tensor type of few bits, in ascending order."""
-    low, high = ELEMENT_RANGES[element_of(type_)]
-    return np.arange(low, high + 1).astype(dtype_of(type_))
 
 
 def sign_of(type_: ir.Type) -> int:

@@ -15,22 +15,13 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import apply, clamp, const, create, filled, select
 from qdialect.passes.tosa_export.contraction import f32_weights
-from qdialect.passes.tosa_export.export import (
-    EXPORTERS,
-    Export,
-    every_value,
-    exports,
-    require,
-    shape_of_result,
-    sign_of,
-    signed,
-)
+from qdialect.passes.tosa_export.export import EXPORTERS, Export, exports, require, shape_of_result, sign_of, signed
 from qdialect.reference.evaluators import nearest_rows
 
 
 def _part(export: Export, op: qnn.ConcatOp, index: int) -> ir.Value:
     source, target = op.inputs[index], dtype_of(op.output.type)
-    values = every_value(source.type)
+    values = builder.every_value(source.type)
     own = QuantParams(op.input_scales[index], op.input_zero_points[index])
     found = elementwise.concat(
         [values], [own], 0, op.output_params, range_of(op.output.type), op.rounding, op.multiplier

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    AddArithmetic,
-    FloatRounding,
-    QuantParams,
-    Rounding,
-    Scaling,
-    SubArithmetic,
-    real_multiplier,
-    requantize_parameters,
-)
+from qdialect.arithmetic import AddArithmetic, FloatRounding, QuantParams, Rounding, Scaling, SubArithmetic, multipliers
 from qdialect.arithmetic.elementwise import scale_of_sum
-from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters, sum_factors
 from qdialect.arithmetic.quantization import scale_factors
 from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
+from qdialect.passes.tosa_export import scaling
 from qdialect.passes.tosa_export.builder import IDENTITY, apply, cast, clamp, of_rank, rescale, shift_right
 from qdialect.passes.tosa_export.export import Export, UnsupportedError, exports, require, shape_of_result, sign_of
-from qdialect.passes.tosa_export.scaling import (
-    Requantization,
-    held,
-    multiplied,
-    multiplier_of,
-    pairs_of,
-    quotient,
-    rounded_floats,
-)
 
 _OFFSET = 255
 _SUM_SHIFT = 20
@@ -54,15 +36,15 @@ def _offsets(export: Export, op: BinaryOp) -> list[ir.Value]:
 @exports(MulOp)
 def _mul(export: Export, op: MulOp) -> ir.Value:
     product = apply("mul", *_offsets(export, op))
-    real = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
-    params = requantize_parameters(op.rounding, real)
+    real = multipliers.real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
+    params = multipliers.requantize_parameters(op.rounding, real)
     return _requantized(op, product, params, op.rounding, _OFFSET**2)
 
 
 def _requantized(
-    op: BinaryOp, value: ir.Value, params: RequantizeParameters, rounding: Rounding, bound: int
+    op: BinaryOp, value: ir.Value, params: multipliers.RequantizeParameters, rounding: Rounding, bound: int
 ) -> ir.Value:
-    how = Requantization(params, rounding, bound, op.output_zero_point, op.quantization.bounds)
+    how = scaling.Requantization(params, rounding, bound, op.output_zero_point, op.quantization.bounds)
     return how.bytes_of(value, element_of(op.output.type))
 
 
@@ -103,30 +85,30 @@ def _signed_sum(export: Export, op: AddOp | SubOp, sign: int, arithmetic: AddAri
 
 
 def _finished(op: BinaryOp, value: ir.Value) -> ir.Value:
-    return held(clamp(value, *op.quantization.bounds), element_of(op.output.type))
+    return scaling.held(clamp(value, *op.quantization.bounds), element_of(op.output.type))
 
 
 def _shifted(export: Export, op: AddOp | SubOp, join: str, roundings: tuple[Rounding, Rounding]) -> ir.Value:
     """Operands at twice the larger scale with 20 more bits: at once, or shifted and multiplied as TFLite does."""
     common = scale_of_sum(*op.quantization.params)
     operands = [
-        _lifted(value, point, multiplier_of(m), roundings[0])
+        _lifted(value, point, scaling.multiplier_of(m), roundings[0])
         for (value, point), m in zip(_sides(export, op), (common.lhs, common.rhs), strict=True)
     ]
     total = apply(join, *operands)
-    return _requantized(op, total, multiplier_of(common.output), roundings[1], 2 * (_OFFSET << _SUM_SHIFT))
+    return _requantized(op, total, scaling.multiplier_of(common.output), roundings[1], 2 * (_OFFSET << _SUM_SHIFT))
 
 
-def _lifted(value: ir.Value, zero_point: int, params: FixedMultiplier, rounding: Rounding) -> ir.Value:
+def _lifted(value: ir.Value, zero_point: int, params: multipliers.FixedMultiplier, rounding: Rounding) -> ir.Value:
     if rounding is Rounding.FIXED64_UP:
-        pairs = [(q, shift - _SUM_SHIFT) for q, shift in pairs_of(params)]
+        pairs = [(q, shift - _SUM_SHIFT) for q, shift in scaling.pairs_of(params)]
         return rescale(value, "i32", pairs, (zero_point, 0))
     offset = rescale(value, "i32", [IDENTITY], (zero_point, 0))
-    return multiplied(apply("mul", offset, 1 << _SUM_SHIFT), params, rounding, _OFFSET << _SUM_SHIFT)
+    return scaling.multiplied(apply("mul", offset, 1 << _SUM_SHIFT), params, rounding, _OFFSET << _SUM_SHIFT)
 
 
 def _fixed_once(export: Export, op: AddOp | SubOp, join: str) -> ir.Value:
-    factors = sum_factors(op.lhs_scale, op.rhs_scale, op.output_scale)
+    factors = multipliers.sum_factors(op.lhs_scale, op.rhs_scale, op.output_scale)
     fits = factors.shift <= _LONGEST_SHIFT and _OFFSET * (factors.lhs + factors.rhs) < 1 << _LONGEST_SHIFT
     found = f"{factors.lhs} and {factors.rhs} * 2^-{factors.shift}"
     require(fits, f"scales must give factors whose sums have 32 bits and a shift by at most 31, but got {found}")
@@ -145,27 +127,28 @@ def _of_each(export: Export, op: AddOp | SubOp, join: str) -> ir.Value:
 def _at_output(op: AddOp | SubOp, offset: ir.Value, own: QuantParams) -> ir.Value:
     if own == op.output_params:
         return offset
-    real = real_multiplier(own.scale, [1.0], op.output_scale, op.multiplier)
-    params = requantize_parameters(op.rounding, real)
-    if isinstance(params, FixedMultiplier):
-        return multiplied(offset, params, op.rounding, _OFFSET)
+    real = multipliers.real_multiplier(own.scale, [1.0], op.output_scale, op.multiplier)
+    params = multipliers.requantize_parameters(op.rounding, real)
+    if isinstance(params, multipliers.FixedMultiplier):
+        return scaling.multiplied(offset, params, op.rounding, _OFFSET)
     fits = _OFFSET * float(real[0]) < _FLOAT_RANGE[1] / 2
     require(fits, f"scales must give a multiplier below 2^14, but got {float(real[0])}")
-    found = rounded_floats(apply("mul", cast(offset, "f32"), params.m), op.output_zero_point, _FLOAT_RANGE, op.rounding)
+    product = apply("mul", cast(offset, "f32"), params.m)
+    found = scaling.rounded_floats(product, op.output_zero_point, _FLOAT_RANGE, op.rounding)
     return apply("add", found, -op.output_zero_point)
 
 
-def _of_floats(export: Export, op: BinaryOp, name: str, scaling: Scaling = Scaling.DIVIDE) -> ir.Value:
+def _of_floats(export: Export, op: BinaryOp, name: str, how: Scaling = Scaling.DIVIDE) -> ir.Value:
     """A function of f32 values, quantized with ties to even."""
     scales = (op.lhs_scale, op.rhs_scale)
     values = [
         apply("mul", cast(offset, "f32"), float(np.float32(scale)))
         for offset, scale in zip(_offsets(export, op), scales, strict=True)
     ]
-    result, output = apply(name, *values), op.output_params
-    if scaling is Scaling.DIVIDE:
-        quantized = quotient(result, output.scale, output.zero_point, op.quantization.bounds, FloatRounding.HALF_EVEN)
-        return held(quantized, element_of(op.output.type))
-    product = apply("mul", result, np.asarray(scale_factors(output.scale, scaling), np.float32))
-    found = rounded_floats(product, output.zero_point, op.quantization.bounds, Rounding.F32_RNE_ZP_LAST)
-    return held(found, element_of(op.output.type))
+    result, output, bounds = apply(name, *values), op.output_params, op.quantization.bounds
+    if how is Scaling.DIVIDE:
+        quantized = scaling.quotient(result, output.scale, output.zero_point, bounds, FloatRounding.HALF_EVEN)
+        return scaling.held(quantized, element_of(op.output.type))
+    product = apply("mul", result, np.asarray(scale_factors(output.scale, how), np.float32))
+    found = scaling.rounded_floats(product, output.zero_point, bounds, Rounding.F32_RNE_ZP_LAST)
+    return scaling.held(found, element_of(op.output.type))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def pairs_of(params: FixedMultiplier) -> list[tuple[int, int]]:
     return [(q, _MULTIPLIER_BITS - e) if q else (0, _LONGEST) for q, e in found]
 
 
-def takes(params: RequantizeParameters, rounding: Rounding, bound: int) -> bool:
+def takes(params: RequantizeParameters, rounding: Rounding, bound: int) -> TypeGuard[FixedMultiplier]:
     """Whether RESCALE multiplies values up to the magnitude `bound` so."""
     if not isinstance(params, FixedMultiplier) or rounding not in (Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE):
         return False
@@ -109,7 +110,7 @@ class Requantization:
 
     def bytes_of(self, value: ir.Value, element: str) -> ir.Value:
         """The result as bytes of the element type, as they are held; by one RESCALE where that is possible."""
-        if not isinstance(self.params, FixedMultiplier) or not takes(self.params, self.rounding, self.bound):
+        if not takes(self.params, self.rounding, self.bound):
             return held(self.of(value), element)
         sign, twice = 128 if element == "ui8" else 0, self.rounding is Rounding.FIXED64_DOUBLE
         found = rescale(value, "i8", pairs_of(self.params), (0, self.zero_point - sign), rounds_twice=twice)

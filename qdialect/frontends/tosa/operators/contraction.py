@@ -11,15 +11,7 @@ from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.slices import framed, spaced
-from qdialect.frontends.tosa.operators.conversion import (
-    Conversion,
-    Plan,
-    converts,
-    is_constant,
-    padding,
-    result_element,
-    window,
-)
+from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, padding, result_element, window
 from qdialect.frontends.tosa.operators.rescale import plan_of, scaling_of, sole_rescale
 from qdialect.ir._mlir import ir
 
@@ -114,7 +106,7 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A constant right-hand side of one batch is the weight of a dense op; MATMUL_T has its columns as rows."""
     left, right = (conversion.value(operand) for operand in list(op.operands)[:2])
     has_rows = op.name == "tosa.matmul_t"
-    if not _is_float(op) and is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
+    if not _is_float(op) and conversion.is_constant(op.operands[1]) and shape_of(right.type)[0] == 1:
         weight = conversion.array(op.operands[1], "b")[0]
         weight = conversion.constant(weight if has_rows else weight.T)
         return conversion.build(
@@ -136,7 +128,7 @@ def _is_float(op: ir.Operation) -> bool:
 
 def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value | None:
     """A constant bias; None for one of run time."""
-    if not is_constant(op.operands[2]):
+    if not conversion.is_constant(op.operands[2]):
         return None
     bias = conversion.array(op.operands[2], "bias")
     require(bias.dtype == np.int32, f"bias must be of i32, but got {bias.dtype.name}")
@@ -144,7 +136,7 @@ def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value |
 
 
 def _with_bias_of_run_time(conversion: Conversion, op: ir.Operation, sums: ir.Value) -> ir.Value:
-    if is_constant(op.operands[2]):
+    if conversion.is_constant(op.operands[2]):
         return sums
     bias = conversion.broadcast(conversion.value(op.operands[2]), shape_of(sums.type))
     return conversion.upstream("arith.addi", sums, bias)

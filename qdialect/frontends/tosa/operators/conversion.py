@@ -107,7 +107,11 @@ class Conversion(OpBuilder):
 
     def knows(self, old: ir.Value) -> bool:
         """Whether `old` has become something, is a constant, or a shape that is computed of such."""
-        return old in self._values or is_constant(old) or shape_op(old) is not None
+        return old in self._values or self.is_constant(old) or shape_op(old) is not None
+
+    def is_constant(self, old: ir.Value) -> bool:
+        """Whether `old` is a constant."""
+        return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
 
     def value(self, old: ir.Value) -> ir.Value:
         """The new value of `old`; a constant is built where it is first asked for."""
@@ -141,11 +145,6 @@ class Conversion(OpBuilder):
     def scale(self, old: ir.Value) -> float:
         """The scale that the quantized values of `old` have."""
         return self.scales.get(old, 1.0)
-
-
-def is_constant(old: ir.Value) -> bool:
-    """Whether `old` is a constant."""
-    return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
 
 
 def _elements(old: ir.Value, what: str) -> ir.DenseElementsAttr:
@@ -202,7 +201,7 @@ def result_element(op: ir.Operation) -> str:
     return element_of(storage_type(op.results[0].type))
 
 
-def integer_attribute(op: ir.Operation, name: str) -> int:
+def integer(op: ir.Operation, name: str) -> int:
     """An integer attribute."""
     return int(ir.IntegerAttr(op.attributes[name]).value)
 

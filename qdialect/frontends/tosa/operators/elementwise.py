@@ -12,14 +12,7 @@ from qdialect.dialect import ClipOp, DynamicGatherOp, LutOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.tosa.operators.conversion import (
-    Conversion,
-    converts,
-    flag,
-    integer_attribute,
-    mode,
-    result_element,
-)
+from qdialect.frontends.tosa.operators.conversion import Conversion, converts, flag, integer, mode, result_element
 from qdialect.ir._mlir import ir
 
 _FRACTION_BITS = 7
@@ -37,7 +30,7 @@ def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if element == "f32":
         return _clamp_floats(conversion, op, value)
     require(element in ELEMENT_RANGES, f"must clamp integers or f32, but got {element}")
-    low, high = integer_attribute(op, "min_val"), integer_attribute(op, "max_val")
+    low, high = integer(op, "min_val"), integer(op, "max_val")
     return conversion.build(ClipOp, value, element=element, min=low, max=high)
 
 

@@ -10,7 +10,7 @@ from qdialect import dialect as qnn
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.slices import gather
-from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute, is_constant
+from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer
 from qdialect.ir._mlir import ir
 
 # A float32 holds every whole number up to there.
@@ -35,7 +35,7 @@ def _transpose(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.pad")
 def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
     pairs = conversion.integers(op.operands[1], "padding")
-    if not is_constant(op.operands[2]):
+    if not conversion.is_constant(op.operands[2]):
         return _pad_with(conversion, op, pairs, conversion.value(op.operands[2]))
     fill = conversion.array(op.operands[2], "pad_const")
     number = fill.astype(np.float64).item()
@@ -68,7 +68,7 @@ def _slice(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 @converts("tosa.reverse")
 def _reverse(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    axis = integer_attribute(op, "axis")
+    axis = integer(op, "axis")
     return gather(conversion, conversion.value(op.operands[0]), axis, range(shape_of(op.results[0].type)[axis])[::-1])
 
 
@@ -84,7 +84,7 @@ def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.concat")
 def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     values = [conversion.value(operand) for operand in op.operands]
-    axis = integer_attribute(op, "axis")
+    axis = integer(op, "axis")
     if element_of(values[0].type) not in ("i8", "ui8") or len(values) > MAX_VARIADIC:
         return conversion.concatenate(values, axis)
     scale = conversion.scale(op.operands[0])

@@ -8,7 +8,7 @@ from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
-from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer_attribute, mode, result_element
+from qdialect.frontends.tosa.operators.conversion import Conversion, converts, integer, mode, result_element
 from qdialect.ir._mlir import ir
 
 _LEAST = {"max": -np.inf, "min": np.inf}
@@ -18,7 +18,7 @@ _LEAST = {"max": -np.inf, "min": np.inf}
 @converts("tosa.reduce_max", "tosa.reduce_min")
 def _extreme(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """NaN where there is one; with the nan_mode IGNORE where there is nothing else."""
-    s, value, axis = Arithmetic(conversion), conversion.value(op.operands[0]), integer_attribute(op, "axis")
+    s, value, axis = Arithmetic(conversion), conversion.value(op.operands[0]), integer(op, "axis")
     element, kind = element_of(value.type), op.name.removeprefix("tosa.reduce_")
     if element in ("i8", "ui8"):
         op_class = qnn.ReduceMaxOp if kind == "max" else qnn.ReduceMinOp
@@ -40,20 +40,20 @@ def _sum(conversion: Conversion, op: ir.Operation) -> ir.Value:
     element = element_of(value.type)
     is_known = element == "f32" or (kind, element) == ("sum", "i32")
     require(is_known, f"must be on f32 or sum i32, but got {element}")
-    return reduced_numbers(conversion, kind, value, (integer_attribute(op, "axis"),))
+    return reduced_numbers(conversion, kind, value, (integer(op, "axis"),))
 
 
 @converts("tosa.reduce_all", "tosa.reduce_any")
 def _of_booleans(conversion: Conversion, op: ir.Operation) -> ir.Value:
     s, kind = Arithmetic(conversion), "min" if op.name == "tosa.reduce_all" else "max"
     value = s.resize(conversion.value(op.operands[0]), "i32")
-    return s.compare("ne", reduced_numbers(conversion, kind, value, (integer_attribute(op, "axis"),)), 0)
+    return s.compare("ne", reduced_numbers(conversion, kind, value, (integer(op, "axis"),)), 0)
 
 
 @converts("tosa.argmax")
 def _argmax(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """The first of equal elements; of floats the first NaN, with the nan_mode IGNORE the first of the others."""
-    value, axis = conversion.value(op.operands[0]), integer_attribute(op, "axis")
+    value, axis = conversion.value(op.operands[0]), integer(op, "axis")
     require(result_element(op) == "i32", f"must give i32, but got {result_element(op)}")
     element = element_of(value.type)
     if element in ("i8", "ui8"):

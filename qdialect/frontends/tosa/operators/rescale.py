@@ -16,15 +16,7 @@ from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE, is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.tosa.operators.conversion import (
-    Conversion,
-    Plan,
-    converts,
-    flag,
-    is_constant,
-    mode,
-    result_element,
-)
+from qdialect.frontends.tosa.operators.conversion import Conversion, Plan, converts, flag, mode, result_element
 from qdialect.ir._mlir import ir
 from qdialect.passes.quant_types import parameters_of, storage_type
 
@@ -263,7 +255,7 @@ def is_requantization(conversion: Conversion, op: ir.Operation) -> bool:
     twice.
     """
     operands = list(op.operands)
-    if not all(is_constant(operand) for operand in operands[1:]):
+    if not all(conversion.is_constant(operand) for operand in operands[1:]):
         return False
     source = element_of(storage_type(operands[0].type))
     sides = (("input_unsigned", source), ("output_unsigned", result_element(op)))
