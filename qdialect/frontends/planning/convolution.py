@@ -67,8 +67,7 @@ class DepthTaps(Movement):
         raise UnsupportedError("volumes must not be known when the model is read")
 
     def emit(self, emitter: OpBuilder, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        padded = _padded_along(emitter, value, self.window, range(1), to)
-        taps = _taps_along(emitter, padded, self.window, 0)
+        taps = _slices(emitter, value, self.window, 1, to)
         batch, count, kernel, height, width, channels = shape_of(taps.type)
         by_group = emitter.reshape(taps, (batch, count, kernel, height, width, self.groups, channels // self.groups))
         merged = by_group if kernel == 1 else emitter.transpose(by_group, (0, 1, 3, 4, 5, 2, 6))
@@ -83,8 +82,7 @@ def taps_of_depth(weight: Array) -> Array:
 
 def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
     """f32 images [N * OD, OH * KD * KH, W, C] of volumes NDHWC, and windows over them that read in the same order."""
-    padded = _padded_along(emitter, value, window, range(3), None)
-    slices = _taps_along(emitter, padded, window, 0)
+    slices = _slices(emitter, value, window, 3, None)
     batch, depth, taps, _, width, channels = shape_of(slices.type)
     rows = gather(emitter, slices, 3, _positions(window, 1))
     height, lines = window.output[1], window.kernel[1]
@@ -95,23 +93,15 @@ def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tupl
     return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
 
 
-def _padded_along(
-    emitter: OpBuilder, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
+def _slices(
+    emitter: OpBuilder, value: ir.Value, window: Window, padded: int, to: QuantizedTensorType | None
 ) -> ir.Value:
-    """NDHWC data with the window's padding of these `dimensions`, which holds zeros."""
-    low, high = ([0] * RANK for _ in range(2))
-    for i in dimensions:
-        low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    return framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
-
-
-def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:
-    """NDHWC data with a dimension of windows and one of their taps in the stead of dimension 1 + `dimension`."""
-    axis = 1 + dimension
-    shape = shape_of(value.type)
-    found = gather(emitter, value, axis, _positions(window, dimension))
-    apart = window.output[dimension], window.kernel[dimension]
-    return emitter.reshape(found, (*shape[:axis], *apart, *shape[axis + 1 :]))
+    """NDHWC data with the slices of each window as [N, windows, KD, H, W, C]; `padded` dimensions have its padding."""
+    low, high = ((0, *ends[:padded], *(0,) * (4 - padded)) for ends in (window.before, window.after))
+    whole = framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
+    batch, _, *rest = shape_of(whole.type)
+    found = gather(emitter, whole, 1, _positions(window, 0))
+    return emitter.reshape(found, (batch, window.output[0], window.kernel[0], *rest))
 
 
 def _positions(window: Window, dimension: int) -> list[int]:

@@ -202,7 +202,7 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = binary_tensor(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0))
+    qdq_group = binary_tensor(kind, f32_values_of(call, 0, 1), f32_values_of(call, 3, 4))
     return quantized_by(call, qdq_group, 6, call.value(0).element)
 
 

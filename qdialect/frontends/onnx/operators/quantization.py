@@ -75,13 +75,11 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     return Quantized(value.shape, value, scales, zero_points, axis)
 
 
-def f32_values_of(call: Call, values: int, scale: int, axis: int) -> tensors.F32Tensor:
+def f32_values_of(call: Call, values: int, scale: int) -> tensors.F32Tensor:
     """As `dequantized`, in plain float32 where the dialect refuses the scale."""
     wide = unbounded_scale_of(call.tensor(scale))
-    return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
-
-
-def _plain(call: Call, values: int, scale: int, wide: float) -> tensors.F32Tensor:
+    if wide is None:
+        return dequantized(call, values, scale, 0)
     value = call.value(values)
     (zero_point,), _ = zero_points_of(call, scale + 1, 1, value.element)
     found = call.with_input(values, elementwise.plainly_dequantized(call, value, wide, zero_point)).f32(values)
