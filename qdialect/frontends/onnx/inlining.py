@@ -99,10 +99,13 @@ def _calls(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
 # Exporters write them around what depends on an extent, which is known by then.
 
 
+Branches = Mapping[str, bool]
+"""Values of conditions of If nodes, by their names."""
+NO_BRANCHES: Branches = MappingProxyType({})
+
+
 def known_conditions(
-    graph: Graph,
-    known: Callable[[Graph, Sequence[str]], Mapping[str, Array]],
-    given: Mapping[str, bool] = MappingProxyType({}),
+    graph: Graph, known: Callable[[Graph, Sequence[str]], Mapping[str, Array]], given: Branches
 ) -> dict[str, bool]:
     """Conditions by the names of what If nodes give first; `known` finds the constants among the names of a graph.
 
