@@ -317,9 +317,9 @@ class TransposedWindow:
         channels = shape[1]
         scales, points = self._repeated(weight.scales, channels), self._repeated(weight.zero_points, channels)
         how = {**accumulator_attributes(data, Weight(weight.values, scales, points)), **self._attributes()}
+        images, taps = emitter.last(data.values), emitter.constant(taps_of_depth(weight.values))
         start = None if bias is None else emitter.constant(np.array(self._repeated(tuple(bias), channels), np.int32))
-        taps = emitter.constant(taps_of_depth(weight.values))
-        sums = emitter.build(ConvTranspose2DOp, emitter.last(data.values), taps, start, element="i32", **how)
+        sums = emitter.build(ConvTranspose2DOp, images, taps, start, element="i32", **how)
         return self._interleaved(emitter, sums, shape)
 
     def _repeated(self, entries: tuple[_Entry, ...], channels: int) -> tuple[_Entry, ...]:

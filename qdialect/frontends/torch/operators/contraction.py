@@ -193,9 +193,9 @@ def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Con
     """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
 
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
+        operands = emitter.to_channels_first(data.values), emitter.constant(weight.values)
         start = None if whole is None else emitter.constant(whole)
-        operands = emitter.to_channels_first(data.values), emitter.constant(weight.values), start
-        return emitter.build(DenseOp, *operands, element="i32", **accumulator_attributes(data, weight))
+        return emitter.build(DenseOp, *operands, start, element="i32", **accumulator_attributes(data, weight))
 
     shape = (*data.shape[:-1], weight.values.shape[0])
     return Contraction(shape, data, weight.scales, bias, accumulate, _finished_product, name=name)
