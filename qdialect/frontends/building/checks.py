@@ -94,7 +94,11 @@ def check_profile(profile: str, known: Sequence[str]) -> None:
         raise ImportModelError(f"profile must be {' or '.join(known)}, but got '{profile}'")
 
 
-def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
+Source = str | Path | bytes
+"""A model: the path of its file, or what that holds."""
+
+
+def content_of(source: Source, name: str) -> tuple[bytes, str]:
     """The bytes of a file and its name; content that was given as bytes is called `name`.
 
     Raises `ImportModelError` where the file cannot be read.

@@ -10,6 +10,9 @@ from qdialect.frontends.building.checks import Shape
 from qdialect.support.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.support.options import ImportOptions
 
+Dims = Mapping[str, int]
+"""Sizes of open extents, by their name or by ``INPUT:AXIS``."""
+NO_DIMS: Dims = MappingProxyType({})
 OpenShape = Sequence[int | str]
 """Extents that are known, and names of those that are not; a name may be empty."""
 
@@ -59,7 +62,7 @@ class Extents:
                     found = f"{self._shared[extent]} and {size}"
                     raise ImportModelError(f"extent '{extent}' must be one for all inputs, but got {found}")
 
-    def shape(self, name: str, declared: OpenShape, known: Mapping[str, int] = MappingProxyType({})) -> Shape:
+    def shape(self, name: str, declared: OpenShape, known: Dims = NO_DIMS) -> Shape:
         """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then.
 
         `known` are the sizes of extents by their names, from other inputs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -191,49 +192,44 @@ class OpBuilder:
 _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
+@dataclass(frozen=True)
 class Arithmetic:
     """Upstream ops of an emitter on tensors of one shape; a number among the operands stands for such a tensor.
 
     `is_unsigned` sets how integers are compared, divided and widened.
     """
 
-    def __init__(self, emitter: OpBuilder, is_unsigned: bool = False) -> None:
-        self._emitter = emitter
-        self._is_unsigned = is_unsigned
+    emitter: OpBuilder
+    is_unsigned: bool = False
 
     def op(self, name: str, first: ir.Value, *others: ir.Value | float) -> ir.Value:
         """The op `name`, whose result has the type of its operands; ``{s}`` in the name is the sign of the type."""
-        values = [self._emitter.filled(other, first) for other in others]
-        return self._emitter.upstream(name.format(s=self._sign(first)), first, *values)
+        values = [self.emitter.filled(other, first) for other in others]
+        return self.emitter.upstream(name.format(s=self._sign(first)), first, *values)
 
     def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float) -> ir.Value:
         """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne."""
-        return self._emitter.compare(predicate, lhs, rhs, is_unsigned=self._is_unsigned)
+        return self.emitter.compare(predicate, lhs, rhs, is_unsigned=self.is_unsigned)
 
     def select(self, condition: ir.Value, lhs: ir.Value | float, rhs: ir.Value | float) -> ir.Value:
         """`lhs` where `condition` holds, `rhs` elsewhere; one of them is a tensor."""
-        return self._emitter.select(condition, lhs, rhs)
+        return self.emitter.select(condition, lhs, rhs)
 
     def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
         """`value` by an upstream conversion."""
-        return self._emitter.convert(name, value, element)
+        return self.emitter.convert(name, value, element)
 
     def resize(self, value: ir.Value, element: str) -> ir.Value:
         """An integer or i1 with the width of `element`."""
         found = element_of(value.type)
         if _WIDTHS[found] == _WIDTHS[element]:
             return value
-        widens = "arith.extui" if self._is_unsigned or found == "i1" else "arith.extsi"
+        widens = "arith.extui" if self.is_unsigned or found == "i1" else "arith.extsi"
         return self.convert(widens if _WIDTHS[found] < _WIDTHS[element] else "arith.trunci", value, element)
-
-    @property
-    def is_unsigned(self) -> bool:
-        """How integers are compared, divided and widened."""
-        return self._is_unsigned
 
     def _sign(self, value: ir.Value) -> str:
         """Of a true i1, which counts as 1, the sign bit is set."""
-        return "u" if self._is_unsigned or element_of(value.type) == "i1" else "s"
+        return "u" if self.is_unsigned or element_of(value.type) == "i1" else "s"
 
 
 # Reductions of f32 values and of integers.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends import frameworks
-from qdialect.frontends.building.checks import Array, Interface, Shape
+from qdialect.frontends.building.checks import Array, Interface, Shape, Source
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
-from qdialect.frontends.onnx.inlining import captured, graphs_of
+from qdialect.frontends.onnx.inlining import NO_BRANCHES, Branches, captured, graphs_of
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
 from qdialect.frontends.planning.partition import OpenInterface, Part, PartitionNode, Runner, with_copies
 from qdialect.frontends.planning.planner import PlannedDivision
@@ -34,15 +33,15 @@ class OnnxDivision(PlannedDivision):
 
     def __init__(
         self,
-        source: str | Path | bytes,
+        source: Source,
         *,
         profile: str = ORT.name,
         batch: int = 1,
-        dims: Mapping[str, int] = MappingProxyType({}),
-        branches: Mapping[str, bool] = MappingProxyType({}),
+        dims: Dims = NO_DIMS,
+        branches: Branches = NO_BRANCHES,
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
-        read = read_model(source, batch=batch, dims=dims, branches=branches)
+        read = read_model(source, Extents(batch, dims), branches)
         self.name, self._size, self._profile = read.name, read.size, profile or ORT.name
         self._models = SubModels(read.proto, read.graph.inputs)
         self._graph = self._with_types(read.graph)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect.frontends.building.checks import Array
-from qdialect.frontends.onnx.model import MOVEMENTS, NOTHING, Graph, Node, Readers, is_operator
+from qdialect.frontends.onnx.model import NOTHING, Graph, Node, Readers, is_operator
 from qdialect.frontends.onnx.operators.registry import AccumulatorBias, Call, Quantized
 from qdialect.frontends.onnx.qdq_groups import BOUNDS, Groups
 from qdialect.frontends.planning.contraction import LARGEST_BIAS, accumulator_scales
@@ -56,7 +56,7 @@ class ContractionConstants:
         # One scale dequantizes the data.
         found = self._groups.start(node, 0)
         scale = None if found is None else self._readers.constant(found[0].inputs[1])
-        return scale is not None and scale.size == 1 and self._ends_quantized(node)
+        return scale is not None and scale.size == 1 and self._groups.behind(node) is not None
 
     def _weight_dequantization(self, node: Node) -> Node | None:
         """The DequantizeLinear of the weights, perhaps behind what is dropped."""
@@ -64,17 +64,6 @@ class ContractionConstants:
         while giver is not None and giver.kind in (*NOTHING, *_DROPPED):
             giver = self._readers.giver(giver.inputs[0])
         return giver if giver is not None and is_operator(giver, "DequantizeLinear") else None
-
-    def _ends_quantized(self, node: Node) -> bool:
-        """Whether one QuantizeLinear reads the result, perhaps behind bounds and then movements."""
-        reader = self._readers.only_reader(node)
-        has_moved = False
-        while reader is not None and reader.kind in (*NOTHING, *BOUNDS, *MOVEMENTS):
-            if has_moved and reader.kind in BOUNDS:
-                return False
-            has_moved |= reader.kind in MOVEMENTS
-            reader = self._readers.only_reader(reader)
-        return reader is not None and is_operator(reader, "QuantizeLinear")
 
     def _has_integer_kernel(self, node: Node) -> bool:
         """Whether the node becomes a QLinearConv or QGemm, as far as the types of its tensors and its readers tell.

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import (
-    Array,
-    Budget,
-    Interface,
-    Shape,
-    UnsupportedError,
-    axes_in,
-    axis_in,
-    require,
-)
+from qdialect.frontends.building import checks
+from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.slices import taken_by_slice
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
@@ -172,7 +164,7 @@ _SUMS_OF_NOTHING = {
 """ONNX Runtime's results for sums without terms: means are 0, and so are products of matrices."""
 
 
-def sum_of_nothing(node: Node, result: Interface) -> Array | None:
+def sum_of_nothing(node: Node, result: checks.Interface) -> Array | None:
     """The result of a node that sums up no terms; None for other operators."""
     if node.kind not in _SUMS_OF_NOTHING:
         return None

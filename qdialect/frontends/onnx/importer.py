@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from qdialect.arithmetic.profiles import ONNX_PROFILES, ORT
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.onnx import inlining
 from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
@@ -43,13 +42,13 @@ _TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Tile", "TopK", "Upsample
 
 
 def import_onnx(
-    source: str | Path | bytes,
+    source: checks.Source,
     context: ir.Context | None = None,
     *,
     profile: str = ORT.name,
     batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
-    branches: Mapping[str, bool] = MappingProxyType({}),
+    dims: Dims = NO_DIMS,
+    branches: inlining.Branches = inlining.NO_BRANCHES,
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
 
@@ -68,7 +67,7 @@ def import_onnx(
     node is a note.
     """
     extents = Extents(batch, dims)
-    read = _read(source, extents, branches)
+    read = read_model(source, extents, branches)
     checks.check_profile(profile, tuple(ONNX_PROFILES))
     planner = OnnxPlanner(read.graph, read.name, read.size, profile)
     try:
@@ -89,26 +88,11 @@ class ReadModel:
     """The bytes that its file holds, those of external data among them."""
 
 
-def read_model(
-    source: str | Path | bytes,
-    *,
-    batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
-    branches: Mapping[str, bool] = MappingProxyType({}),
-) -> ReadModel:
-    """The model of an .onnx file; raises `ImportModelError` for one that cannot be read."""
-    return _read(source, Extents(batch, dims), branches)
-
-
 def nodes_of(
-    source: str | Path | bytes,
-    *,
-    batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
-    branches: Mapping[str, bool] = MappingProxyType({}),
+    source: checks.Source, *, batch: int = 1, dims: Dims = NO_DIMS, branches: inlining.Branches = inlining.NO_BRANCHES
 ) -> tuple[checks.GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    nodes = _read(source, Extents(batch, dims), branches).graph.nodes
+    nodes = read_model(source, Extents(batch, dims), branches).graph.nodes
     return tuple(checks.GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in nodes)
 
 
@@ -117,7 +101,7 @@ _MOST_CONDITIONS = 4
 
 
 def run_time_condition(
-    source: Path, *, batch: int, dims: Mapping[str, int], branches: Mapping[str, bool]
+    source: Path, *, batch: int, dims: Dims, branches: inlining.Branches
 ) -> inlining.RunTimeCondition | None:
     """The condition of the first If node whose branch is chosen at run time; None without one, or with too many.
 
@@ -125,7 +109,7 @@ def run_time_condition(
     """
     if b"then_branch" not in checks.content_of(source, "model.onnx")[0] or len(branches) == _MOST_CONDITIONS:
         return None
-    read = _read(source, Extents(batch, dims), branches)
+    read = read_model(source, Extents(batch, dims), branches)
     name = inlining.first_condition(read.graph)
     given = {tensor.name: tensor for tensor in read.graph.inputs}
     if name is None or name in given:
@@ -134,9 +118,10 @@ def run_time_condition(
     return inlining.RunTimeCondition(name, inlining.computing(read.proto, read.graph, name).SerializeToString())
 
 
-def _read(
-    source: str | Path | bytes, extents: Extents, branches: Mapping[str, bool] = MappingProxyType({})
+def read_model(
+    source: checks.Source, extents: Extents, branches: inlining.Branches = inlining.NO_BRANCHES
 ) -> ReadModel:
+    """The model of an .onnx file; raises `ImportModelError` for one that cannot be read."""
     content, name = checks.content_of(source, "model.onnx")
     folder = None if isinstance(source, bytes) else Path(source).parent
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -56,8 +56,7 @@ def captured(node: onnx.NodeProto) -> list[str]:
     waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in graphs_of(node)]
     while waiting:
         graph, outer = waiting.pop()
-        defined = outer | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        defined |= {name for inner in graph.node for name in inner.output}
+        defined = outer | _defined(graph)
         for inner in graph.node:
             found += [name for name in inner.input if name and name not in defined]
             waiting += [(held, defined) for held in graphs_of(inner)]
@@ -99,10 +98,13 @@ def _calls(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
 # Exporters write them around what depends on an extent, which is known by then.
 
 
+Branches = Mapping[str, bool]
+"""Values of conditions of If nodes, by their names."""
+NO_BRANCHES: Branches = MappingProxyType({})
+
+
 def known_conditions(
-    graph: Graph,
-    known: Callable[[Graph, Sequence[str]], Mapping[str, Array]],
-    given: Mapping[str, bool] = MappingProxyType({}),
+    graph: Graph, known: Callable[[Graph, Sequence[str]], Mapping[str, Array]], given: Branches
 ) -> dict[str, bool]:
     """Conditions by the names of what If nodes give first; `known` finds the constants among the names of a graph.
 
@@ -220,13 +222,13 @@ def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
         inner, own = waiting.pop()
         inner.input[:] = [own.get(name, name) for name in inner.input]
         for graph in graphs_of(inner):
-            visible = {name: new for name, new in own.items() if name not in set(_defined(graph))}
+            defined = _defined(graph)
+            visible = {name: new for name, new in own.items() if name not in defined}
             for value in graph.output:
                 value.name = visible.get(value.name, value.name)
             waiting += [(one, visible) for one in graph.node]
 
 
-def _defined(graph: onnx.GraphProto) -> Iterator[str]:
-    yield from (value.name for value in graph.input)
-    yield from (tensor.name for tensor in graph.initializer)
-    yield from (name for node in graph.node for name in node.output)
+def _defined(graph: onnx.GraphProto) -> set[str]:
+    given = (one.name for values in (graph.input, graph.initializer) for one in values)
+    return {*given, *(name for node in graph.node for name in node.output)}

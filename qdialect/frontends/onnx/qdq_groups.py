@@ -57,7 +57,7 @@ class Groups:
         sides = [side for side in ends if side is not None]
         if len(sides) < len(ends):
             return GroupKernel.F32
-        become_unsigned = {self._becomes_unsigned(*side) for side in sides if self._is_signed(side[0])}
+        become_unsigned = {self._becomes_unsigned(*side) for side in sides if self._declared(side[0]) == "i8"}
         if become_unsigned == {True}:
             return GroupKernel.UNSIGNED
         return GroupKernel.F32 if len(become_unsigned) > 1 else GroupKernel.OF_TYPE
@@ -86,6 +86,11 @@ class Groups:
 
         None where something else is in between.
         """
+        found = self.behind(node)
+        return found[:2] if found and all(self._is_superfluous(bound, found[0]) for bound in found[2]) else None
+
+    def behind(self, node: Node) -> tuple[Node, bool, list[Node]] | None:
+        """The one QuantizeLinear behind a node, whether movements and which bounds, before them, are in between."""
         bounds: list[Node] = []
         has_moved, reader = False, self._readers.only_reader(node)
         while reader is not None and reader.kind in (*NOTHING, *BOUNDS, *MOVEMENTS):
@@ -95,9 +100,7 @@ class Groups:
                 bounds.append(reader)
             has_moved |= reader.kind in MOVEMENTS
             reader = self._readers.only_reader(reader)
-        if reader is None or not is_operator(reader, "QuantizeLinear"):
-            return None
-        return (reader, has_moved) if all(self._is_superfluous(bound, reader) for bound in bounds) else None
+        return None if reader is None or not is_operator(reader, "QuantizeLinear") else (reader, has_moved, bounds)
 
     def _is_border(self, node: Node) -> bool:
         """Whether a node with one reader puts zeros around images."""
@@ -141,11 +144,6 @@ class Groups:
             return is_moved
         reader = self._readers.only_reader(source)
         return reader is not None and is_operator(reader, "DequantizeLinear")
-
-    def _is_signed(self, node: Node) -> bool:
-        """Whether a node quantizes to i8, or dequantizes it."""
-        is_quantization = is_operator(node, "QuantizeLinear") or is_operator(node, "DequantizeLinear")
-        return is_quantization and self._declared(node) == "i8"
 
     def _declared(self, node: Node) -> str | None:
         """The type of a QuantizeLinear's or DequantizeLinear's tensor, which need not have a zero point."""

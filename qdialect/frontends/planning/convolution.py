@@ -67,8 +67,7 @@ class DepthTaps(Movement):
         raise UnsupportedError("volumes must not be known when the model is read")
 
     def emit(self, emitter: OpBuilder, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        padded = _padded_along(emitter, value, self.window, range(1), to)
-        taps = _taps_along(emitter, padded, self.window, 0)
+        taps = _slices(emitter, value, self.window, 1, to)
         batch, count, kernel, height, width, channels = shape_of(taps.type)
         by_group = emitter.reshape(taps, (batch, count, kernel, height, width, self.groups, channels // self.groups))
         merged = by_group if kernel == 1 else emitter.transpose(by_group, (0, 1, 3, 4, 5, 2, 6))
@@ -83,8 +82,7 @@ def taps_of_depth(weight: Array) -> Array:
 
 def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
     """f32 images [N * OD, OH * KD * KH, W, C] of volumes NDHWC, and windows over them that read in the same order."""
-    padded = _padded_along(emitter, value, window, range(3), None)
-    slices = _taps_along(emitter, padded, window, 0)
+    slices = _slices(emitter, value, window, 3, None)
     batch, depth, taps, _, width, channels = shape_of(slices.type)
     rows = gather(emitter, slices, 3, _positions(window, 1))
     height, lines = window.output[1], window.kernel[1]
@@ -95,23 +93,15 @@ def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tupl
     return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
 
 
-def _padded_along(
-    emitter: OpBuilder, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
+def _slices(
+    emitter: OpBuilder, value: ir.Value, window: Window, padded: int, to: QuantizedTensorType | None
 ) -> ir.Value:
-    """NDHWC data with the window's padding of these `dimensions`, which holds zeros."""
-    low, high = ([0] * RANK for _ in range(2))
-    for i in dimensions:
-        low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    return framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
-
-
-def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:
-    """NDHWC data with a dimension of windows and one of their taps in the stead of dimension 1 + `dimension`."""
-    axis = 1 + dimension
-    shape = shape_of(value.type)
-    found = gather(emitter, value, axis, _positions(window, dimension))
-    apart = window.output[dimension], window.kernel[dimension]
-    return emitter.reshape(found, (*shape[:axis], *apart, *shape[axis + 1 :]))
+    """NDHWC data with the slices of each window as [N, windows, KD, H, W, C]; `padded` dimensions have its padding."""
+    low, high = ((0, *ends[:padded], *(0,) * (4 - padded)) for ends in (window.before, window.after))
+    whole = framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
+    batch, _, *rest = shape_of(whole.type)
+    found = gather(emitter, whole, 1, _positions(window, 0))
+    return emitter.reshape(found, (batch, window.output[0], window.kernel[0], *rest))
 
 
 def _positions(window: Window, dimension: int) -> list[int]:
@@ -238,7 +228,7 @@ def from_image(shape: Shape) -> Finish:
     return lambda emitter, value: (emitter.reshape(value, last), True)
 
 
-# Transposed convolutions over volumes of quantized numbers.
+# Transposed convolutions of quantized numbers; those over volumes become some over images.
 #
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
@@ -249,22 +239,35 @@ _Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True)
-class TransposedVolumes:
-    """Weights are [O, KD, KH, KW, C / groups]; `before` and `after` are cropped, `extra` elements follow the extent."""
+class TransposedWindow:
+    """Of the full extent `before` and `after` are cropped, `extra` elements follow it, and `output` ones are left."""
 
     strides: Shape
     dilation: Shape
     before: Shape
-    after: Shape
-    extra: Shape
-    groups: int
     output: Shape
-    """[OD, OH, OW]"""
+    groups: int = 1
+    after: Shape = ()
+    extra: Shape = ()
+
+    def of_images(self) -> TransposedWindow:
+        """The same over images of height 1 instead of rows."""
+        flat = 2 - len(self.strides)
+        ones, zeros = (1,) * flat, (0,) * flat
+        steps = ones + self.strides, ones + self.dilation
+        ends = zeros + self.before, ones + self.output, self.groups, zeros + self.after, zeros + self.extra
+        return TransposedWindow(*steps, *ends)
 
     def contraction(
         self, plan: Plan, data: Quantized, weight: Weight, bias: Array | None, name: str | None = None
     ) -> Contraction:
-        """The f32 values of the result [N, O, OD, OH, OW]; raises `UnsupportedError` where there are too many taps."""
+        """The f32 values of the result; weights are [O, ..., C / groups].
+
+        Raises `UnsupportedError` where there are too many taps.
+        """
+        if len(self.output) < RANK - 2:
+            layer = Layer(ConvTranspose2DOp, data, weight, self.of_images()._attributes())
+            return layer.contraction((data.shape[0], len(weight.values), *self.output), bias, name)
         taps = self._remainders(weight)
         moved = move(plan, name or "volumes", data, self._movement(plan, data.shape, taps.shape[1]))
         assert isinstance(moved, Quantized)
@@ -274,6 +277,16 @@ class TransposedVolumes:
             return self._accumulate(emitter, moved, Weight(taps, weight.scales, weight.zero_points), bias, shape)
 
         return Contraction(shape, data, weight.scales, bias, accumulate, from_image(shape), name=name)
+
+    def _attributes(self) -> dict[str, Any]:
+        """Those over images, of which volumes have one for each window along the depth."""
+        return {
+            "strides": self.strides[-2:],
+            "padding": (*self.before[-2:], *self.after[-2:]),
+            "output_padding": self.extra[-2:],
+            "dilation": self.dilation[-2:],
+            "groups": self.groups,
+        }
 
     def _movement(self, plan: Plan, shape: Shape, taps: int) -> DepthTaps:
         """Windows of `taps` slices, the first of which ends on the first slice of the data."""
@@ -303,17 +316,10 @@ class TransposedVolumes:
     ) -> ir.Value:
         channels = shape[1]
         scales, points = self._repeated(weight.scales, channels), self._repeated(weight.zero_points, channels)
-        how = {
-            **accumulator_attributes(data, Weight(weight.values, scales, points)),
-            "strides": self.strides[1:],
-            "padding": (*self.before[1:], *self.after[1:]),
-            "output_padding": self.extra[1:],
-            "dilation": self.dilation[1:],
-            "groups": self.groups,
-        }
+        how = {**accumulator_attributes(data, Weight(weight.values, scales, points)), **self._attributes()}
+        images, taps = emitter.last(data.values), emitter.constant(taps_of_depth(weight.values))
         start = None if bias is None else emitter.constant(np.array(self._repeated(tuple(bias), channels), np.int32))
-        taps = emitter.constant(taps_of_depth(weight.values))
-        sums = emitter.build(ConvTranspose2DOp, emitter.last(data.values), taps, start, element="i32", **how)
+        sums = emitter.build(ConvTranspose2DOp, images, taps, start, element="i32", **how)
         return self._interleaved(emitter, sums, shape)
 
     def _repeated(self, entries: tuple[_Entry, ...], channels: int) -> tuple[_Entry, ...]:
@@ -375,34 +381,26 @@ Convolve = Callable[[OpBuilder, ir.Value, Array, Shape, Array | None], ir.Value]
 
 
 def f32_transposed_convolution(
-    budget: Budget,
-    shape: Shape,
-    weight: Array,
-    groups: int,
-    strides: Shape,
-    dilation: Shape,
-    before: Shape,
-    output: Shape,
+    budget: Budget, shape: Shape, weight: Array, window: TransposedWindow
 ) -> Callable[[Emitter, Value], ir.Value]:
     """Builds the sums over f32 data NCL to NCDHW of `shape` as [N, ..., O]; weights are [C, O / groups, ...].
 
-    Of the full extent the elements `before` are cropped, and `output` ones are left.  Raises `UnsupportedError` where
-    there are too many taps to be listed.
+    Raises `UnsupportedError` where there are too many taps to be listed.
     """
+    window = window.of_images()
 
     def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, _: Array | None) -> ir.Value:
-        return _convolved(emitter, data, taps, steps, groups)
+        return _convolved(emitter, data, taps, steps, window.groups)
 
-    flat = (1,) * (4 - len(shape))
-    weight = weight.reshape(*weight.shape[:2], *flat, *weight.shape[2:])
+    weight = weight.reshape(*weight.shape[:2], *(1,) * (4 - len(shape)), *weight.shape[2:])
     if len(shape) == RANK:
-        check_indices(weight.shape[2] * (shape[2] + output[0]), budget)
-    window = flat + strides, flat + dilation, (0,) * len(flat) + before, flat + output
-    are_alike = all(len(_remainders(*one)) == 1 for one in zip(weight.shape[2:], *window[:2], strict=True))
-    is_few = groups == 1 and weight.ndim == 4 and weight[0].size <= _FEW_PRODUCTS and len(weight) >= _MANY_INPUTS
+        check_indices(weight.shape[2] * (shape[2] + window.output[0]), budget)
+    pairs = zip(weight.shape[2:], window.strides, window.dilation, strict=True)
+    are_alike = all(len(_remainders(*pair)) == 1 for pair in pairs)
+    is_few = window.groups == 1 and weight.ndim == 4 and weight[0].size <= _FEW_PRODUCTS and len(weight) >= _MANY_INPUTS
     if is_few and not are_alike:
         return lambda emitter, value: _added_products(emitter, image(emitter, value), weight, window)
-    build = transposed_sums(weight, groups, *window, convolve)
+    build = transposed_sums(weight, window, convolve)
     return lambda emitter, value: build(emitter, emitter.last(value) if len(shape) == RANK else image(emitter, value))
 
 
@@ -411,9 +409,7 @@ _FEW_PRODUCTS, _MANY_INPUTS = 32, 16
 and how many terms of each sum outweigh that the sums are moved."""
 
 
-def _added_products(
-    emitter: OpBuilder, data: ir.Value, weight: Array, window: tuple[Shape, Shape, Shape, Shape]
-) -> ir.Value:
+def _added_products(emitter: OpBuilder, data: ir.Value, weight: Array, window: TransposedWindow) -> ir.Value:
     """The sums over channels for all taps, added up for each element of the result, as ONNX Runtime does."""
     inputs, outputs, kernel = *weight.shape[:2], weight.shape[2:]
     taps = np.moveaxis(weight, 1, -1).reshape(inputs, 1, 1, -1).T
@@ -434,23 +430,16 @@ def _added_products(
         return reduce(lambda total, term: emitter.f32("addf", total, term), terms)
 
     numbers = np.arange(outputs * math.prod(kernel), dtype=np.int64).reshape((*kernel, outputs))
-    return transposed_sums(np.moveaxis(numbers, -1, 0)[None], 1, *window, add)(emitter, products)
+    return transposed_sums(np.moveaxis(numbers, -1, 0)[None], window, add)(emitter, products)
 
 
 def transposed_sums(
-    weight: Array,
-    groups: int,
-    strides: Shape,
-    dilation: Shape,
-    before: Shape,
-    output: Shape,
-    convolve: Convolve,
-    start: Array | None = None,
+    weight: Array, window: TransposedWindow, convolve: Convolve, start: Array | None = None
 ) -> Callable[[OpBuilder, ir.Value], ir.Value]:
     """The same over images NHWC or volumes NDHWC, by `convolve`; of one group sums may start from numbers [O]."""
-    pairs = zip(weight.shape[2:], strides, dilation, strict=True)
-    found = [_remainders(*pair) for pair in pairs]
-    ends = [math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True)]
+    groups, strides, inner = window.groups, window.strides, list(zip(window.before, window.output, strict=True))
+    found = [_remainders(*one) for one in zip(weight.shape[2:], strides, window.dilation, strict=True)]
+    ends = [math.ceil((low + size) / stride) for (low, size), stride in zip(inner, strides, strict=True)]
 
     def build(emitter: OpBuilder, data: ir.Value) -> ir.Value:
         batch = shape_of(data.type)[0]
@@ -474,7 +463,7 @@ def transposed_sums(
             return emitter.reshape(convolve(emitter, framed(emitter, data, low, high), taps, steps, starts), after)
 
         whole = _interleaved(emitter, sums(), strides)
-        inside = [Slice(low, 1, size) for low, size in zip(before, output, strict=True)]
+        inside = [Slice(low, 1, size) for low, size in inner]
         return take_slices(emitter, whole, (Slice(0, 1, batch), *inside, Slice(0, 1, shape_of(whole.type)[-1])))
 
     return build

@@ -18,19 +18,9 @@ from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Table,
-    Tensor,
-    clip,
-    known,
-)
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known
 from qdialect.ir._mlir import ir
 
 # Operands of element-wise ops, brought to one shape.
@@ -282,8 +272,8 @@ class Pointwise(F32Tensor):
             return None
         return found[0].of_entries(self.shape, self.formula, *known)
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        table = self.table() if to.element in EIGHT_BIT else None
+    def _quantized(self, plan: Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
+        table = self.table() if to.element in tensors.EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
 
     def may_be_nan(self, plan: Plan) -> bool:
@@ -337,14 +327,14 @@ class Clamped(F32Tensor):
         at_least = Input().at_least(self.minimum) if self.minimum > -math.inf else Input()
         return at_least.at_most(self.maximum) if self.maximum < math.inf else at_least
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
         bounds_nothing = (low, high) == (to.minimum, to.maximum)
         if not bounds_nothing and self.may_be_nan(plan):
-            table = self.table() if to.element in EIGHT_BIT else None
+            table = self.table() if to.element in tensors.EIGHT_BIT else None
             return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
         source = self.source.quantized(plan, name, to)
-        return source if bounds_nothing else clip(plan, name, source, low, high)
+        return source if bounds_nothing else tensors.clip(plan, name, source, low, high)
 
     def may_be_nan(self, plan: Plan) -> bool:
         return self.source.may_be_nan(plan)

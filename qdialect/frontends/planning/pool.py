@@ -73,10 +73,10 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
 def window_sums(emitter: Emitter, source: Quantized, window: Window, share: float) -> ir.Value:
     """i32 sums of ``(q - z) * share``, by a convolution with ones; the padding holds the zero point z."""
     flat, channels, before = window.two_dimensional(), source.shape[1], source.parameters
+    image = image_of(emitter, source.values, len(window.kernel))
     ones = emitter.constant(np.broadcast_to(np.int8(1), (channels, *flat.kernel, 1)))
     how = {"strides": flat.strides, "padding": flat.padding, "groups": channels}
     scales = {"input_scale": before.scale, "input_zero_point": before.zero_point, "weight_scales": (share,)}
-    image = image_of(emitter, source.values, len(window.kernel))
     return emitter.build(Conv2DOp, image, ones, element="i32", **how, **scales)
 
 

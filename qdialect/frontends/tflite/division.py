@@ -6,8 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import tflite
@@ -17,7 +15,7 @@ from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends import frameworks
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.planning import partition
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
@@ -41,13 +39,7 @@ class TfliteDivision(partition.Division):
     framework = frameworks.LITERT.name
 
     def __init__(
-        self,
-        source: str | Path | bytes,
-        *,
-        profile: str = "",
-        signature: str = "",
-        batch: int = 1,
-        dims: Mapping[str, int] = MappingProxyType({}),
+        self, source: checks.Source, *, profile: str = "", signature: str = "", batch: int = 1, dims: Dims = NO_DIMS
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
         whole, self.name = read_model(source, signature, Extents(batch, dims))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from types import MappingProxyType
 
 from qdialect.arithmetic.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.extents import Extents, OpenShape
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents, OpenShape
 from qdialect.frontends.planning.emitter import ValueRefusedError
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph, read_inputs
@@ -32,13 +30,13 @@ TENSOR_ATTRIBUTE = "qnn.tensor"
 
 
 def import_tflite(
-    source: str | Path | bytes,
+    source: checks.Source,
     context: ir.Context | None = None,
     *,
     profile: str = PROFILES[0],
     signature: str = "",
     batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
+    dims: Dims = NO_DIMS,
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
@@ -92,7 +90,7 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
 
 
 def nodes_of(
-    source: str | Path | bytes, *, signature: str = "", batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+    source: checks.Source, *, signature: str = "", batch: int = 1, dims: Dims = NO_DIMS
 ) -> tuple[checks.GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
     graph, _ = read_model(source, signature, Extents(batch, dims))
@@ -104,7 +102,7 @@ def _node(operator: Operator) -> checks.GraphNode:
     return checks.GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
-def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> tuple[Graph, str]:
+def read_model(source: checks.Source, signature: str, extents: Extents) -> tuple[Graph, str]:
     """The graph of a file, supported or not, and what messages call it; raises `ImportModelError`."""
     content, name = checks.content_of(source, "model.tflite")
     try:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import getitem
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Interface, Shape
-from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.building.checks import Array, Interface, Shape, Source
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.frameworks import PYTORCH
 from qdialect.frontends.planning import partition
 from qdialect.frontends.planning.planner import PlannedDivision
@@ -46,12 +44,7 @@ class TorchDivision(PlannedDivision):
     framework = PYTORCH.name
 
     def __init__(
-        self,
-        source: ExportedProgram | str | Path | bytes | Graph,
-        *,
-        trust: bool = False,
-        batch: int = 1,
-        dims: Mapping[str, int] = MappingProxyType({}),
+        self, source: ExportedProgram | Source | Graph, *, trust: bool = False, batch: int = 1, dims: Dims = NO_DIMS
     ) -> None:
         """Raises `ImportModelError` for a program that cannot be read; `batch` and `dims` as `import_torch`."""
         if isinstance(source, Graph):

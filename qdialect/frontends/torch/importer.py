@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile, zip_longest
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import element_type
 from qdialect.frontends.planning.emitter import Planned, Value, module_of
@@ -56,17 +54,16 @@ _STEPS_PER_NODE = 16
 _MAX_DEPTH = 64
 
 
-_NO_DIMS: Mapping[str, int] = MappingProxyType({})
 _UNKNOWN_OUTPUT = Output((), UNKNOWN)
 
 
 def import_torch(
-    source: ExportedProgram | str | Path | bytes,
+    source: ExportedProgram | checks.Source,
     context: ir.Context | None = None,
     *,
     trust: bool = False,
     batch: int = 1,
-    dims: Mapping[str, int] = _NO_DIMS,
+    dims: Dims = NO_DIMS,
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an exported program that PT2E quantized.
 
@@ -90,24 +87,20 @@ def import_torch(
 
 
 def nodes_of(
-    source: ExportedProgram | str | Path | bytes,
-    *,
-    trust: bool = False,
-    batch: int = 1,
-    dims: Mapping[str, int] = _NO_DIMS,
+    source: ExportedProgram | checks.Source, *, trust: bool = False, batch: int = 1, dims: Dims = NO_DIMS
 ) -> tuple[checks.GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
     graph, _ = read_graph(source, Extents(batch, dims), trust=trust)
     return tuple(checks.GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
-def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *, trust: bool) -> tuple[Graph, str]:
+def read_graph(source: ExportedProgram | checks.Source, extents: Extents, *, trust: bool) -> tuple[Graph, str]:
     """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`.
 
     `extents` sets the extents that inputs leave open.
     """
     check_choice("trust", trust, (True, False))
-    if not isinstance(source, str | Path | bytes):
+    if not isinstance(source, checks.Source):
         if not hasattr(source, "graph_signature"):
             wanted = "torch.export.export(model.eval(), example_inputs), or the path or content of its archive"
             raise ImportModelError(f"source must be {wanted}, but got {type(source).__name__}")

@@ -154,7 +154,7 @@ def _function(call: Call) -> tensors.Tensor:
 @imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
 def _qlinear_function(call: Call) -> tensors.Tensor:
     call.count(4, 5)
-    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1, 0)
+    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1)
     is_plain = not isinstance(source, Quantized)
     qdq_group = (
         elementwise.Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)

@@ -19,17 +19,9 @@ from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
+from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import Attention, Stage, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import (
-    binary,
-    broadcast_shape,
-    constant_of,
-    element_type,
-    elementwise,
-    tensor_of,
-    unary,
-    value_of_tensor,
-)
+from qdialect.frontends.planning.elementwise import binary, broadcast_shape, constant_of, element_type, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known, product
@@ -303,7 +295,7 @@ def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) 
         total, key, last = operands
         return s.compare("lt", key, s.op("arith.subi", total, last))
 
-    found = elementwise(call, [totals, keys, behind], "i1", is_counted)
+    found = elementwise.elementwise(call, [totals, keys, behind], "i1", is_counted)
     return found if mask is None else binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
 
 
@@ -426,9 +418,9 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
         inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
         return s.op("arith.addi", start, inside)
 
-    indices = elementwise(call, [line, first], row.element, index)
+    indices = elementwise.elementwise(call, [line, first], row.element, index)
     lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
-    return value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
+    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
 
 
 @imports("TensorScatter")
@@ -461,10 +453,10 @@ def _tensor_scatter(call: Call) -> Tensor:
             return beyond
         return s.op("arith.remsi", s.op("arith.addi", s.op("arith.remsi", beyond, length), length), length)
 
-    row = elementwise(call, [places, begins], "i64", distance)
+    row = elementwise.elementwise(call, [places, begins], "i64", distance)
     is_own = unary(call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps)))
     operands = [is_own, rows_at(call, flat[1], row), flat[0]]
-    found = elementwise(call, operands, cache.element, lambda s, held: s.select(*held))
+    found = elementwise.elementwise(call, operands, cache.element, lambda s, held: s.select(*held))
     return tensor_of(move_value(call.plan, call.name, found, Reshaping(cache.shape), None))
 
 

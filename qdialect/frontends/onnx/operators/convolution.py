@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
+from qdialect.dialect import Conv2DOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.windows import Window
@@ -119,22 +119,10 @@ def _conv_transpose(call: Call) -> contraction.Contraction:
     # Pixels of the full extent behind the output are cropped; pixels of the output behind that extent hold the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
     cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
-    channels = weight.values.shape[0]
-    bias = bias_of(call, 2, data, weight.scales, channels)
-    if rank == convolution.RANK:
-        volumes = convolution.TransposedVolumes(strides, dilation, before, cropped, extra, groups, output)
-        return volumes.contraction(call.plan, data, weight, bias, call.name)
-    flat = 4 - rank
-    attributes = {
-        "strides": (1,) * flat + strides,
-        "padding": (0,) * flat + before + (0,) * flat + cropped,
-        "output_padding": (0,) * flat + extra,
-        "dilation": (1,) * flat + dilation,
-        "groups": groups,
-    }
-    return convolution.Layer(ConvTranspose2DOp, data, weight, attributes).contraction(
-        (data.shape[0], channels, *output), bias
-    )
+    bias = bias_of(call, 2, data, weight.scales, weight.values.shape[0])
+    window = convolution.TransposedWindow(strides, dilation, before, output, groups, cropped, extra)
+    name = call.name if rank == convolution.RANK else None
+    return window.contraction(call.plan, data, weight, bias, name)
 
 
 def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
@@ -226,9 +214,8 @@ def _f32_conv_transpose(call: Call) -> Computed:
     before, output = cropping(call, shape[2:], strides, full)
     channels = groups * weight.shape[1]
     after, has_bias = (shape[0], channels, *output), check_bias(call, channels)
-    sums = convolution.f32_transposed_convolution(
-        call.plan.budget, shape, weight, groups, strides, dilation, before, output
-    )
+    window = convolution.TransposedWindow(strides, dilation, before, output, groups)
+    sums = convolution.f32_transposed_convolution(call.plan.budget, shape, weight, window)
     return _biased(call, sums, after, has_bias=has_bias)
 
 

@@ -219,7 +219,7 @@ def _concat(call: Call) -> Tensor:
 def _qlinear_concat(call: Call) -> Tensor:
     count = len(call.inputs)
     require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
-    parts = [f32_values_of(call, index, index + 1, 0) for index in range(2, count, 3)]
+    parts = [f32_values_of(call, index, index + 1) for index in range(2, count, 3)]
     whole = joined(parts, _axis(call, 2))
     return quantized_by(call, whole, 0, call.value(2).element)
 

@@ -29,25 +29,8 @@ from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, part_of, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
-from qdialect.frontends.planning import tensors
-from qdialect.frontends.planning.elementwise import (
-    INTEGERS,
-    OF_ONE_INTEGER,
-    PAIRS_OF_INTEGERS,
-    Arithmetic,
-    PlainlyDequantized,
-    Pointwise,
-    binary,
-    broadcast_shape,
-    cast_array,
-    common_element,
-    converted,
-    element_type,
-    elementwise,
-    tensor_of,
-    unary,
-    whole_power,
-)
+from qdialect.frontends.planning import elementwise, tensors
+from qdialect.frontends.planning.elementwise import INTEGERS, Pointwise, common_element, element_type, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, QuantizedTensorType, Table, Tensor
 from qdialect.ir._mlir import ir
@@ -121,7 +104,7 @@ class Binary(Pointwise):
         """Whether an integer kernel multiplies by a quotient of scales that is no number: all sums are NaN for it."""
         if self.kernel is GroupKernel.F32 or self.kind not in _OF_ONE_TYPE or to.element not in EIGHT_BIT:
             return False
-        plain = [one for one in self.operands if isinstance(one, PlainlyDequantized)]
+        plain = [one for one in self.operands if isinstance(one, elementwise.PlainlyDequantized)]
         values = [one.quantized_values for one in plain]
         values += [one.values for one in self.operands if isinstance(one, Quantized)]
         is_of_type = [value.element for value in values] == [to.element] * 2
@@ -154,7 +137,7 @@ def shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
 
 def binary_tensor(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = GroupKernel.OF_TYPE) -> Binary:
     """The function that the operator `kind` computes of two tensors."""
-    return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind, kernel)
+    return Binary(elementwise.broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind, kernel)
 
 
 @imports(*_ARITHMETIC)
@@ -167,7 +150,9 @@ def _power(call: Call) -> Tensor:
     base, exponent, known = call.f32(0), _exponent(call), tensors.known_array(call.tensor(1))
     one = None if known is None or known.size != 1 else float(known.item())
     formula = _POWER if one is None else _MULTIPLIED_POWERS.get(one, _POWER)
-    return Binary(broadcast_shape(base.shape, exponent.shape), (base, exponent), formula, "Pow", call.kernel)
+    return Binary(
+        elementwise.broadcast_shape(base.shape, exponent.shape), (base, exponent), formula, "Pow", call.kernel
+    )
 
 
 def _exponent(call: Call) -> F32Tensor:
@@ -198,7 +183,7 @@ def _remainder(call: Call) -> Tensor:
     """Of floats, with the sign of the dividend."""
     require(call.flag("fmod", 0), "fmod must be 1 where the inputs are floats, but got 0")
     lhs, rhs = call.f32(0), call.f32(1)
-    return Pointwise(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
+    return Pointwise(elementwise.broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
 
 
 @imports("PRelu")
@@ -217,7 +202,7 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = binary_tensor(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0))
+    qdq_group = binary_tensor(kind, f32_values_of(call, 0, 1), f32_values_of(call, 3, 4))
     return quantized_by(call, qdq_group, 6, call.value(0).element)
 
 
@@ -237,21 +222,23 @@ def _integers_of_two(call: Call) -> Tensor:
 def _pair_of_integers(call: Call, name: str) -> Tensor:
     call.count(2)
     values = [value_of(call, 0), value_of(call, 1)]
-    return binary(call, values, common_element(values, INTEGERS), PAIRS_OF_INTEGERS[name])
+    return elementwise.binary(call, values, common_element(values, INTEGERS), elementwise.PAIRS_OF_INTEGERS[name])
 
 
 @imports_integers(*_INTEGERS_OF_MANY)
 def _integers_of_many(call: Call) -> Tensor:
     values = [value_of(call, index) for index in range(len(call.inputs))]
-    function = PAIRS_OF_INTEGERS[_INTEGERS_OF_MANY[call.node.kind]]
-    return elementwise(call, values, common_element(values, INTEGERS), lambda s, x: reduce(partial(function, s), x))
+    function = elementwise.PAIRS_OF_INTEGERS[_INTEGERS_OF_MANY[call.node.kind]]
+    return elementwise.elementwise(
+        call, values, common_element(values, INTEGERS), lambda s, x: reduce(partial(function, s), x)
+    )
 
 
 @imports_integers("Abs", "Neg", "Sign")
 def _integers_of_one(call: Call) -> Tensor:
     value = value_of(call, 0)
     require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
-    return unary(call, value, common_element([value], INTEGERS), OF_ONE_INTEGER[call.node.kind.lower()])
+    return unary(call, value, common_element([value], INTEGERS), elementwise.OF_ONE_INTEGER[call.node.kind.lower()])
 
 
 def clipped_integers(call: Call) -> Tensor:
@@ -267,13 +254,13 @@ def clipped_integers(call: Call) -> Tensor:
         lower, upper = (tensors.known_array(call.optional(index)) for index in (1, 2))
         return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
 
-    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+    def build(s: elementwise.Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
         found, *limits = operands
         for (name, _), limit in zip(bounds, limits, strict=True):
             found = s.op(name, found, limit)
         return found
 
-    return elementwise(call, values, element, build)
+    return elementwise.elementwise(call, values, element, build)
 
 
 @imports_integers("Mod")
@@ -294,7 +281,9 @@ def _integer_power(call: Call) -> Tensor:
     value, exponent = value_of(call, 0), call.number(1)
     exact = {"i32": (0, 1, 2, 3), "i64": (0, 2, 3)}[common_element([value], ("i32", "i64"))]
     require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
-    return tensor_of(unary(call, value, value.element, lambda s, x: whole_power(s, x, int(exponent))))
+    return elementwise.tensor_of(
+        unary(call, value, value.element, lambda s, x: elementwise.whole_power(s, x, int(exponent)))
+    )
 
 
 # Cast and CastLike between integers, booleans and float32, as ONNX Runtime casts on x86-64.
@@ -327,7 +316,7 @@ def _to(call: Call, target: str) -> Tensor:
     if isinstance(source, Constant):
         call.plan.budget.spend_constant(source.shape, NUMPY_DTYPES[target].itemsize)
         array = source.array.astype(np.float32) if found in SMALL_FLOATS or target in SMALL_FLOATS else source.array
-        return Constant(cast_array(array, target))
+        return Constant(elementwise.cast_array(array, target))
     if target in SMALL_FLOATS:
         wide = call.with_input(0, _to(call, "f32")).f32(0)
         return tensors.in_small_float(call.plan, call.name, wide.f32(call.plan, call.name), target)
@@ -336,4 +325,4 @@ def _to(call: Call, target: str) -> Tensor:
     if target == "f32" and found in ELEMENT_RANGES:
         return Quantized(source.shape, value_of(call, 0), (1.0,), (0,))
     value = value_of(call, 0)
-    return tensor_of(unary(call, value, target, lambda s, x: converted(s, x, found, target)))
+    return elementwise.tensor_of(unary(call, value, target, lambda s, x: elementwise.converted(s, x, found, target)))

@@ -19,6 +19,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
+from qdialect.frontends.onnx.operators.matmul import exchanged
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.block_weights import BlockQuantized, block_product, packed_matrix
@@ -97,7 +98,7 @@ def _matmul(call: Call) -> Computed:
     turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
     require(not turned, "transBatchA and transBatchB must be 0")
     is_vector = [len(shape) == 1 for shape in shapes]
-    lhs, rhs = (_exchanged(shape) if turn else shape for shape, turn in zip(shapes, turns, strict=True))
+    lhs, rhs = (exchanged(shape, turn) for shape, turn in zip(shapes, turns, strict=True))
     if is_vector[0]:
         lhs = (1, *lhs)
     if is_vector[1]:
@@ -110,7 +111,7 @@ def _matmul(call: Call) -> Computed:
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         data, *matrices = (
-            emitter.transpose(value, _exchanged(tuple(range(len(shape))))) if turn and len(shape) > 1 else value
+            emitter.transpose(value, exchanged(tuple(range(len(shape))), turn)) if turn and len(shape) > 1 else value
             for value, turn, shape in zip(values, turns, shapes, strict=False)
         )
         data = emitter.broadcast(emitter.reshape(data, lhs), (*leading, *lhs[-2:]))
@@ -144,11 +145,6 @@ def _activations(call: Call, weights: PackedWeights) -> dict[str, Any]:
         return {}
     size = 0 if isinstance(call.tensor(1), BlockQuantized) else _CHANNEL_BLOCK
     return {"activations": call.plan.activations, "activation_block": size}
-
-
-def _exchanged(entries: Shape) -> Shape:
-    """With the last two entries exchanged, if there are two."""
-    return (*entries[:-2], entries[-1], entries[-2]) if len(entries) > 1 else entries
 
 
 @imports_f32("Gemm")

@@ -11,38 +11,20 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import Slice, gather, take_slices
-from qdialect.frontends.onnx.operators.attention import (
-    Change,
-    Emit,
-    appended,
-    cache_of,
-    float_bias,
-    heads_count,
-    heads_of,
-    kept,
-    rows_at,
-    scale_of,
-    softcap_of,
-)
-from qdialect.frontends.onnx.operators.cache_bits import (
-    CACHE_ELEMENTS,
-    as_numbers,
-    cache_bits,
-    cache_scales,
-    in_few_bits,
-)
+from qdialect.frontends.onnx.operators import attention, cache_bits
+from qdialect.frontends.onnx.operators.attention import Change, Emit, appended, heads_of, kept, rows_at, scale_of
+from qdialect.frontends.onnx.operators.cache_bits import CACHE_ELEMENTS, as_numbers, cache_scales, in_few_bits
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import (
     Arithmetic,
     binary,
     constant_of,
     converted,
-    elementwise,
     tensor_of,
     ternary,
     unary,
-    value_of_tensor,
 )
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
@@ -61,13 +43,13 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     """Of queries [B, S, N * D] and keys and values [B, S, M * D], which may stand behind the queries in input 0."""
     call.count(7, 16)
     _refuse(call)
-    heads, key_heads = (heads_count(call, name) for name in ("num_heads", "kv_num_heads"))
+    heads, key_heads = (attention.heads_count(call, name) for name in ("num_heads", "kv_num_heads"))
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
     scales = [cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
-    bits = cache_bits(call, width)
-    cache = cache_of(call, 3, 4, CACHE_ELEMENTS[bits])
+    bits = cache_bits.cache_bits(call, width)
+    cache = attention.cache_of(call, 3, 4, CACHE_ELEMENTS[bits])
     earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
     total = None if is_windowed else _total(call, earlier, steps)
     length = earlier + steps if is_windowed else max(earlier, total or earlier)
@@ -96,7 +78,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     scores = (batch, heads, steps, length)
     biases = [*_bias(call, scores, total), *([] if is_windowed else _checks(call, length, total))]
     window = _window(window_size, steps, earlier) if lengths is None else None
-    how = Attention(scale_of(call, width), is_causal, softcap_of(call), earlier)
+    how = Attention(scale_of(call, width), is_causal, attention.softcap_of(call), earlier)
     seen = None if lengths is None else lengths.seen(call, scores, how, window_size)
     how = replace(how, is_causal=is_causal and seen is None)
     sink = _sink(call, heads)
@@ -221,7 +203,7 @@ def _bias(call: Call, scores: Shape, total: int | None) -> list[Emit]:
         shape = (*bias.shape[:-1], length)
         joined = call.plan.ordered(call.name, shape, "f32", held, lambda emitter, own: emitter.concatenate(own, 3))
         bias = Computed(shape, joined)
-    return [float_bias(call, bias, 10, scores)]
+    return [attention.float_bias(call, bias, 10, scores)]
 
 
 @dataclass(frozen=True)
@@ -271,7 +253,7 @@ class _Lengths:
             return self._extended(call, own)
         places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
         earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
-        row = elementwise(call, [places, earlier], "i32", lambda s, operands: s.op("arith.subi", *operands))
+        row = elementwise.elementwise(call, [places, earlier], "i32", lambda s, operands: s.op("arith.subi", *operands))
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
         sources = [self._extended(call, cached), rows_at(call, own, row)]
@@ -280,7 +262,7 @@ class _Lengths:
             first, second, before, after = operands
             return s.select(first, before, s.select(second, after, 0.0 if own.element == "f32" else 0))
 
-        return elementwise(call, [is_earlier, is_own, *sources], own.element, chosen)
+        return elementwise.elementwise(call, [is_earlier, is_own, *sources], own.element, chosen)
 
     def _extended(self, call: Call, rows: Value) -> Value:
         """Zeros behind [B, N, S, D]."""
@@ -316,7 +298,7 @@ class _Lengths:
                 seen = s.op("arith.andi", seen, s.compare("lt", distance, window))
             return seen
 
-        return elementwise(call, [*spread, keys, queries], "i1", is_seen)
+        return elementwise.elementwise(call, [*spread, keys, queries], "i1", is_seen)
 
 
 def _windowed(call: Call, batch: int, steps: int, length: int, size: int) -> _Window:
@@ -351,7 +333,7 @@ class _Window(_Lengths):
             in_cache = s.op("arith.addi", beyond, held_before)
             return s.select(s.compare("lt", beyond, 0), in_cache, s.op("arith.addi", beyond, length))
 
-        return rows_at(call, rows, elementwise(call, [places, *self._spread(call, batch)], "i32", row))
+        return rows_at(call, rows, elementwise.elementwise(call, [places, *self._spread(call, batch)], "i32", row))
 
     def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
         batch, _, steps, length = scores
@@ -373,7 +355,7 @@ class _Window(_Lengths):
             near = s.op("arith.andi", s.compare("ge", distance, 0), s.compare("lt", distance, window))
             return s.op("arith.andi", s.op("arith.andi", counts, near), s.compare("lt", key, total))
 
-        return elementwise(call, [columns, queries, *self._spread(call, batch)], "i1", is_seen)
+        return elementwise.elementwise(call, [columns, queries, *self._spread(call, batch)], "i1", is_seen)
 
     def _spread(self, call: Call, batch: int) -> list[Value]:
         """[B, 1, 1, 1]: all tokens, how many of them caches hold, and the same of the earlier ones."""
@@ -537,7 +519,7 @@ def _angles_at_run_time(call: Call, cache: Array, ids: Value, wanted: Shape) -> 
         after = constant_of(call, np.arange(steps).astype(NUMPY_DTYPES[ids.element]))
         ids = binary(call, [ids, after], ids.element, lambda s, x, y: s.op("arith.addi", x, y))
     rows = move_value(call.plan, call.name, ids, Reshaping((math.prod(ids.shape) // steps, steps)), None)
-    return value_of_tensor(call, gathered(call.plan, call.name, Constant(cache), rows, 0))
+    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, Constant(cache), rows, 0))
 
 
 def rotate(emitter: Emitter, value: ir.Value, cos: ir.Value, sin: ir.Value, is_interleaved: bool) -> ir.Value:

@@ -15,15 +15,8 @@ from qdialect.frontends.building.slices import Slice, border
 from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.onnx.operators.window import declared_window
-from qdialect.frontends.planning.elementwise import (
-    Arithmetic,
-    binary,
-    common_element,
-    constant_of,
-    elementwise,
-    tensor_of,
-    value_of_tensor,
-)
+from qdialect.frontends.planning import elementwise
+from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, tensor_of, value_of_tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, scattered, strides_of, sum_of
 from qdialect.frontends.planning.movement import (
@@ -150,7 +143,7 @@ _REDUCTIONS = {
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
     """Input 0, as `count` rows, with input 2 at `rows`."""
     data, updates = value_of(call, 0), value_of(call, 2)
-    common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
+    elementwise.common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
     name = call.attribute("reduction", "none")
     require(name in _REDUCTIONS, f"reduction must be {' or '.join(_REDUCTIONS)}, but got {name}")
     return tensor_of(scattered(call, data, rows, updates, (count, *row), _REDUCTIONS[name]))
@@ -342,7 +335,7 @@ def _one_hot(call: Call) -> Tensor:
         from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, depth), wide)
         return s.select(s.compare("eq", from_end, position), own, other)
 
-    return tensor_of(elementwise(call, [grown, constant_of(call, along), off, on], on.element, build))
+    return tensor_of(elementwise.elementwise(call, [grown, constant_of(call, along), off, on], on.element, build))
 
 
 # ReverseSequence: the first elements of each sequence of a batch in reverse order; its length is their number.
@@ -366,7 +359,7 @@ def _reverse_sequence(call: Call) -> Tensor:
         return s.select(s.compare("lt", step, length), turned, step)
 
     by_entry = move_value(call.plan, call.name, lengths, spread, None)
-    indices = elementwise(call, [constant_of(call, steps), by_entry], "i64", build)
+    indices = elementwise.elementwise(call, [constant_of(call, steps), by_entry], "i64", build)
     return elements_along(call, source, move_value(call.plan, call.name, indices, Broadcasting(shape), None), time)
 
 

@@ -112,7 +112,7 @@ def _qlinear_where(call: Call) -> Tensor:
     condition = value_of(call, 0)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     element = call.value(1).element
-    values = [quantized_by(call, f32_values_of(call, index, index + 1, 0), 7, element) for index in (1, 4)]
+    values = [quantized_by(call, f32_values_of(call, index, index + 1), 7, element) for index in (1, 4)]
     return elementwise.ternary(
         call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
     )

@@ -163,14 +163,14 @@ class _Factors:
         """[..., M, K]"""
         shape = self.left.shape
         require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
-        return (1, *shape) if len(shape) == 1 else _exchanged(shape, self.transpose_lhs)
+        return (1, *shape) if len(shape) == 1 else exchanged(shape, self.transpose_lhs)
 
     @property
     def right_shape(self) -> Shape:
         """[..., K, N]"""
         shape = self.right.shape
         require(len(shape) >= 1, "right operand must have at least 1 dimension, but got 0")
-        return (*shape, 1) if len(shape) == 1 else _exchanged(shape, self.transpose_rhs)
+        return (*shape, 1) if len(shape) == 1 else exchanged(shape, self.transpose_rhs)
 
     def product(self, bias: Array | None) -> Contraction:
         """The tensor that stands for the result."""
@@ -241,8 +241,9 @@ def _ordered(emitter: Emitter, value: ir.Value, shape: Shape, is_transposed: boo
     return emitter.reshape(value, shape)
 
 
-def _exchanged(shape: Shape, is_transposed: bool) -> Shape:
-    return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
+def exchanged(shape: Shape, is_transposed: bool) -> Shape:
+    """With the last two entries, if there are two, exchanged where it `is_transposed`."""
+    return (*shape[:-2], shape[-1], shape[-2]) if is_transposed and len(shape) > 1 else shape
 
 
 def _broadcast(left: Shape, right: Shape) -> Shape:

@@ -13,19 +13,9 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, axis_in, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
-from qdialect.frontends.planning import tensors
+from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
-from qdialect.frontends.planning.elementwise import (
-    Arithmetic,
-    PlainlyDequantized,
-    converted,
-    elementwise,
-    plainly_dequantized,
-    plainly_quantized,
-    tensor_of,
-    unary,
-    unbounded_scale_of,
-)
+from qdialect.frontends.planning.elementwise import Arithmetic, converted, plainly_quantized, unary, unbounded_scale_of
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, move_value
 from qdialect.ir._mlir import ir
@@ -85,17 +75,15 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     return Quantized(value.shape, value, scales, zero_points, axis)
 
 
-def f32_values_of(call: Call, values: int, scale: int, axis: int) -> tensors.F32Tensor:
+def f32_values_of(call: Call, values: int, scale: int) -> tensors.F32Tensor:
     """As `dequantized`, in plain float32 where the dialect refuses the scale."""
     wide = unbounded_scale_of(call.tensor(scale))
-    return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
-
-
-def _plain(call: Call, values: int, scale: int, wide: float) -> tensors.F32Tensor:
+    if wide is None:
+        return dequantized(call, values, scale, 0)
     value = call.value(values)
     (zero_point,), _ = zero_points_of(call, scale + 1, 1, value.element)
-    found = call.with_input(values, plainly_dequantized(call, value, wide, zero_point)).f32(values)
-    return PlainlyDequantized(value.shape, found.f32(call.plan, call.name), value, wide, zero_point)
+    found = call.with_input(values, elementwise.plainly_dequantized(call, value, wide, zero_point)).f32(values)
+    return elementwise.PlainlyDequantized(value.shape, found.f32(call.plan, call.name), value, wide, zero_point)
 
 
 def quantized_by(call: Call, source: tensors.F32Tensor, scale: int, element: str) -> Value:
@@ -126,7 +114,7 @@ def _dequantize_linear(call: Call) -> tensors.Tensor:
     if wide is not None:
         value = call.value(0)
         (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
-        return plainly_dequantized(call, value, wide, zero_point)
+        return elementwise.plainly_dequantized(call, value, wide, zero_point)
     return _rows_of_any_scales(call) or dequantized(call, 0, 1, call.attribute("axis", 1))
 
 
@@ -229,7 +217,9 @@ def dequantized_at_run_time(call: Call) -> tensors.Tensor:
         found, factor, *zero = operands
         return s.op("arith.mulf", s.op("arith.subf", found, zero[0]) if zero else found, factor)
 
-    return tensor_of(elementwise(call, values, "f32", lambda s, operands: build(s, list(operands))))
+    return elementwise.tensor_of(
+        elementwise.elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
+    )
 
 
 def quantized_at_run_time(call: Call, default: str) -> tensors.Tensor:
@@ -247,7 +237,7 @@ def quantized_at_run_time(call: Call, default: str) -> tensors.Tensor:
         shifted = s.op("arith.addf", rounded, zero[0]) if zero else rounded
         return s.op("arith.minimumf", s.select(s.compare("gt", shifted, low), shifted, low), high)
 
-    whole = elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
+    whole = elementwise.elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
     return unary(call, whole, element, lambda s, x: converted(s, x, "f32", element))
 
 

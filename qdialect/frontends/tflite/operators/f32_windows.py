@@ -12,7 +12,7 @@ from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
 from qdialect.frontends.building.slices import check_indices, framed, gather
 from qdialect.frontends.building.windows import Pool, Window
-from qdialect.frontends.planning.convolution import rows_of_windows, transposed_sums
+from qdialect.frontends.planning.convolution import TransposedWindow, rows_of_windows, transposed_sums
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
@@ -92,8 +92,8 @@ def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, b
     def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
         return _convolved(emitter, data, taps, (1,) * len(steps), steps, start, is_rounded=not is_delegated)
 
-    window = how.strides, how.dilation, low, shape[1:-1]
-    total = transposed_sums(weight, 1, *window, convolve, starts[0] if starts else None)(emitter, image)
+    window = TransposedWindow(how.strides, how.dilation, low, shape[1:-1])
+    total = transposed_sums(weight, window, convolve, starts[0] if starts else None)(emitter, image)
     total = _turned(emitter, total) if is_turned else total
     return finished(emitter, total, [] if starts else bias, how.activation, shape, is_bounded=True)
 

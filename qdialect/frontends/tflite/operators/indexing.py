@@ -18,14 +18,8 @@ from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check
 from qdialect.frontends.planning.block_weights import block_rows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import (
-    check_scales,
-    constant,
-    integers,
-    operands,
-    same_content,
-    same_type,
-)
+from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.movement import amounts_of
 from qdialect.frontends.tflite.operators.registry import Building, Emission, Emitter, built, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -398,7 +392,7 @@ def _embedding_lookup(operator: Operator) -> Building:
         same_content(table, output)
         emitter = yield
         return _rows_at(emitter, emitter.value(table), emitter.value(positions))
-    check_scales(table, "table")
+    checks.check_scales(table, "table")
     is_by_row = len(table.scales) > 1
     require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
 

@@ -15,14 +15,8 @@ from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, Build, OfOne, OfTwo, on_bits
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import (
-    EIGHT_BIT,
-    check_plain,
-    eight_bit,
-    operands,
-    same_content,
-    sixteen_bit,
-)
+from qdialect.frontends.tflite.operators import checks
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain, eight_bit, operands, sixteen_bit
 from qdialect.frontends.tflite.operators.reduction import reduction_of
 from qdialect.frontends.tflite.operators.registry import Building, Emitter, imports, imports_i16, imports_integers
 from qdialect.ir._mlir import ir
@@ -144,7 +138,7 @@ def _select(operator: Operator) -> Building:
             sixteen_bit(tensor, "operand")
             sixteen_bit(output, "operand")
         else:
-            same_content(tensor, output)
+            checks.same_content(tensor, output)
     rank = len(first.shape)
     if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
         condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))

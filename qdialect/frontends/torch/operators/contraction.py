@@ -12,19 +12,9 @@ import numpy as np
 from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.dialect import DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
 from qdialect.frontends.building.checks import Array, Shape, check_scale, require, required
-from qdialect.frontends.planning.block_weights import (
-    block_product,
-    dynamic_block_product,
-    packed_matrix,
-    takes_quantized_rows,
-)
-from qdialect.frontends.planning.contraction import (
-    Contraction,
-    Weight,
-    accumulator_attributes,
-    ordered_weight,
-    sums_fit,
-)
+from qdialect.frontends.planning import block_weights, contraction
+from qdialect.frontends.planning.block_weights import block_product, packed_matrix, takes_quantized_rows
+from qdialect.frontends.planning.contraction import Contraction, Weight, accumulator_attributes, ordered_weight
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -98,7 +88,7 @@ def is_integer(call: Call, data: str, weight: str, channels: int) -> bool:
     if not isinstance(left, Quantized) or not isinstance(right, Quantized):
         return False
     holds = left.is_eight_bit and right.values.data is not None and right.values.element in EIGHT_BIT
-    return holds and sums_fit(right, [axis for axis in range(len(right.shape)) if axis != channels])
+    return holds and contraction.sums_fit(right, [axis for axis in range(len(right.shape)) if axis != channels])
 
 
 def f32_weight(call: Call, name: str) -> Array | None:
@@ -161,7 +151,7 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
         if rows is not None and packed is not None:
             parts = emitter.to_channels_first(rows.values), emitter.to_channels_first(rows.parameters.scale)
-            return dynamic_block_product(emitter, *parts, rows.parameters.narrow_point(emitter), packed)
+            return block_weights.dynamic_block_product(emitter, *parts, rows.parameters.narrow_point(emitter), packed)
         held = [emitter.to_channels_first(value) for value in values]
         return block_product(emitter, held[0], packed) if packed else emitter.build(F32MatmulOp, *held, element="f32")
 
@@ -203,9 +193,9 @@ def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Con
     """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
 
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
+        operands = emitter.to_channels_first(data.values), emitter.constant(weight.values)
         start = None if whole is None else emitter.constant(whole)
-        operands = emitter.to_channels_first(data.values), emitter.constant(weight.values), start
-        return emitter.build(DenseOp, *operands, element="i32", **accumulator_attributes(data, weight))
+        return emitter.build(DenseOp, *operands, start, element="i32", **accumulator_attributes(data, weight))
 
     shape = (*data.shape[:-1], weight.values.shape[0])
     return Contraction(shape, data, weight.scales, bias, accumulate, _finished_product, name=name)

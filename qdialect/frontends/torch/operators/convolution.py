@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp
+from qdialect.dialect import Conv2DOp, DynamicConv2DOp
 from qdialect.frontends.building.checks import Array, Shape, require, required
 from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning import convolution
 from qdialect.frontends.planning.contraction import Weight
-from qdialect.frontends.planning.convolution import RANK, Layer, TransposedVolumes
+from qdialect.frontends.planning.convolution import RANK, Layer, TransposedWindow
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.torch.operators import contraction
 from qdialect.frontends.torch.operators.pool import window_of
@@ -101,33 +100,6 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
 # Transposed convolutions, data NCL to NCDHW, weights [C, O / groups, ...]; and what PyTorch makes of them all.
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """A layer over images or volumes, their channels last; a signal is an image of height 1."""
-
-    batch: int
-    size: Shape
-    taps: Array
-    """[O, KH, KW, C / groups], of volumes [O, KD, KH, KW, C / groups]"""
-    groups: int
-    strides: Shape
-    padding: Shape
-    extra: Shape
-    dilation: Shape
-    output: Shape
-    """Of the node."""
-
-    def attributes(self) -> dict[str, Any]:
-        """Of the op."""
-        return {
-            "strides": self.strides,
-            "padding": (*self.padding, *self.padding),
-            "output_padding": self.extra,
-            "dilation": self.dilation,
-            "groups": self.groups,
-        }
-
-
 @imports("convolution.default")
 def _either(call: Call) -> Result:
     """The operator that all convolutions of PyTorch become."""
@@ -148,13 +120,10 @@ def _transposed_convolution(call: Call) -> Result:
 
 
 def _of_integers(call: Call, weight: Weight) -> Result:
-    data, layer = contraction.data_of(call, "input"), _layer(call, weight.values)
-    scales, zero_points = _of_groups(weight.scales, layer.groups), _of_groups(weight.zero_points, layer.groups)
-    of_all, bias = Weight(layer.taps, scales, zero_points), contraction.bias_of(call, "bias", layer.taps.shape[0])
-    if len(layer.size) == 3:
-        own = layer.strides, layer.dilation, layer.padding, layer.padding, layer.extra, layer.groups
-        return TransposedVolumes(*own, layer.output[2:]).contraction(call.plan, data, of_all, bias, call.name)
-    return Layer(ConvTranspose2DOp, data, of_all, layer.attributes()).contraction(layer.output, bias, call.name)
+    data, (window, taps) = contraction.data_of(call, "input"), _transposed(call, weight.values)
+    scales, zero_points = _of_groups(weight.scales, window.groups), _of_groups(weight.zero_points, window.groups)
+    bias = contraction.bias_of(call, "bias", len(taps))
+    return window.contraction(call.plan, data, Weight(taps, scales, zero_points), bias, call.name)
 
 
 def _of_groups(entries: Any, groups: int) -> Any:
@@ -163,19 +132,17 @@ def _of_groups(entries: Any, groups: int) -> Any:
 
 
 def _of_floats(call: Call, weight: Array) -> Result:
-    source, layer = call.f32("input"), _layer(call, weight)
-    rank = weight.ndim - 2
-    strides, dilation, padding = (one[-rank:] for one in (layer.strides, layer.dilation, layer.padding))
-    sums = convolution.f32_transposed_convolution(
-        call.plan.budget, source.shape, weight, layer.groups, strides, dilation, padding, layer.output[2:]
-    )
-    bias, finish = contraction.bias_of(call, "bias", layer.taps.shape[0]), convolution.from_image(layer.output)
+    source, (window, taps) = call.f32("input"), _transposed(call, weight)
+    sums = convolution.f32_transposed_convolution(call.plan.budget, source.shape, weight, window)
+    output = call.node.outputs[0].shape
+    bias, finish = contraction.bias_of(call, "bias", len(taps)), convolution.from_image(output)
     return contraction.F32Contraction(
-        layer.output, (source,), bias, lambda emitter, values: sums(emitter, values[0]), finish, name=call.name
+        output, (source,), bias, lambda emitter, values: sums(emitter, values[0]), finish, name=call.name
     )
 
 
-def _layer(call: Call, weight: Array) -> _Layer:
+def _transposed(call: Call, weight: Array) -> tuple[TransposedWindow, Array]:
+    """The window of a layer, and its taps [O, ..., C / groups]."""
     shape, rank = call.tensor("input").shape, weight.ndim
     require(len(shape) in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {len(shape)}")
     require(rank == len(shape), f"weight must have {len(shape)} dimensions, but got {rank}")
@@ -183,15 +150,12 @@ def _layer(call: Call, weight: Array) -> _Layer:
     inputs, share, *kernel = weight.shape
     require(inputs == shape[1], f"weight must have {shape[1]} inputs, but got {inputs}")
     require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
-    flat = max(4 - rank, 0)
-    apart = weight.reshape(groups, inputs // groups, share, *(1,) * flat, *kernel)
+    apart = weight.reshape(groups, inputs // groups, share, *kernel)
     taps = np.ascontiguousarray(np.moveaxis(apart, 1, -1)).reshape(groups * share, *apart.shape[3:], -1)
     strides, dilation, extra, padding = (
         call.integers(name, rank - 2) for name in ("stride", "dilation", "output_padding", "padding")
     )
     smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
     require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
-    ones, zeros = (1,) * flat, (0,) * flat
-    size = (*ones, *shape[2:])
-    own = (*ones, *strides), (*zeros, *padding), (*zeros, *extra), (*ones, *dilation)
-    return _Layer(shape[0], size, taps, groups, *own, call.node.outputs[0].shape)
+    output = call.node.outputs[0].shape[2:]
+    return TransposedWindow(strides, dilation, padding, output, groups, padding, extra), taps

@@ -19,20 +19,11 @@ from qdialect.dialect import AddOp, MulOp
 from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import Clamped, Pointwise, unary, whole_power
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    limit,
-    look_up,
-)
-from qdialect.frontends.planning.tensors import evaluate as entries_of
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, QuantizedTensorType
 from qdialect.frontends.torch.operators.plain import arithmetic, as_element, element_of_result, value_as
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports, imports_plain
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -68,7 +59,7 @@ class Evaluated(Pointwise):
             (source,) = self.leaves.values()
             if not source.is_eight_bit:
                 return False
-            entries = entries_of(lambda f32_values: self.values(plan, {source.key: f32_values}), source)
+            entries = tensors.evaluate(lambda f32_values: self.values(plan, {source.key: f32_values}), source)
             return bool(np.isnan(entries).any())
         is_joined = self.node.kind.split(".")[1] in _JOINS
         return not is_joined or any(part.may_be_nan(plan) for part in self.parts.values())
@@ -80,7 +71,7 @@ class Evaluated(Pointwise):
         source = self._single(to)
         if source is not None:
             key = source.key
-            return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
+            return tensors.look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
         return self._joined(plan, name, to) or super()._quantized(plan, name, to)
 
     def _single(self, to: QuantizedTensorType) -> Quantized | None:
@@ -100,7 +91,7 @@ class Evaluated(Pointwise):
         wanted = to.quantize(self.values(plan, {side.key: joined.grid(i) for i, side in enumerate(pair)}))
         if np.count_nonzero(joined.results() != wanted) > _FEW:
             return None
-        return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
+        return tensors.limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def values(self, plan: Plan, numbers: Mapping[Leaf, Array]) -> Array:
         """PyTorch's result for f32 `numbers` in place of `leaves`."""

@@ -9,15 +9,8 @@ import numpy as np
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.planning.elementwise import (
-    Arithmetic,
-    binary,
-    element_type,
-    floor_quotient,
-    tensor_of,
-    ternary,
-    value_of_tensor,
-)
+from qdialect.frontends.planning import elementwise
+from qdialect.frontends.planning.elementwise import binary, element_type, tensor_of, ternary, value_of_tensor
 from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, scattered, strides_of, sum_of
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
@@ -95,11 +88,11 @@ def _scatter_reduce(call: Call) -> Result:
     ones = Constant(np.ones(index.shape, NUMPY_DTYPES[element]))
     counts = scattered(call, begin, rows, ones, size, ScatterReduction.ADD)
 
-    def divided(s: Arithmetic, total: ir.Value, count: ir.Value) -> ir.Value:
+    def divided(s: elementwise.Arithmetic, total: ir.Value, count: ir.Value) -> ir.Value:
         # The count is 0 where nothing was counted.
         if element == "f32":
             return s.op("arith.divf", total, s.op("arith.maximumf", count, 1.0))
-        return floor_quotient(s, total, s.op("arith.maxsi", count, 1))
+        return elementwise.floor_quotient(s, total, s.op("arith.maxsi", count, 1))
 
     return tensor_of(binary(call, [result, counts], element, divided))
 
