@@ -57,9 +57,17 @@ from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits,
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import bounds, contraction_of, entry, function_of, functions, name_of, ops_named
+from qdialect.lowering.ir.functions import (
+    TRIPS,
+    bounds,
+    contraction_of,
+    entry,
+    function_of,
+    functions,
+    name_of,
+    ops_named,
+)
 from qdialect.lowering.ir.lowered import PROGRAM
-from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
 from qdialect.targets.machine import Machine
 
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")

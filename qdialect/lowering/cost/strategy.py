@@ -318,7 +318,7 @@ def strategy_of(target: Target) -> Strategy:
             # Two vectors for each row: a row's number is then loaded once for both.
             2 * _WIDE if is_wide else _WIDE,
         ),
-        RequantizerForms("fma" in target.cpu_features, instructions.rounds_to_integers),
+        RequantizerForms("fma" in target.cpu_features, instructions.has_zmm),
         instructions.lanes,
         sum_rows=registers // 2,
         multiplies_words=instructions.multiplies_words,
@@ -385,6 +385,11 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     whole = extent // tile * tile
     parts = [(0, whole, tile)] if whole else []
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
+
+
+def groups_of(size: int, count: int) -> list[tuple[int, int, int]]:
+    """(first group, groups, size) of the whole groups of `size` of so many things, and of the one that is left."""
+    return [(start // size, extent // own, own) for start, extent, own in split(count, size)]
 
 
 def lane_parts(extent: int, width: int, lanes: int) -> list[tuple[int, int, int]]:

@@ -64,27 +64,17 @@ class InstructionSet:
         return ("i8",) * self.has_byte_permutes + ("i32", "f32") * bool(self.permuted_lanes)
 
     @property
-    def rounds_to_integers(self) -> bool:
-        """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
+    def has_zmm(self) -> bool:
+        """Whether one instruction rounds and converts f32 numbers in any mode, and one scales by powers of two."""
         return self.lanes == _ZMM
 
     @property
     def rounding_conversions(self) -> Mapping[str, Instruction]:
         """By the op that rounds: instructions that convert f32 numbers to integers and round them so."""
-        if self.rounds_to_integers:
+        if self.has_zmm:
             return VCVTPS2DQ
         # Rounding and then converting takes one instruction more, but is the same in every mode.
         return {} if self.has_roundings else CVTPS2DQ
-
-    @property
-    def scales_by_exponents(self) -> bool:
-        """Whether one instruction multiplies f32 numbers by powers of two."""
-        return self.lanes == _ZMM
-
-    @property
-    def masks_scaling(self) -> bool:
-        """Whether lanes whose product with a power of two rounds to zero are left out of that instruction."""
-        return not self.machine.scales_to_zero
 
 
 _ZMM, _YMM, _XMM = 16, 8, 4

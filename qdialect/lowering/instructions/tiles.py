@@ -11,15 +11,14 @@ too few for tiles of several shapes.  The portable form of a register is memory 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.ir._mlir import arith, ir, memref, scf, vector
+from qdialect.ir._mlir import arith, ir, memref, vector
 from qdialect.lowering.instructions.dot_products import VPDPBUSD
 from qdialect.lowering.instructions.instruction import Array
 from qdialect.lowering.ir import building as b
@@ -170,13 +169,13 @@ class PortableRegisters:
     def zero(self, register: int) -> None:
         shape, buffer = self._shapes[register], self._buffer(register)
         zeros = b.splat(b.vector_type(shape.columns, shape.bits), 0)
-        with _loop(shape.rows) as row:
+        with b.loop(0, shape.rows) as row:
             vector.store(zeros, buffer, [row, b.index(0)])
 
     def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
         del stays
         shape = self._shapes[register]
-        with _loop(shape.rows) as row:
+        with b.loop(0, shape.rows) as row:
             loaded = b.load(shape.columns, memory.buffer, _row(memory, row))
             vector.store(loaded, self._buffer(register), [row, b.index(0)])
 
@@ -184,7 +183,7 @@ class PortableRegisters:
         """The product, a row of the sums and a K group at a time."""
         total, data, matrix = map(self._buffer, (sums, a, weights))
         columns, zero = self._shapes[sums].columns, b.index(0)
-        with _loop(self._shapes[sums].rows) as row, _loop(self._shapes[weights].rows) as k_group:
+        with b.loop(0, self._shapes[sums].rows) as row, b.loop(0, self._shapes[weights].rows) as k_group:
             taps = b.load(_TAPS, data, [row, arith.muli(k_group, b.index(_TAPS))])
             word = b.extract_lane(b.bitcast(b.vector_type(1, 32), taps), 0)
             spread = vector.broadcast(b.vector_type(columns, 32), word)
@@ -195,7 +194,7 @@ class PortableRegisters:
 
     def store(self, register: int, memory: TileMemory) -> None:
         shape = self._shapes[register]
-        with _loop(shape.rows) as row:
+        with b.loop(0, shape.rows) as row:
             loaded = b.load(shape.columns, self._buffer(register), [row, b.index(0)])
             vector.store(loaded, memory.buffer, _row(memory, row))
 
@@ -264,13 +263,3 @@ def _row(memory: TileMemory, row: ir.Value) -> list[ir.Value]:
     indices = list(memory.indices)
     indices[memory.row_axis] = arith.addi(indices[memory.row_axis], row)
     return indices
-
-
-@contextmanager
-def _loop(count: int) -> Generator[ir.Value]:
-    """A loop around what is emitted inside the `with`; gives its index."""
-    loop = scf.ForOp(b.index(0), b.index(count), b.index(1))
-    with ir.InsertionPoint(loop.body):
-        end = scf.YieldOp([])
-    with ir.InsertionPoint(end):
-        yield loop.induction_variable

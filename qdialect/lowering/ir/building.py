@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.ir._mlir import arith, ir, vector
-from qdialect.lowering.ir.functions import Contraction
+from qdialect.ir._mlir import arith, ir, scf, vector
+from qdialect.lowering.ir.functions import TRIPS, Contraction
 from qdialect.lowering.ir.views import row_major
 
 # Small builders that the x86 patterns share.
@@ -256,6 +257,34 @@ def index(value: int) -> ir.Value:
 
 
 # The factors of products with one term for each element of a tile, spread over the tile.
+
+
+@contextmanager
+def loop(
+    first: ir.Value | int, behind: ir.Value | int, step: ir.Value | int = 1, trips: float | None = None
+) -> Generator[ir.Value]:
+    """A loop around what is emitted inside the `with`, of so many `TRIPS`; gives its index."""
+    op = scf.ForOp(*(index(bound) if isinstance(bound, int) else bound for bound in (first, behind, step)))
+    with _inside(op, op.body, trips):
+        yield op.induction_variable
+
+
+@contextmanager
+def branch(condition: ir.Value, trips: float | None = None) -> Generator[ir.Operation]:
+    """A branch around what is emitted inside the `with`, which is taken so often; gives the op at its end."""
+    op = scf.IfOp(condition)
+    with _inside(op, op.then_block, trips) as end:
+        yield end
+
+
+@contextmanager
+def _inside(op: ir.OpView, block: ir.Block, trips: float | None) -> Generator[ir.Operation]:
+    if trips is not None:
+        op.attributes[TRIPS] = ir.FloatAttr.get_f64(trips)
+    with ir.InsertionPoint(block):
+        end = scf.YieldOp([]).operation
+    with ir.InsertionPoint(end):
+        yield end
 
 
 def spread(value: ir.Value, walked: Sequence[int], loops: Contraction, tile: Sequence[int]) -> ir.Value:

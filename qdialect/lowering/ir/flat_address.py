@@ -81,7 +81,10 @@ def flat_address(
     if not moving:
         return FlatAddress(flat, None, pointer, distance)
     start = _sum_of_products([index for index, _ in moving], [stride for _, stride in moving], 0)
-    return FlatAddress(flat, start, _at(pointer, start, ir.MemRefType(flat.type).element_type), distance)
+    number = b.emit("arith.index_cast", ir.IntegerType.get_signless(64), start)
+    return FlatAddress(
+        flat, start, _further(pointer, _RUN_TIME, ir.MemRefType(flat.type).element_type, number), distance
+    )
 
 
 def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Value, int, ir.Value | None]:
@@ -119,15 +122,9 @@ def _pointer(flat: ir.Value) -> ir.Value:
     return b.emit("llvm.extractvalue", ir.Type.parse("!llvm.ptr"), descriptor, attributes=attributes)
 
 
-def _at(pointer: ir.Value, start: ir.Value, element: ir.Type) -> ir.Value:
-    number = b.emit("arith.index_cast", ir.IntegerType.get_signless(64), start)
-    attributes = {"rawConstantIndices": ir.DenseI32ArrayAttr.get([_RUN_TIME]), "elem_type": ir.TypeAttr.get(element)}
-    return b.emit("llvm.getelementptr", pointer.type, pointer, number, attributes=attributes)
-
-
-def _further(pointer: ir.Value, distance: int, element: ir.Type) -> ir.Value:
+def _further(pointer: ir.Value, distance: int, element: ir.Type, *number: ir.Value) -> ir.Value:
     attributes = {"rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]), "elem_type": ir.TypeAttr.get(element)}
-    return b.emit("llvm.getelementptr", pointer.type, pointer, attributes=attributes)
+    return b.emit("llvm.getelementptr", pointer.type, pointer, *number, attributes=attributes)
 
 
 def _sum_of_products(values: Sequence[ir.Value], factors: Sequence[int], start: int) -> ir.Value:
@@ -212,7 +209,7 @@ def integer_read(value: ir.Value, what: str, bits: int) -> Read | MatchFailure:
     if op is None:
         return MatchFailure(f"{what} must be read from memory")
     buffer = op.operands[0]
-    problem = buffer_problem(buffer, bits) or transfer_problem(op, buffer, others=2)
+    problem = buffer_problem(buffer, bits) or transfer_problem(op, buffer)
     if problem:
         return MatchFailure(f"{what} {problem}")
     return read_of(op)
@@ -234,10 +231,11 @@ def buffer_problem(buffer: ir.Value, bits: int = 8) -> str | None:
     return None
 
 
-def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | None:
-    """Why a transfer is not a plain access in bounds; `others` is the number of operands that are not indices."""
+def transfer_problem(op: ir.Operation, buffer: ir.Value) -> str | None:
+    """Why a transfer of a vector is not a plain access in bounds."""
     type_ = ir.MemRefType(buffer.type)
-    if len(op.operands) != type_.rank + others:
+    # The buffer, its indices, and the vector that is written or what pads the one that is read.
+    if len(op.operands) != type_.rank + 2:
         return "must be accessed without a mask"
     if not all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"])):
         return "must be accessed in bounds"

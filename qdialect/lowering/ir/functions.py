@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from qdialect.ir._mlir import ir, rewrite
 from qdialect.ir.context import functions, location_of, name_of
@@ -14,6 +15,8 @@ from qdialect.support.late_imports import UNINTERRUPTED
 MAIN = "main"
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
+TRIPS = "qnn.trips"
+"""Assumed trip count of a loop whose bounds are not constant."""
 REFERENCES = ("callee", "global_name")
 """Attributes of the LLVM dialect that name another function or constant of the module."""
 
@@ -43,10 +46,10 @@ def owner_of(value: ir.Value) -> ir.Operation | None:
     return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
 
 
-def producer(value: ir.Value) -> ir.OpView | None:
-    """`owner_of` as an op of its class."""
-    owner = owner_of(value)
-    return owner.opview if owner else None
+def only_user(value: ir.Value) -> ir.OpView | None:
+    """The op that uses `value`, once; None where there are more uses, or none."""
+    uses = list(value.uses)
+    return uses[0].owner if len(uses) == 1 else None
 
 
 def op_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
@@ -148,10 +151,7 @@ class Contraction:
 
     def terms(self, loops: Sequence[int]) -> int:
         """Steps of `loops` together."""
-        count = 1
-        for loop in loops:
-            count *= self.extents[loop]
-        return count
+        return prod(self.extents[loop] for loop in loops)
 
     def points(self, loops: Sequence[int]) -> Iterator[dict[int, int]]:
         """Every step of `loops`, the last of them fastest."""

@@ -56,10 +56,8 @@ class Region:
             self._threads = self._number("omp_get_num_threads", i32)
             self._parts = arith.constant(ir.IndexType.get(), threads)
             if counters:
-                loop = scf.ForOp(self._thread, self._parts, self._threads)
-                with ir.InsertionPoint(loop.body):
-                    self._memory.clear(loop.induction_variable)
-                    scf.YieldOp([])
+                with b.loop(self._thread, self._parts, self._threads) as part:
+                    self._memory.clear(part)
 
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
         """Move all of `main` into the region, its calls as `calls` state."""
@@ -99,24 +97,19 @@ class Region:
     def _divided(self, network_call: NetworkCall) -> None:
         """All chunks of each part of this thread."""
         chunks = self._divisions[network_call.kernel.name].chunks
-        parts = scf.ForOp(self._thread, self._parts, self._threads)
-        with ir.InsertionPoint(parts.body):
+        with b.loop(self._thread, self._parts, self._threads) as part:
             if chunks == 1:
-                self._call(network_call, parts.induction_variable)
-            else:
-                first = arith.muli(parts.induction_variable, b.index(chunks))
-                loop = scf.ForOp(first, arith.addi(first, b.index(chunks)), b.index(1))
-                with ir.InsertionPoint(loop.body):
-                    self._call(network_call, loop.induction_variable)
-                    scf.YieldOp([])
-            scf.YieldOp([])
+                self._call(network_call, part)
+                return
+            first = arith.muli(part, b.index(chunks))
+            with b.loop(first, arith.addi(first, b.index(chunks))) as chunk:
+                self._call(network_call, chunk)
 
     def _taken(self, network_call: NetworkCall, counter: int) -> None:
         """The chunks of this thread's part, one after the other, then the remaining ones of the other parts."""
         chunks = b.index(self._divisions[network_call.kernel.name].chunks)
-        parts = scf.ForOp(b.index(0), self._parts, b.index(1))
-        with ir.InsertionPoint(parts.body):
-            part = arith.remui(arith.addi(self._thread, parts.induction_variable), self._parts)
+        with b.loop(0, self._parts) as further:
+            part = arith.remui(arith.addi(self._thread, further), self._parts)
             loop = ir.Operation.create("scf.while", results=[ir.IndexType.get()], regions=2)
             with ir.InsertionPoint(loop.regions[0].blocks.append()):
                 taken = self._memory.take(part, counter)
@@ -126,7 +119,6 @@ class Region:
             with ir.InsertionPoint(body):
                 self._call(network_call, arith.addi(arith.muli(part, chunks), body.arguments[0]))
                 scf.YieldOp([])
-            scf.YieldOp([])
 
     def _call(self, network_call: NetworkCall, chunk: ir.Value) -> None:
         call = network_call.op
@@ -138,10 +130,7 @@ class Region:
         """The call if this is the thread number `thread`, modulo the number of threads."""
         chosen = arith.remui(arith.constant(ir.IndexType.get(), thread), self._threads)
         here = arith.cmpi(arith.CmpIPredicate.eq, chosen, self._thread)
-        branch = scf.IfOp(here)
-        with ir.InsertionPoint(branch.then_block):
-            end = scf.YieldOp([])
-        with ir.InsertionPoint(end):
+        with b.branch(here) as end:
             self._read_clock(2 * number)
             call.move_before(end)
             self._read_clock(2 * number + 1)
@@ -233,11 +222,9 @@ class ThreadMemory:
     def clear(self, part: ir.Value) -> None:
         """Set the counters of `part` to 0."""
         counters = self._view()
-        loop = scf.ForOp(b.index(0), b.index(self._counters), b.index(1))
-        with ir.InsertionPoint(loop.body):
+        with b.loop(0, self._counters) as counter:
             zero = arith.constant(ir.IntegerType.get_signless(64), 0)
-            memref.store(zero, counters, [self._position(part, loop.induction_variable)])
-            scf.YieldOp([])
+            memref.store(zero, counters, [self._position(part, counter)])
 
     def take(self, part: ir.Value, counter: int) -> ir.Value:
         """How many chunks of `part` were taken before this one."""

@@ -90,7 +90,7 @@ class ByteStore(InstructionPattern[_Store]):
         value = cast.operands[0] if cast and is_unpacked else value
         if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
             return None
-        reason = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        reason = buffer_problem(buffer) or transfer_problem(op, buffer)
         reason = reason or _rows_problem(buffer, b.shape_of(value), self._tile, is_unpacked)
         if reason:
             return MatchFailure(f"destination {reason}")

@@ -59,7 +59,10 @@ class ToX86Pass(PhasePass):
 
 def check_x86(module: ir.Module, target: Target) -> None:
     """x86: every contraction of bytes or words is dot products, every table read an instruction if there is one."""
-    patterns, instructions = instruction_patterns(target), instruction_set_of(target)
+    patterns, instructions = (
+        [*_contractions(target), *_conversions(target), *_functions(target)],
+        instruction_set_of(target),
+    )
 
     def problem(op: ir.Operation) -> str | None:
         is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
@@ -74,8 +77,6 @@ def check_x86(module: ir.Module, target: Target) -> None:
 
 
 # Vector -> x86: the patterns of a target, in order, and the transformations between and after them.
-
-# vector -> x86: contractions, tables and packed stores become instructions of the target.
 
 
 def to_x86(module: ir.Module, target: Target) -> None:
@@ -101,11 +102,6 @@ def lower_gathers(module: ir.Module) -> None:
         apply_schedule(module.operation, _gathers_to_loads, "qnn-to-x86")
 
 
-def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
-    """The patterns for `target`."""
-    return [*_contractions(target), *_conversions(target), *_functions(target)]
-
-
 def _gathers_to_loads(module: ir.Value) -> None:
     """Write that gathers of several dimensions become rows."""
     functions = structured_transform.MatchOp.match_op_names(module, ["func.func"]).result
@@ -127,7 +123,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
         return []
     conversions = instructions.rounding_conversions
     rounding = [RoundConvert(conversions)] if conversions else []
-    scaling = [ScaleExponent(instructions.masks_scaling)] if instructions.scales_by_exponents else []
+    # Lanes whose product with a power of two rounds to zero are left out where they are slow.
+    scaling = [ScaleExponent(not instructions.machine.scales_to_zero)] if instructions.has_zmm else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []

@@ -300,7 +300,7 @@ class StridedRead(InstructionPattern[Read]):
         buffer = ir.MemRefType(op.operands[0].type)
         if buffer.memory_space is not None:
             return MatchFailure(f"elements must be in the default memory space, but got {buffer}")
-        problem = transfer_problem(op, op.operands[0], others=2)
+        problem = transfer_problem(op, op.operands[0])
         if problem:
             return MatchFailure(f"elements {problem}")
         read = read_of(op)
@@ -363,7 +363,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
         *outer, pixels, planes = b.shape_of(value)
         if planes not in _PLANES:
             return None
-        problem = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        problem = buffer_problem(buffer) or transfer_problem(op, buffer)
         if problem:
             return MatchFailure(f"bytes {problem}")
         *first, last, other = b.order_of(transposition)

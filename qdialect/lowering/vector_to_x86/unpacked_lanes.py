@@ -242,7 +242,7 @@ def _is_spread(op: ir.Operation, tile: Tile) -> bool:
 def _flat_read(op: ir.Operation, type_: ir.VectorType, tile: Tile) -> ir.Value | None:
     """The operand of `op` as flat vectors: constants are in the tile's order already, bytes are permuted into it."""
     buffer, *indices, padding = op.operands
-    if not isinstance(buffer.type, ir.MemRefType) or transfer_problem(op, buffer, others=2):
+    if not isinstance(buffer.type, ir.MemRefType) or transfer_problem(op, buffer):
         return None
     if b.shape_of(buffer)[-tile.rank :] != tile.shape:
         return None

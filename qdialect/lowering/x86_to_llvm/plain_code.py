@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from qdialect.ir._mlir import arith, ir, memref, passmanager, scf, vector
+from qdialect.ir._mlir import arith, ir, memref, passmanager, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import contraction_of, function_of, ops_named
 from qdialect.lowering.ir.upstream import load_kernel_dialects
@@ -69,10 +69,8 @@ def _add_products(
 ) -> None:
     """Loops over `extents` inside those with `indices`, around the sum of a product."""
     if len(indices) < len(extents):
-        loop = scf.ForOp(b.index(0), b.index(extents[len(indices)]), b.index(1))
-        with ir.InsertionPoint(loop.body):
-            _add_products(memory, loops, extents, [*indices, loop.induction_variable])
-            scf.YieldOp([])
+        with b.loop(0, extents[len(indices)]) as index:
+            _add_products(memory, loops, extents, [*indices, index])
         return
     places = [[indices[number] for number in own] for own in loops]
     left, right, total = (memref.load(buffer, place) for buffer, place in zip(memory, places, strict=True))

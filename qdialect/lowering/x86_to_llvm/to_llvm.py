@@ -268,7 +268,7 @@ def _has_rows(op: ir.Operation, buffer: ir.Value) -> bool:
     strides = static_strides(buffer.type)
     if strides is None or strides[-1] != 1 or min(strides) < 0:
         return False
-    return transfer_problem(op, buffer, others=2) is None
+    return transfer_problem(op, buffer) is None
 
 
 def _rows(buffer: ir.Value, vector: ir.VectorType) -> Sequence[_Row]:

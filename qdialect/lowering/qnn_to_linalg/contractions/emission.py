@@ -32,7 +32,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 from qdialect.support.interface import Tunable
 
@@ -240,9 +240,9 @@ def emit_window_sums(program: Program, op: Contraction) -> BufferSlot | None:
         total = body.add(body.output, body.inputs[0])
         over = Loops(segment.loops, ("nl",))
         added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
-        destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
-        root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
-        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
+        target = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
+        root = Tag(micro_kernel, "root", segment.tiles)
+        kernel.map(segment.loops, [Operand(added, segment.loops)], target, unchanged, root)
     program.call(kernel, "window sums")
     return slot
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, split
+from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, groups_of, split
 from qdialect.lowering.ir.views import Axis, View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import HALF
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
@@ -36,7 +37,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 _WIDTH, _SQUARE = 32, 16
@@ -118,11 +119,8 @@ def _targets(matrices: Matrices, block: ChannelBlock) -> View:
 
 def _emit_rows(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose rows are contiguous: the whole K groups, and the rows that are left."""
-    view = _targets(matrices, block)
-    whole, rest = divmod(matrices.depth, k_group := matrices.k_group)
-    for first, count, rows in ((0, whole, k_group), (whole, 1, rest)):
-        if not count or not rows:
-            continue
+    view, k_group = _targets(matrices, block), matrices.k_group
+    for first, count, rows in groups_of(k_group, matrices.depth):
         row, channels = matrices.row_stride, view.sizes[-1]
         steps = (*(axis.strides[0] for axis in matrices.leading), channels, k_group * row, 1)
         start = matrices.start + block.start + first * k_group * row
@@ -158,15 +156,9 @@ def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buf
     view, column = _targets(matrices, block), matrices.channel_stride // matrices.k_group
     *leading, tiles, k_groups, width = view.sizes
     outer = tuple(f"b{i}" for i in range(len(leading)))
-    loops, steps = (
-        Loops((*outer, "nt", "kk", "nl")),
-        tuple(axis.strides[0] // matrices.k_group for axis in matrices.leading),
-    )
+    loops, steps = (*outer, "nt", "kk", "nl"), tuple(axis.strides[0] // matrices.k_group for axis in matrices.leading)
     # Beyond the last channel there may be nothing to read; what the lanes there hold counts nowhere.
-    whole, rest = divmod(min(matrices.channels - block.start, tiles * width), width)
-    parts = [
-        (first, count, extent) for first, count, extent in ((0, whole, width), (whole, 1, rest)) if count and extent
-    ]
+    parts = groups_of(width, min(matrices.channels - block.start, tiles * width))
     squares = [(first, count, *part) for first, count, extent in parts for part in split(extent, min(_SQUARE, extent))]
     for (first, count, channel, size, square), (row, rows, row_tile) in product(
         squares, split(k_groups, min(_SQUARE, k_groups))
@@ -175,12 +167,14 @@ def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buf
         read = View((*leading, count, size, rows), (*steps, width * column, column, 1), start)
         inputs = [Operand(kernel.read(buffers[0], read), (*outer, "nt", "nl", "kk"))]
         origin = view.offset + first * view.strides[-3] + channel + row * view.strides[-2]
-        destination, where = kernel.write(buffers[1], View((*leading, count, rows, size), view.strides, origin))
-        body = kernel.body(inputs)
-        (value,) = body.inputs
-        value = value if value.is_float else _signed(body, value, K_GROUP)
+        target = kernel.write(buffers[1], View((*leading, count, rows, size), view.strides, origin))
         root = Tag(kernel.next_micro_kernel(), "root", (*(1 for _ in leading), 1, row_tile, square))
-        kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
+        kernel.map(loops, inputs, target, _column, root)
+
+
+def _column(body: Body, values: Sequence[Value]) -> Value:
+    (value,) = values
+    return value if value.is_float else _signed(body, value, K_GROUP)
 
 
 def _emit_matrix_start(
@@ -238,12 +232,15 @@ def _emit_column_sums(
     sums = Operand(accumulate(kernel, tag, loops, operands, filled), loops.parallel)
     own = np.ascontiguousarray(known[block.start : block.start + block.channels])
     read = Operand(kernel.read(kernel.data(f"known_{block.start}", own), View(tile, inner)), ("nt", "nv", "nl"))
-    destination, where = kernel.write(buffers[1], View((count, *tile), (matrices.lanes, *inner), block.start))
-    body = kernel.body([sums, read])
-    factor = body.constant(point, "i32")
-    value = body.subtract(body.inputs[1], body.multiply(body.inputs[0], factor))
-    over, root = Loops(loops.parallel), Tag(micro_kernel, "root", (1, 1, 0, 0))
-    kernel.store(kernel.generic(over, [sums, read], Operand(destination, loops.parallel), body, value, root), where)
+    target = kernel.write(buffers[1], View((count, *tile), (matrices.lanes, *inner), block.start))
+    root = Tag(micro_kernel, "root", (1, 1, 0, 0))
+    kernel.map(loops.parallel, [sums, read], target, partial(_start, point), root)
+
+
+def _start(point: int, body: Body, values: Sequence[Value]) -> Value:
+    """What accumulators start from, from the sum of their weights and what is known."""
+    total, known = values
+    return body.subtract(known, body.multiply(total, body.constant(point, "i32")))
 
 
 # Convolutions: every tap of the window is a matrix [input channels, output channels] of its own, and the taps are outer
@@ -281,7 +278,7 @@ def emit_tap_products(
     extents = (groups, rows, columns, depth, per_group)
     if groups > 1:
         # Whole vectors of a group would reach into the next.
-        emit_map(kernel, extents, [source], target, lambda _, values: values[0])
+        emit_map(kernel, extents, [source], target, unchanged)
     else:
         emit_transposition(kernel, extents, source, target)
     program.call(kernel, "weights")
@@ -295,7 +292,7 @@ def _emit_zero_points(program: Program, slot: BufferSlot, zero_points: NDArray[n
     points = np.broadcast_to(zero_points, channels).astype(np.uint8)
     kernel = Kernel(program)
     source = MapOperand(points, (0, 0, 0, 1))
-    emit_map(kernel, (*outer, channels), [source], MapOperand(slot, slot.storage.strides), lambda _, values: values[0])
+    emit_map(kernel, (*outer, channels), [source], MapOperand(slot, slot.storage.strides), unchanged)
     program.call(kernel, "weights")
 
 
@@ -378,14 +375,11 @@ def _emit_sums(
     weights, bias, start = buffers
     count, lanes = shape
     taps = kernel.read(weights, View((count, block.channels), (lanes, 1), block.start))
-    terms, over = [Operand(taps, ("k", "c"))], Loops(("c",))
+    terms = [Operand(taps, ("k", "c"))]
     acc = Operand(kernel.filled((block.channels,), "i32", 0, Tag(micro_kernel, "contraction_fill")), ("c",))
     body = kernel.body(terms, acc)
     total = body.add(body.output, body.cast("arith.extsi", body.inputs[0], "i32"))
     summed = kernel.generic(Loops(("c",), ("k",)), terms, acc, body, total, Tag(micro_kernel, "contraction", (0, 1)))
     inputs = [Operand(summed, ("c",)), Operand(kernel.read(bias, channel), ("c",))]
-    destination, where = kernel.write(start, channel)
-    body = kernel.body(inputs)
-    value = body.subtract(body.inputs[1], body.multiply(body.inputs[0], body.constant(data_zero_point, "i32")))
     root = Tag(micro_kernel, "root", (block.lanes,))
-    kernel.store(kernel.generic(over, inputs, Operand(destination, ("c",)), body, value, root), where)
+    kernel.map(("c",), inputs, kernel.write(start, channel), partial(_start, data_zero_point), root)

@@ -21,7 +21,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import Constant
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _PIXELS = ("a", "m")
@@ -147,9 +147,8 @@ class TileMicroKernel(ContractionMicroKernel):
         tiles = View(sizes, (block.step * row, channels.lanes, row, 1))
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         total = self._accumulate(micro_kernel, iteration, total)
-        destination, where = kernel.write(scratch, tiles)
-        root, target = Tag(micro_kernel, "root", (tiles.sizes[0],)), Operand(destination, _SUMS)
-        kernel.store(kernel.copy(Loops(_SUMS), Operand(total, _SUMS), target, root), where)
+        root = Tag(micro_kernel, "root", (tiles.sizes[0],))
+        kernel.map(_SUMS, [Operand(total, _SUMS)], kernel.write(scratch, tiles), unchanged, root)
         self._finish(scratch, iteration)
 
     def _accumulate(self, micro_kernel: int, iteration: _Iteration, total: Tensor) -> Tensor:
@@ -256,9 +255,8 @@ class AlignedData:
         """Emit the copy of the lines from `start` on."""
         view = View((self.lines, _LINE), (_LINE, 1))
         source = Operand(kernel.read(data, view, start), _LOOPS)
-        destination, where = kernel.write(self.buffer, view)
         tag = Tag(kernel.next_micro_kernel(), "root", (1, 0))
-        kernel.store(kernel.copy(Loops(_LOOPS), source, Operand(destination, _LOOPS), tag), where)
+        kernel.map(_LOOPS, [source], kernel.write(self.buffer, view), unchanged, tag)
 
 
 def aligned_data(

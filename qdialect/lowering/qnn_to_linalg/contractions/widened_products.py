@@ -17,7 +17,7 @@ from qdialect.arithmetic.choices import SumOrder
 from qdialect.dialect import BlockDenseOp, F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.strategy import Strategy, rows_for, split
+from qdialect.lowering.cost.strategy import Strategy, groups_of, rows_for, split
 from qdialect.lowering.ir.views import Axis, View
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
     COLUMNS,
@@ -28,7 +28,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
 )
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import as_folded
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
@@ -87,12 +87,11 @@ class WidenedProducts(F32Products):
         self.begin(axis, panel)
         with self._unless_zeros(axis, starts, 0, axis.size), self.segment(starts, panel) as (own, part):
             kernel = self.kernel
-            whole, rest = divmod(self._blocks.depth, self._blocks.size)
-            steps, left = divmod(whole, self._in_step)
+            steps, left = divmod(self._blocks.depth, in_step := self._in_step * self._blocks.size)
             with kernel.loop(steps) as step:
-                self._step(axis, own, part, kernel.multiple(step, self._in_step), self._in_step, 0)
-            if left or rest:
-                self._step(axis, own, part, kernel.constant(steps * self._in_step, "index"), left, rest)
+                self._step(axis, own, part, kernel.multiple(step, self._in_step), in_step)
+            if left:
+                self._step(axis, own, part, kernel.constant(steps * self._in_step, "index"), left)
         self.end(axis, starts, panel)
 
     @contextmanager
@@ -132,19 +131,18 @@ class WidenedProducts(F32Products):
             walk.values = [kernel.binary("arith.ori", walk.values[0], entry)]
         return kernel.loop(self.is_set(walk.values[0]))
 
-    def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int, rest: int) -> None:
-        """All rows meet `count` blocks from the `first` on, and `rest` terms behind them."""
+    def _step(self, axis: Axis, starts: Sequence[Value], panel: Panel, first: Value, count: int) -> None:
+        """All rows meet `count` terms from the `first` block on."""
         kernel, size = self.kernel, self._blocks.size
-        for done, blocks, length in ((0, count, size), (count, 1, rest)):
-            if blocks and length:
-                with kernel.loop(blocks) as block:
-                    at = self.further(done, block)
-                    self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
+        for done, blocks, length in groups_of(size, count):
+            with kernel.loop(blocks) as block:
+                at = self.further(done, block)
+                self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
 
         def weights(index: Value) -> Operand:
             return self.columns(panel, self._widened, kernel.multiple(index, self._width))
 
-        self.multiply(axis, starts, Factors(panel, 0, first, size, count * size + rest, weights, self.add_product))
+        self.multiply(axis, starts, Factors(panel, 0, first, size, count, weights, self.add_product))
 
     def multiply(self, axis: Axis, starts: Sequence[Value], factors: Factors) -> None:
         """Add the products of all rows to their sums, tile by tile."""
@@ -164,22 +162,15 @@ class WidenedProducts(F32Products):
         kernel, terms = self.kernel, self.weights.terms
         numbers = self.numbers(panel, index if self.weights.blocks.count > 1 else kernel.constant(0, "index"))
         words = self.further(panel.words, index, self._blocks.size // terms * panel.width)
-        for done, count, part in ((0, length // terms, terms), (length // terms, 1, length % terms)):
-            if not count or not part:
-                continue
+        for done, count, part in groups_of(terms, length):
             with kernel.loop(count) as group:
                 at = self.further(done, group)
                 word = self.word(panel, self.further(words, at, panel.width))
                 start = self.further(target, at, terms * self._width)
                 for term in range(part):
-                    destination, where = kernel.write(
-                        self._widened, columns_of(panel), self.further(start, term * self._width)
-                    )
-                    inputs = [word, *numbers]
-                    body = kernel.body(inputs)
-                    value = self.weight(body, self.weights.places(term))
-                    found = kernel.generic(Loops(COLUMNS), inputs, Operand(destination, COLUMNS), body, value)
-                    kernel.store(found, where)
+                    place, places = self.further(start, term * self._width), self.weights.places(term)
+                    to = kernel.write(self._widened, columns_of(panel), place)
+                    kernel.map(COLUMNS, [word, *numbers], to, lambda body, _, at=places: self.weight(body, at))
 
     def _multiply(
         self, factors: Factors, data: Sequence[Value], places: Sequence[Value], outputs: Sequence[Value]
@@ -205,12 +196,9 @@ class WidenedProducts(F32Products):
         """Write the results of a row."""
         kernel = self.kernel
         total = Operand(kernel.read(self._sums, View(panel.sizes, (panel.block.lanes, 1)), sums), COLUMNS)
-        target, where = kernel.write(self.buffers[1], columns_of(panel), kernel.sum(output, panel.channel))
-        inputs = [total, *self.extras(panel)]
-        body = kernel.body(inputs)
-        value = self.op.finish(body, body.inputs[0], body.inputs[1:])
-        tag = Tag(kernel.next_micro_kernel(), "root", (1, 0))
-        kernel.store(kernel.generic(Loops(COLUMNS), inputs, Operand(target, COLUMNS), body, value, tag), where)
+        target = kernel.write(self.buffers[1], columns_of(panel), kernel.sum(output, panel.channel))
+        inputs, tag = [total, *self.extras(panel)], Tag(kernel.next_micro_kernel(), "root", (1, 0))
+        kernel.map(COLUMNS, inputs, target, lambda body, values: self.op.finish(body, values[0], values[1:]), tag)
 
 
 _EXPONENT, _BIAS, _SIGNIFICAND, _FRACTION = 7, 127, 14, 23
@@ -307,14 +295,11 @@ class PairedProducts(WidenedProducts):
 
     def _paired(self, axis: Axis, starts: Sequence[Value], panel: Panel) -> None:
         kernel, size = self.kernel, _STEP // PAIR
-        steps, rest = divmod(self.weights.depth_words // self.op.segments, size)
         are_all = self.op.finish is as_folded and self.weights.depth_words <= size and self.op.segments == 1
         if not are_all:
             self.begin(axis, panel)
         with self.segment(starts, panel) as (own, part):
-            for done, count, length in ((0, steps, size), (steps, 1, rest)):
-                if not count or not length:
-                    continue
+            for done, count, length in groups_of(size, self.weights.depth_words // self.op.segments):
                 with kernel.loop(count) as index:
                     first = self.further(done, index)
                     words = self.further(part.words, first, size * panel.width)

@@ -22,7 +22,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.functions import producer
+from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
@@ -32,12 +32,13 @@ from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, gro
 from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, broadcast_strides, map_stored
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import storage_of
+from qdialect.passes.matching import producer
 
 # Sums of products of 16-bit data by dot products: K groups of two words, accumulated in 32 bits.
 #
@@ -124,9 +125,7 @@ def sums_inside(value: ir.Value) -> PartialSums | None:
     op = producer(value)
     if not isinstance(op, AnyI16Contraction):
         return None
-    users = [use.owner for use in value.uses]
-    is_alone = len(users) == 1 and isinstance(users[0].opview, I16RequantizeOp)
-    return PartialSums.of(op) if is_alone else None
+    return PartialSums.of(op) if isinstance(only_user(value), I16RequantizeOp) else None
 
 
 # Accumulators to 16-bit quantized values, per tensor or per channel.

@@ -14,9 +14,9 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, on_stored
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, MapOperand, emit_map, on_stored
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.support.diagnostics import CompileError
 

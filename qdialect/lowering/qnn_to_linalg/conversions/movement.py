@@ -19,7 +19,7 @@ from qdialect.arithmetic.small_floats import WIDEN
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS, dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import producer
+from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
 from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
@@ -37,6 +37,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
     signed_shift,
     storage_of,
 )
+from qdialect.passes.matching import producer
 
 # Reshape: the same bytes under another shape wherever they lie close enough, else one or two copies.
 
@@ -287,10 +288,10 @@ def _border(
 
 @lowers(qnn.GatherOp, takes_arrays=True)
 def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
-    if isinstance(_only_reader(op.output), qnn.GatherOp) or _is_read_in_windows(lowering, op.output):
+    if isinstance(only_user(op.output), qnn.GatherOp) or _is_read_in_windows(lowering, op.output):
         return
     first, indices = op, {op.axis: op.indices}
-    while isinstance(before := producer(first.input), qnn.GatherOp) and _only_reader(before.output):
+    while isinstance(before := producer(first.input), qnn.GatherOp) and only_user(before.output):
         first, later = before, indices.get(before.axis)
         indices[first.axis] = tuple(first.indices[i] for i in later) if later else first.indices
     data, output = lowering.slot(first.input), lowering.result(op.output)
@@ -299,11 +300,6 @@ def _gather(lowering: GraphLowering, op: qnn.GatherOp) -> None:
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
     sides = stored_operand(data, before), stored_operand(output, after)
     gathering.emit_gather(lowering.program, (*after[:-1], lanes), *sides, indices, op.operation.name)
-
-
-def _only_reader(value: ir.Value) -> ir.OpView | None:
-    readers = [use.owner for use in value.uses]
-    return readers[0].operation.opview if len(readers) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -331,7 +327,7 @@ def windows_of(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[qnn.Gather
     axis, shape, whole = gathered.axis, shape_of(split.output.type), shape_of(gathered.output.type)
     values = [gathered.output, split.output]
     is_split = shape[:axis] + shape[axis + 2 :] == whole[:axis] + whole[axis + 1 :] and axis < len(whole) - 1
-    is_alone = all(map(_only_reader, values)) and not lowering.is_of_rows([*values, op.output])
+    is_alone = all(map(only_user, values)) and not lowering.is_of_rows([*values, op.output])
     if not is_split or not is_alone or tuple(op.axes) != (axis + 1,) or op.keep_dims:
         return None
     found: list[Windows] = []
@@ -352,8 +348,8 @@ def windows_of(lowering: GraphLowering, op: qnn.F32ReduceOp) -> tuple[qnn.Gather
 
 
 def _is_read_in_windows(lowering: GraphLowering, value: ir.Value) -> bool:
-    reader = _only_reader(value)
-    reader = _only_reader(reader.output) if isinstance(reader, qnn.ReshapeOp) else reader
+    reader = only_user(value)
+    reader = only_user(reader.output) if isinstance(reader, qnn.ReshapeOp) else reader
     return isinstance(reader, qnn.F32ReduceOp) and windows_of(lowering, reader) is not None
 
 

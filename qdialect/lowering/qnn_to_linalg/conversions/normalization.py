@@ -20,11 +20,11 @@ from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, Storage, signed_shift
 
 # L2 normalization: the squares of each row add up, and every element is multiplied by the row's inverse root.

@@ -12,7 +12,6 @@ from qdialect.dialect import F32MaxOp, F32MinOp, F32ReduceOp, RangeScaleOp, Rang
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.functions import producer
 from qdialect.lowering.qnn_to_linalg.conversions.maps import map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
@@ -20,6 +19,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Red
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.passes.matching import producer
 
 # Both ends of the range of a tensor in one pass, if they are used only for the scale and zero point.
 #

@@ -24,11 +24,11 @@ from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 
@@ -156,7 +156,7 @@ class TimeSteps:
         first = self.count * strides[0] if op.reverse else 0
         target = columns_from(replace(self._states, strides=strides[1:]), first)
         shape = shape_of(op.initial.type)
-        emit_map(self.kernel, shape, [self.operand("initial", op.initial)], target, lambda _, values: values[0], LANES)
+        emit_map(self.kernel, shape, [self.operand("initial", op.initial)], target, unchanged, LANES)
 
     @cached_property
     def _weights(self) -> MapOperand:

@@ -43,7 +43,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.support.diagnostics import CompileError
 
@@ -447,7 +447,7 @@ def _sum_vectors(kernel: Kernel, op: qnn.CumSumOp, others: Sequence[int], term: 
         zero = kernel.constant(0, total.buffer.element)
         emit_map(kernel, others, [], total.first, lambda _, __: zero)
     else:
-        emit_map(kernel, others, [term.first], total.first, lambda _, values: values[0])
+        emit_map(kernel, others, [term.first], total.first, unchanged)
     count = shape_of(op.input.type)[op.axis] - 1
     if count:
         with kernel.loop(count) as index:

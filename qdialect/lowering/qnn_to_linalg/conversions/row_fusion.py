@@ -16,6 +16,7 @@ from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import joined, names_of
+from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
 from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import FusedRows, Scope, block_shape, steps
@@ -270,10 +271,7 @@ def _blocks(group: FusedRows, lanes: int) -> Iterator[_Blocks]:
     maximum = min(group.rows, max(least, most // row))
     divisor = max(count for count in range(1, maximum + 1) if group.rows % count == 0)
     block = divisor if 2 * divisor >= maximum else maximum
-    whole, rest = divmod(group.rows, block)
-    yield _Blocks(0, whole, block)
-    if rest:
-        yield _Blocks(whole * block, 1, rest)
+    yield from (_Blocks(first * block, count, rows) for first, count, rows in groups_of(block, group.rows))
 
 
 def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:

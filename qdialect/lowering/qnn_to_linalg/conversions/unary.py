@@ -18,9 +18,8 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift, widening
 
 # Functions of one 8-bit tensor, each of them a table; and the clamp, which needs none.
@@ -45,11 +44,8 @@ def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, tab
     stored = quantization.stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
     source, target = (maps.Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
-    maps.map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
-
-
-def _copy(_: Kernel) -> Emit:
-    return lambda _, values: values[0]
+    read: maps.Declare = (lambda _: unchanged) if is_copy else table_read(stored)
+    maps.map_stored(lowering, target, [source], read, op.operation.name)
 
 
 def table_read(table: Table) -> maps.Declare:

@@ -19,7 +19,7 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import SMALL_FLOATS, TypeConstraint, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import joined, names_of, note_at
-from qdialect.lowering.ir.functions import error_at
+from qdialect.lowering.ir.functions import error_at, only_user
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
 from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
@@ -167,8 +167,7 @@ class GraphLowering:
 
     def _reshaped_result(self, value: ir.Value) -> ir.Value | None:
         """The result of the network that is `value` in another shape, if the reshape alone reads it and can stay."""
-        readers = [use.owner for use in value.uses]
-        reshape = readers[0] if len(readers) == 1 else None
+        reshape = only_user(value)
         if not isinstance(reshape, qnn.ReshapeOp) or self.is_padded(value) or reshape.output not in self._returned:
             return None
         fits = self._is_written_as_array(value) or self.can_be_array(value)

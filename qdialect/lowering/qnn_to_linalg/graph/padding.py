@@ -9,6 +9,7 @@ from typing import Any
 from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number
 from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, image_shape, signed_shift
 
@@ -134,12 +135,8 @@ class Middle:
 
 def padding_reader(value: ir.Value) -> qnn.PadOp | None:
     """The op that pads `value`, if it is the only reader."""
-    uses = list(value.uses)
-    if len(uses) != 1:
-        return None
-    reader = uses[0].owner
-    view = reader.opview if isinstance(reader, ir.Operation) else reader
-    return view if isinstance(view, qnn.PadOp) and shape_of(value.type) else None
+    reader = only_user(value)
+    return reader if isinstance(reader, qnn.PadOp) and shape_of(value.type) else None
 
 
 def middle_of(pad: qnn.PadOp, storage: Storage) -> Middle | None:

@@ -18,9 +18,10 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import owner_of, producer
+from qdialect.lowering.ir.functions import only_user, owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, source_of
+from qdialect.passes.matching import produced_by
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MaxOp, qnn.F32MinOp, qnn.F32ProdOp, qnn.F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MatmulOp, qnn.FusedMatMulOp, qnn.MatMulOp))
@@ -355,10 +356,10 @@ def views(
     is_in_rows: Callable[[ir.Value], bool],
 ) -> Views:
     """The transpositions that the `members`, which compute `rows` matrices, read and write through."""
-    read = {value: _transpose_of(value) for value in inputs}
+    read = {value: produced_by(value, qnn.TransposeOp) for value in inputs}
     found = {value: op for value, op in read.items() if op is not None and _is_read_through(op, members, is_in_rows)}
-    written = {value: _only_user(value) for value in outputs if _is_product(value)}
-    found |= {value: op for value, op in written.items() if op is not None and is_in_rows(op.output)}
+    written = {value: only_user(value) for value in outputs if _is_product(value)}
+    found |= {v: op for v, op in written.items() if isinstance(op, qnn.TransposeOp) and is_in_rows(op.output)}
     return {value: op for value, op in found.items() if _keeps_columns(op, value, rows)}
 
 
@@ -370,18 +371,8 @@ def steps(op: qnn.TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]
     return [found[axis] for axis in range(len(own))]
 
 
-def _transpose_of(value: ir.Value) -> qnn.TransposeOp | None:
-    owner = producer(value)
-    return owner if isinstance(owner, qnn.TransposeOp) else None
-
-
 def _is_product(value: ir.Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == _PRODUCT
-
-
-def _only_user(value: ir.Value) -> qnn.TransposeOp | None:
-    users = [use.owner.opview for use in value.uses]
-    return users[0] if len(users) == 1 and isinstance(users[0], qnn.TransposeOp) else None
 
 
 def _is_read_through(

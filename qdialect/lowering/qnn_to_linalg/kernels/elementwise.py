@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.strategy import TILE_LANES, split
 from qdialect.lowering.ir.views import Axis, View, collapse
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""
-
-Emit = Callable[[Body, Sequence[Value]], Value]
-"""(body, operand values) -> result value."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +143,8 @@ def _emit_part(
     last = len(operands)
     sizes, strides = tuple(a.size for a in axes), tuple(a.strides[last] for a in axes)
     offset, index = target.where(kernel, start)
-    destination, where = kernel.write(target.buffer, View(sizes, strides, offset), index)
-    body = kernel.body(inputs)
-    value = emit(body, body.inputs)
-    tag = Tag(kernel.next_micro_kernel(), "root", tiles)
-    done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
-    kernel.store(done, where)
+    destination = kernel.write(target.buffer, View(sizes, strides, offset), index)
+    kernel.map(loops, inputs, destination, emit, Tag(kernel.next_micro_kernel(), "root", tiles))
 
 
 def _operand(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.ir.views import Axis, View, collapse
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, declare_operand, emit_map
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, as_stored, declare_operand, emit_map
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES
 
 # Copies of the elements at constant indices along some dimensions.
@@ -158,23 +160,20 @@ def _emit_row(kernel: Kernel, windows: _Windows, source: MapOperand, target: Map
     near = (windows.indices - np.repeat(windows.starts, vector)[:count]).astype(np.uint8)
     indices, starts = kernel.data("indices", near), kernel.data("starts", windows.starts)
     row, place = (declare_operand(kernel, "", side).where(kernel, 0) for side in (source, target))
-    for first, blocks, size in ((0, count // vector, vector), (count // vector, 1, count % vector)):
-        if not blocks * size:
-            continue
+    for first, blocks, size in groups_of(vector, count):
         with kernel.loop(blocks) as block:
             own = kernel.sum(block, kernel.constant(first, "index"))
             at = kernel.multiple(own, vector)
             begin = kernel.position(starts, own)
             table = kernel.read(_buffer(source), View((windows.size,), (1,)), _from(kernel, row, begin))
             picked = Operand(kernel.read(indices, View((size,), (1,)), at), ("d0",))
-            destination, where = kernel.write(_buffer(target), View((size,), (1,)), _from(kernel, place, at))
-            body = kernel.body([picked])
-            index = body.cast("arith.index_castui", body.inputs[0], "index")
-            value = stored(body, [body.extract(table, index)])
-            tag = Tag(kernel.next_micro_kernel(), "root", (size,))
-            loops = Loops(("d0",))
-            done = kernel.generic(loops, [picked], Operand(destination, loops.parallel), body, value, tag)
-            kernel.store(done, where)
+            destination = kernel.write(_buffer(target), View((size,), (1,)), _from(kernel, place, at))
+            emit = partial(_looked_up, table, stored)
+            kernel.map(("d0",), [picked], destination, emit, Tag(kernel.next_micro_kernel(), "root", (size,)))
+
+
+def _looked_up(table: Tensor, stored: Emit, body: Body, indices: Sequence[Value]) -> Value:
+    return stored(body, [body.extract(table, body.cast("arith.index_castui", indices[0], "index"))])
 
 
 def _buffer(operand: MapOperand) -> Buffer:
@@ -238,7 +237,7 @@ def emit_rows(
         entry = replace(in_list, start=list_at)
         source, target = (named, entry) if is_gather else (entry, named)
         if reduce is None:
-            emit_map(kernel, row, [source], target, lambda _, values: values[0])
+            emit_map(kernel, row, [source], target, unchanged)
         else:
             emit_map(kernel, row, [target, source], target, lambda body, values: reduce(body, values[0], values[1]))
 

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
@@ -179,12 +180,10 @@ def group_blocks(groups: int, channels_in: int, channels_out: int) -> list[Chann
     """The blocks of a convolution with `groups` groups."""
     depth, width = channels_in // groups, channels_out // groups
     per_block = min(groups, _WHOLE // math.gcd(width, _WHOLE))
-    count, rest = divmod(groups, per_block)
-    blocks = [ChannelGroup(count, 0, 0, per_block * depth, per_block * width, per_block)]
-    if rest:
-        done = count * per_block
-        blocks.append(ChannelGroup(1, done * width, done * depth, rest * depth, rest * width, rest))
-    return blocks
+    return [
+        ChannelGroup(count, first * per_block * width, first * per_block * depth, own * depth, own * width, own)
+        for first, count, own in groups_of(per_block, groups)
+    ]
 
 
 # The axes that a channel of a contraction is summed over.

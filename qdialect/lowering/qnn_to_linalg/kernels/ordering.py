@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from qdialect.arithmetic.choices import Order
 from qdialect.arithmetic.std_order import Machine, most_cuts, std_order
+from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Fold,
@@ -94,12 +95,11 @@ class _Row:
             return cls(kernel, line, line.count, None)
         element = line.buffer.element
         maxima = _memory(kernel, "maxima", element, -(-line.count // size))
-        fold, whole = folded(element, _lowest(element), "arith.maxsi"), line.count // size
-        for first, count, extent in ((0, whole, size), (whole, 1, line.count % size)):
-            if extent:
-                source = MapOperand(line.buffer, (size,), first * size, line.start)
-                target, inputs = MapOperand(maxima, (1,), first), [Reduced(source, (1,))]
-                emit_reduction(kernel, Reduction((count,), (extent,), inputs, (), target, fold, as_folded, extent, 1))
+        fold = folded(element, _lowest(element), "arith.maxsi")
+        for first, count, extent in groups_of(size, line.count):
+            source = MapOperand(line.buffer, (size,), first * size, line.start)
+            target, inputs = MapOperand(maxima, (1,), first), [Reduced(source, (1,))]
+            emit_reduction(kernel, Reduction((count,), (extent,), inputs, (), target, fold, as_folded, extent, 1))
         return cls(kernel, line, size, maxima)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from qdialect.arithmetic import Division
 from qdialect.lowering.cost.strategy import lane_parts, rows_for, split
@@ -141,15 +142,13 @@ class _Emitter:
         inputs += [self._operand(i, part.offsets[i], pairs) for i in range(len(op.inputs), last)]
         sizes, strides = tuple(a.size for a in part.axes), tuple(a.strides[last] for a in part.axes)
         offset, start = self.declared[last].where(kernel, part.offsets[last])
-        destination, view = kernel.write(self.declared[last].buffer, View(sizes, strides, offset), start)
-        body = kernel.body(inputs)
-        total, *others = body.inputs[: len(accumulators)]
-        for other in others:
-            total = op.fold.join(body, total, other)
-        value = op.finish(body, total, body.inputs[len(accumulators) :])
-        tag = Tag(micro_kernel, "root", part.tiles)
-        done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
-        kernel.store(done, view)
+        target = kernel.write(self.declared[last].buffer, View(sizes, strides, offset), start)
+
+        def finish(body: Body, values: Sequence[Value]) -> Value:
+            total = reduce(partial(op.fold.join, body), values[: len(accumulators)])
+            return op.finish(body, total, values[len(accumulators) :])
+
+        kernel.map(loops, inputs, target, finish, Tag(micro_kernel, "root", part.tiles))
 
     def _tap_parts(self) -> list[tuple[Sequence[Axis], int]]:
         """(axes, start) of each accumulation: one, or whole vectors and the rest along the last reduced axis."""
@@ -275,27 +274,22 @@ def as_folded(_: Body, acc: Value, __: Sequence[Value]) -> Value:
     return acc
 
 
+# Of stored quantized values.
 SUM = folded("i32", 0, "arith.addi", "arith.extui")
-"""The sum of stored quantized values."""
-
 MAX = folded("i8", 0, "arith.maxui")
-"""The largest stored value."""
-
-I16_SUM = folded("i32", 0, "arith.addi", "arith.extsi")
-"""The sum of 16-bit values."""
-
-I16_MAX = folded("i16", -(2**15), "arith.maxsi")
-"""The largest 16-bit value."""
-
+# From 255 as a signless byte.
 MIN = folded("i8", -1, "arith.minui")
-"""The smallest stored value, from 255 as a signless byte."""
-
+# Of 16-bit values.
+I16_SUM = folded("i32", 0, "arith.addi", "arith.extsi")
+I16_MAX = folded("i16", -(2**15), "arith.maxsi")
+# Of f32 values and 0.
+F32_MAXIMUM = folded("f32", 0.0, "arith.maximumf")
+F32_MINIMUM = folded("f32", 0.0, "arith.minimumf")
 
 F32_PRODUCTS = Fold(
     "f32", 0.0, lambda body, total, v: body.multiply_add(v[0], v[1], total), lambda body, a, b: body.add(a, b), True
 )
 """The sum of products of two f32 operands: fused multiply-adds in order."""
-
 F32_ROUNDED_PRODUCTS = Fold(
     "f32",
     0.0,
@@ -304,13 +298,6 @@ F32_ROUNDED_PRODUCTS = Fold(
     True,
 )
 """The same, each product rounded before it is added."""
-
-
-F32_MAXIMUM = folded("f32", 0.0, "arith.maximumf")
-"""The largest of f32 values and 0."""
-
-F32_MINIMUM = folded("f32", 0.0, "arith.minimumf")
-"""The minimum of f32 values and 0."""
 
 
 def quotient_float(largest: int, maximum: int) -> str:

@@ -9,7 +9,6 @@ from math import prod
 from qdialect.lowering.cost.strategy import split
 from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
-    Emit,
     MapOperand,
     as_stored,
     declare_operand,
@@ -17,9 +16,9 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
     together,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 # Copies that change the order of dimensions: squares, read along one dimension and written along another.
@@ -129,12 +128,8 @@ def _emit_part(
     view = View(tuple(sizes[i] for i in order), tuple(axes[i].strides[0] for i in order), offsets[0])
     operand = Operand(kernel.read(buffers[0], view), tuple(loops[i] for i in order))
     view = View(tuple(sizes), tuple(axis.strides[1] for axis in axes), offsets[1])
-    destination, where = kernel.write(buffers[1], view)
     tag = Tag(kernel.next_micro_kernel(), "root", tuple(tiles))
-    body = kernel.body([operand])
-    value = stored(body, body.inputs)
-    done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), body, value, tag)
-    kernel.store(done, where)
+    kernel.map(loops, [operand], kernel.write(buffers[1], view), stored, tag)
 
 
 # Reductions of rows that are transposed first, so that each lane of a vector belongs to a row of its own.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.ir.views import View
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
 
 SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
 """Argument attributes. `qnn.scratch`: memory private to one iteration. `qnn.pair_sums_fit`: weights of which any two
@@ -444,6 +444,13 @@ class KernelText:
             f"}} -> {value.type}",
         ]
         return value
+
+    def map(
+        self, loops: tuple[str, ...], inputs: Sequence[Operand], to: tuple[Tensor, str], emit: Emit, tag: Tag = WHOLE
+    ) -> None:
+        """Write what `emit` makes of the elements of `inputs` at the place that `write` returned."""
+        body, output = self.body(inputs), Operand(to[0], loops)
+        self.store(self.generic(Loops(loops), inputs, output, body, emit(body, body.inputs), tag), to[1])
 
     def copy(self, loops: Loops, source: Operand, output: Operand, tag: Tag) -> Tensor:
         """The generic that writes the elements of `source`, broadcast along the loops that do not index it."""

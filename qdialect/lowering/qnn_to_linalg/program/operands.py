@@ -11,7 +11,8 @@ from qdialect.dialect import DynamicGatherOp, F32MatmulOp, FusedMatMulOp, MatMul
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import op_error, producer
+from qdialect.lowering.ir.functions import only_user, op_error
+from qdialect.passes.matching import producer
 from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.
@@ -91,13 +92,12 @@ def _reads_through(op: TransposeOp, reader: ir.Operation | ir.OpView) -> bool:
 
 def picked_matrices(value: ir.Value) -> DynamicGatherOp | None:
     """The gather of constant matrices whose result `value` a product reads in its place; None for other values."""
-    gather = producer(value)
-    readers = [use.owner.opview for use in value.uses]
-    if not isinstance(gather, DynamicGatherOp) or len(readers) != 1 or not isinstance(readers[0], F32MatmulOp):
+    gather, reader = producer(value), only_user(value)
+    if not isinstance(gather, DynamicGatherOp) or not isinstance(reader, F32MatmulOp):
         return None
-    shape, is_of_rows = shape_of(gather.data.type), shape_of(readers[0].data.type)[-2] == 1
+    shape, is_of_rows = shape_of(gather.data.type), shape_of(reader.data.type)[-2] == 1
     is_list = len(shape) == 3 and gather.axis == 0 and len(shape_of(gather.indices.type)) == 1
-    is_matrix = is_list and is_of_rows and readers[0].matrix == value and readers[0].data != value
+    is_matrix = is_list and is_of_rows and reader.matrix == value and reader.data != value
     # Those sums start from zero.
-    is_matrix = is_matrix and readers[0].bias is None
+    is_matrix = is_matrix and reader.bias is None
     return gather if is_matrix and constant_value(gather.data) is not None else None

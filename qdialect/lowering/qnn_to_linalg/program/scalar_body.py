@@ -163,5 +163,13 @@ def _common_type(op: str, *operands: Value) -> str:
 
 # Functions that write a part of a kernel's scalar body.
 
+Emit = Callable[[Body, Sequence[Value]], Value]
+"""(body, operand values) -> result value."""
+
 EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator as i32, per-channel parameters) -> quantized value as i32, before the clamp."""
+
+
+def unchanged(_: Body, values: Sequence[Value]) -> Value:
+    """The `Emit` of a copy."""
+    return values[0]

@@ -36,8 +36,6 @@ from qdialect.lowering.ir.effects import effects_of
 from qdialect.lowering.ir.functions import bounds
 from qdialect.lowering.ir.views import buffer_of, is_view
 
-TRIPS = "qnn.trips"
-"""Assumed trip count of a loop whose bounds are not constant."""
 _LOOP = "scf.for"
 
 
@@ -320,19 +318,13 @@ class _Waiting:
 
     def compute(self, first: ir.Value, behind: ir.Value, average: float) -> None:
         """Compute the pieces from `first` to before `behind`, `average` of them on average."""
-        loop = scf.ForOp(first, behind, b.index(1))
-        loop.attributes[TRIPS] = _number(average)
-        with ir.InsertionPoint(loop.body):
-            self._piece(loop.induction_variable)
-            scf.YieldOp([])
+        with b.loop(first, behind, trips=average) as number:
+            self._piece(number)
 
     def compute_one(self, number: ir.Value, average: float) -> None:
         """Compute a piece if it is pending: a branch, which needs no loop counter."""
-        branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, number, self.count))
-        branch.attributes[TRIPS] = _number(average)
-        with ir.InsertionPoint(branch.then_block):
+        with b.branch(arith.cmpi(arith.CmpIPredicate.ult, number, self.count), average):
             self._piece(number)
-            scf.YieldOp([])
 
     def _piece(self, number: ir.Value) -> None:
         known, (outermost, *inner) = dict(self.known), self.epilogue.loops
@@ -342,10 +334,6 @@ class _Waiting:
         known[outermost.index] = outermost.index_at(number)
         for op in self.epilogue.ops:
             _copy(op, known, self.top)
-
-
-def _number(value: float) -> ir.Attribute:
-    return ir.FloatAttr.get_f64(value)
 
 
 def _copy(op: ir.Operation, known: dict[ir.Value, ir.Value], top: ir.Operation) -> None:

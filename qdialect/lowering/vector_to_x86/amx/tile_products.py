@@ -14,8 +14,7 @@ taps; those of the weights K groups, then lanes and four taps, which are contigu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +27,7 @@ from qdialect.lowering.ir.accesses import accesses
 from qdialect.lowering.ir.flat_address import buffer_problem, transfer_problem
 from qdialect.lowering.ir.functions import Point, at, bounds, functions, op_in
 from qdialect.lowering.ir.views import static_strides
-from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS, delay_epilogue
+from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import delay_epilogue
 from qdialect.lowering.vector_to_x86.integer_products import BYTES, NarrowContraction, Side, narrow_contraction
 from qdialect.lowering.vector_to_x86.prefetch import has_inner_columns, prefetch_weights
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
@@ -186,7 +185,7 @@ class Chain:
     def _start(self, register: int, is_first: _First | None) -> None:
         """Store the accumulator of the previous block, and zero it."""
         if is_first:
-            with _where(is_first):
+            with b.branch(is_first.condition, is_first.share):
                 self._start(register, None)
             return
         self._store(register)
@@ -232,17 +231,6 @@ class _Factor:
         *outer, k_group, _ = read.position(at(step, inside))
         column = arith.muli(k_group, b.index(_TAPS))
         return TileMemory(b.collapse_inner(read.buffer, 2), [*outer, column], self._axis, read.strides[self._axis])
-
-
-@contextmanager
-def _where(first: _First) -> Generator[None]:
-    """A branch around what is emitted inside the `with`."""
-    branch = scf.IfOp(first.condition)
-    branch.attributes[TRIPS] = ir.FloatAttr.get_f64(first.share)
-    with ir.InsertionPoint(branch.then_block):
-        end = scf.YieldOp([])
-    with ir.InsertionPoint(end):
-        yield
 
 
 def _erase_unused(value: ir.Value) -> None:
@@ -429,7 +417,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
 def _write_problem(write: ir.Operation) -> str | None:
     """Why the accumulators are not written unchanged, row by row."""
     buffer = write.operands[1]
-    reason = buffer_problem(buffer, 32) or transfer_problem(write, buffer, others=2)
+    reason = buffer_problem(buffer, 32) or transfer_problem(write, buffer)
     if reason:
         return f"destination {reason}"
     shape, strides = b.shape_of(write.operands[0]), static_strides(ir.MemRefType(buffer.type))
