@@ -374,6 +374,15 @@ def test_a_library_runs_and_is_measured(layer: str, tmp_path: Path, capsys: pyte
         assert said in capsys.readouterr().err
 
 
+def test_scalars_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "scalar.mlir"
+    body = "%y = arith.addf %x, %x : tensor<f32>\nreturn %y : tensor<f32>"
+    path.write_text(f"func.func @main(%x: tensor<f32>) -> tensor<f32> {{\n{body}\n}}\n")
+    for options in (["--benchmark"], ["--benchmark", "--profile-ops"], ["--benchmark", "--json"]):
+        assert run.main([str(path), *options]) == 0
+    assert "error" not in capsys.readouterr().err
+
+
 def test_a_dynamic_batch_takes_the_batch_of_its_inputs(
     layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -195,6 +195,36 @@ def test_a_depthwise_convolution_of_one_scale_is_refused() -> None:
     assert "weight must have a scale for each of 6 channels, but got 1" in message
 
 
+def transposed_convolution(batch: int, stride: int, padding: int, scales: int, activation: int) -> bytes:
+    writer = ModelWriter("transposed convolution")
+    full = [(extent - 1) * stride + 3 if padding else extent * stride for extent in (9, 7)]
+    shape, x = (batch, *full, 5), writer.tensor("x", (batch, 9, 7, 6), np.float32)
+    wanted, weight = (
+        writer.constant("shape", np.array(shape, np.int32)),
+        quantized_weight(writer, (5, 3, 3, 6), 0, scales),
+    )
+    option = options_of("TransposeConv", padding, stride, stride, activation)
+    inputs = [wanted, weight, x, writer.constant("bias", drawn(1, 5))]
+    y = writer.tensor("y", shape, np.float32)
+    writer.operator(KIND.TRANSPOSE_CONV, inputs, y, *option)
+    return writer.finish([x], [y])
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("batch", "stride", "padding", "scales", "activation"),
+    [(1, 2, 1, 5, 0), (2, 1, 0, 1, RELU), (3, 2, 0, 5, RELU), (1, 3, 0, -5, 0)],
+)
+def test_transposed_convolutions(batch: int, stride: int, padding: int, scales: int, activation: int) -> None:
+    """LiteRT rounds every product and every sum."""
+    content, x = transposed_convolution(batch, stride, padding, scales, activation), drawn(6, batch, 9, 7, 6)
+    module = import_tflite(content)
+    (wanted,), (found,) = reference(content, [x]), interpreter.run(module, [x])
+    largest = np.abs(wanted).max()
+    assert_floats_within(found / largest, wanted / largest, "formula")
+    check_compiled(module, "host", [[x]], [[found]])
+
+
 def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, scales: int = 1) -> bytes:
     writer, axis = ModelWriter("matrix product"), len(shape) - (2 if is_transposed else 1)
     x, weight = writer.tensor("x", (2, 4, 16), np.float32), quantized_weight(writer, shape, axis, scales)
@@ -212,7 +242,7 @@ def test_matrix_products(shape: tuple[int, ...], scales: int, is_asymmetric: boo
 
 
 @variants_together
-@pytest.mark.parametrize("index", range(9))
+@pytest.mark.parametrize("index", range(13))
 def test_the_delegate(index: int) -> None:
     """It has one way to quantize; a last place may differ, as its multiply-adds are fused where the CPU has them."""
     content, shape = [
@@ -225,6 +255,10 @@ def test_the_delegate(index: int) -> None:
         (convolution(KIND.CONV_2D, 1, 1, 0, depth=3, width=1), (1, 9, 7, 6)),
         (convolution(KIND.DEPTHWISE_CONV_2D, 1, 1, 0), (1, 9, 7, 6)),
         (product((2, 5, 16), is_transposed=True, is_asymmetric=False, scales=5), (2, 4, 16)),
+        (transposed_convolution(1, 2, 1, 5, 0), (1, 9, 7, 6)),
+        (transposed_convolution(2, 1, 0, 1, RELU), (2, 9, 7, 6)),
+        (transposed_convolution(1, 4, 1, 5, 0), (1, 9, 7, 6)),
+        (transposed_convolution(1, 4, 0, 5, 0), (1, 9, 7, 6)),
     ][index]
     x = near_ties(shape, (len(shape) - 1,), 255)
     (wanted,) = frameworks.load_litert(content, 1, is_reference=False)([x])

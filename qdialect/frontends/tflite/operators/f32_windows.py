@@ -17,7 +17,8 @@ from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished
-from qdialect.frontends.tflite.operators.registry import Building, imports_f32
+from qdialect.frontends.tflite.operators.hybrid import asymmetric, delegated, i8_weights
+from qdialect.frontends.tflite.operators.registry import Building, imports_f32, imports_hybrid
 from qdialect.ir._mlir import ir
 
 # Pools and transposed convolutions of float32 images, with the sums of TFLite's reference kernels in their order.
@@ -67,6 +68,45 @@ def _transpose_conv(operator: Operator) -> Building:
     require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
     require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
     return _transposed(operator, data, taps, wanted, bias)
+
+
+@imports_hybrid("TRANSPOSE_CONV")
+def _hybrid_transpose_conv(operator: Operator) -> Building:
+    """``sum of (a - z) * w`` times both scales, in which every image has a scale and a zero point of its own.
+
+    The sums are of whole numbers, as by XNNPACK's delegate, which adds the bias at once; LiteRT's own kernel scales,
+    rounds and adds one product after the other.
+    """
+    wanted, weight, data, *bias = checks.operands(operator, 3, 4)
+    taps, shape, how = i8_weights(weight, 4, 0), operator.outputs[0].shape, checks.window_options(operator)
+    ranks = len(data.shape), len(shape)
+    require(ranks == (4, 4), f"input and output must have 4 dimensions, but got {ranks[0]} and {ranks[1]}")
+    require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
+    require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
+    checks.f32_bounds(how.activation)
+    check_bias(bias, taps.shape[0])
+    window = how.strides, how.dilation, how.explicit(shape[1:3], taps.shape[1:3])[:2], shape[1:3]
+    whole, factors = np.moveaxis(taps.astype(np.float32), (0, -1), (1, 0)), np.array(weight.scales, np.float32)
+
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
+        wide = emitter.convert("arith.extf", data, "f32")
+        return _convolved(emitter, wide, taps, (1,) * len(steps), steps, start, is_rounded=False)
+
+    emitter = yield
+    # The delegate leaves outputs with pixels that no window reaches behind the others.
+    extents = zip(data.shape[1:3], how.strides, taps.shape[1:3], shape[1:3], strict=True)
+    is_delegated = emitter.is_delegated and all((n - 1) * step + k >= size for n, step, k, size in extents)
+    image = (delegated if is_delegated else asymmetric)(emitter, emitter.value(data), (1, 2, 3))
+    values, points = (emitter.convert("arith.sitofp", one, "f32") for one in (image.values, image.zero_point))
+    # bfloat16 has all whole numbers of 8 bits and a sign.
+    narrow = emitter.convert("arith.truncf", emitter.f32("subf", values, points), "bf16")
+    total = transposed_sums(whole, 1, *window, convolve)(emitter, narrow)
+    if not is_delegated:
+        total = emitter.f32("mulf", emitter.f32("mulf", total, emitter.constant(factors)), image.scale)
+        return finished(emitter, total, bias, how.activation, shape)
+    starts = [emitter.reshape(emitter.value(one), shape[-1:]) for one in bias] or [0.0]
+    total = emitter.f32("fma", emitter.f32("mulf", total, image.scale), emitter.constant(factors), *starts)
+    return clamped(emitter, total, how.activation)
 
 
 def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:

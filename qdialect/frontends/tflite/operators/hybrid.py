@@ -37,7 +37,7 @@ _PARTS = (-1 << 16, -1 << 8, -1)
 """Where the bits end of each of the bfloat16 numbers that an f32 number is the sum of."""
 
 
-def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
+def i8_weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
     """The constant i8 weights, output channels first, which have scales for these and no zero points."""
     taps = checks.constant(weight, "weight")
     require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
@@ -73,7 +73,7 @@ def _fully_connected(operator: Operator) -> Building:
     data, weight, *bias = checks.operands(operator, 2, 3)
     if weight.block_scales is not None:
         return (yield from _in_blocks(operator, activation, weight.block_scales))
-    matrix = _weights(weight, 2, 0)
+    matrix = i8_weights(weight, 2, 0)
     checks.f32_bounds(activation)
     channels, depth = matrix.shape
     check_bias(bias, channels)
@@ -134,7 +134,7 @@ def _convolution(operator: Operator) -> Building:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
     windows, axis = checks.window_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *bias = checks.operands(operator, 2, 3)
-    taps = _weights(weight, 4, axis)
+    taps = i8_weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
         taps = np.moveaxis(taps, 1, 3)
