@@ -85,7 +85,8 @@ def _hybrid_transpose_conv(operator: Operator) -> Building:
     require(checks.integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
     checks.f32_bounds(how.activation)
     check_bias(bias, taps.shape[0])
-    window = how.strides, how.dilation, how.explicit(shape[1:3], taps.shape[1:3])[:2], shape[1:3]
+    before = how.explicit(shape[1:3], taps.shape[1:3])[:2]
+    window = TransposedWindow(how.strides, how.dilation, before, shape[1:3])
     whole, factors = np.moveaxis(taps.astype(np.float32), (0, -1), (1, 0)), np.array(weight.scales, np.float32)
 
     def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
@@ -100,7 +101,7 @@ def _hybrid_transpose_conv(operator: Operator) -> Building:
     values, points = (emitter.convert("arith.sitofp", one, "f32") for one in (image.values, image.zero_point))
     # bfloat16 has all whole numbers of 8 bits and a sign.
     narrow = emitter.convert("arith.truncf", emitter.f32("subf", values, points), "bf16")
-    total = transposed_sums(whole, 1, *window, convolve)(emitter, narrow)
+    total = transposed_sums(whole, window, convolve)(emitter, narrow)
     if not is_delegated:
         total = emitter.f32("mulf", emitter.f32("mulf", total, emitter.constant(factors)), image.scale)
         return finished(emitter, total, bias, how.activation, shape)
