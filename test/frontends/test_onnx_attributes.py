@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -68,12 +68,13 @@ def _named(kind: str) -> set[str]:
 
 def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
     if isinstance(value, CodeType):
-        return [*value.co_consts, *(names[name] for name in value.co_names if name in names)]
+        named = [names[name] for name in value.co_names if name in names]
+        modules = [vars(one) for one in named if isinstance(one, ModuleType) and _is_own(one.__name__)]
+        return [*value.co_consts, *named, *(one[name] for one in modules for name in value.co_names if name in one)]
     if isinstance(value, FunctionType):
         return [cell.cell_contents for cell in value.__closure__ or ()]
     if isinstance(value, type):
-        is_own = value.__module__.startswith("qdialect.frontends.onnx")
-        return [*value.__bases__, *list(vars(value).values())] if is_own else []
+        return [*value.__bases__, *list(vars(value).values())] if _is_own(value.__module__) else []
     if isinstance(value, cached_property):
         return [value.func]
     if isinstance(value, property):
@@ -84,6 +85,10 @@ def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
         entries = cast("dict[Any, Any]", value)
         return [*entries.keys(), *entries.values()]
     return [*cast("list[Any]", value)] if isinstance(value, tuple | list | set | frozenset) else []
+
+
+def _is_own(module: str) -> bool:
+    return module.startswith("qdialect.frontends.onnx")
 
 
 def test_every_attribute_of_every_operator_set_is_named_by_a_planner() -> None:

@@ -276,9 +276,9 @@ class Pointwise(F32Tensor):
         table = self.table() if to.element in tensors.EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
 
-    def may_be_nan(self, plan: Plan) -> bool:
+    def nan_of(self, plan: Plan) -> bool | Sequence[F32Tensor]:
         table = self.table()
-        return table is None or table.may_be_nan(plan)
+        return table is None or table.nan_of(plan)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         formula = self.formula
@@ -336,8 +336,8 @@ class Clamped(F32Tensor):
         source = self.source.quantized(plan, name, to)
         return source if bounds_nothing else tensors.clip(plan, name, source, low, high)
 
-    def may_be_nan(self, plan: Plan) -> bool:
-        return self.source.may_be_nan(plan)
+    def nan_of(self, plan: Plan) -> Sequence[F32Tensor]:
+        return (self.source,)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         def build(emitter: Emitter, value: ir.Value) -> ir.Value:

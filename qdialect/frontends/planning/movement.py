@@ -223,8 +223,8 @@ class Moved(tensors.F32Tensor):
     source: tensors.F32Tensor
     movement: Movement
 
-    def may_be_nan(self, plan: tensors.Plan) -> bool:
-        return self.source.may_be_nan(plan)
+    def nan_of(self, plan: tensors.Plan) -> Sequence[tensors.F32Tensor]:
+        return (self.source,)
 
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
@@ -319,8 +319,8 @@ class Joined(tensors.F32Tensor):
     parts: tuple[tensors.F32Tensor, ...]
     axis: int
 
-    def may_be_nan(self, plan: tensors.Plan) -> bool:
-        return any(part.may_be_nan(plan) for part in self.parts)
+    def nan_of(self, plan: tensors.Plan) -> Sequence[tensors.F32Tensor]:
+        return self.parts
 
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         if to.element not in tensors.EIGHT_BIT:

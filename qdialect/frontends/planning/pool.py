@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +27,8 @@ class Largest(F32Tensor):
     source: F32Tensor
     window: Window
 
-    def may_be_nan(self, plan: Plan) -> bool:
-        return self.source.may_be_nan(plan)
+    def nan_of(self, plan: Plan) -> Sequence[F32Tensor]:
+        return (self.source,)
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return largest(plan, name, self.source.quantized(plan, name, to), self.window, self.shape)

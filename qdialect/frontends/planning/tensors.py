@@ -50,6 +50,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         self._demands = Demands(self.values)
+        self.may_be_nan = dict[F32Tensor, bool]()
+        """Answers of `F32Tensor.may_be_nan`."""
 
     def ask(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """The cached result of `compute` for `key`; raises `UnsupportedError` if `compute` does."""
@@ -58,6 +60,7 @@ class Plan:
     def forget(self) -> None:
         """Drop everything: what values are made of refers to the plan, and weights would stay until Python looks."""
         self.values.clear()
+        self.may_be_nan.clear()
         self._demands = Demands(self.values)
 
     def allow(self, count: int) -> None:
@@ -135,7 +138,23 @@ class F32Tensor:
         return False
 
     def may_be_nan(self, plan: Plan) -> bool:
-        """Whether one of what is quantized may be NaN, as every f32 value may be that no quantized values stand for."""
+        """Whether one of what is quantized may be NaN."""
+        # Parts come first, however long the chain.
+        known, waiting = plan.may_be_nan, [self]
+        while waiting:
+            found = waiting[-1].nan_of(plan)
+            parts = () if isinstance(found, bool) else found
+            missing = [part for part in parts if part not in known]
+            waiting += missing
+            if not missing:
+                known[waiting.pop()] = found is True or any(known[part] for part in parts)
+        return known[self]
+
+    def nan_of(self, plan: Plan) -> bool | Sequence[F32Tensor]:
+        """The same, or the tensors of which one must be NaN for it.
+
+        Every f32 value may be that no quantized values stand for.
+        """
         return type(self)._quantized is F32Tensor._quantized
 
     def f32_values(self) -> Array | None:
@@ -273,7 +292,7 @@ class Table(F32Tensor):
             result = function(*entries)
         return Table(shape, self.source, lambda _: result)
 
-    def may_be_nan(self, plan: Plan) -> bool:
+    def nan_of(self, plan: Plan) -> bool:
         return bool(np.isnan(self.entries).any())
 
     def table(self) -> Table:

@@ -229,8 +229,8 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
-    def may_be_nan(self, plan: Plan) -> bool:
-        return self.qdq_group.may_be_nan(plan)
+    def nan_of(self, plan: Plan) -> Sequence[F32Tensor]:
+        return (self.qdq_group,)
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         try:

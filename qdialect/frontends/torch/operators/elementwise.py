@@ -53,7 +53,7 @@ class Evaluated(Pointwise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
-    def may_be_nan(self, plan: Plan) -> bool:
+    def nan_of(self, plan: Plan) -> bool | Sequence[F32Tensor]:
         """A function of quantized values is a table, and their sums and products are integers."""
         if self.leaves:
             (source,) = self.leaves.values()
@@ -61,8 +61,7 @@ class Evaluated(Pointwise):
                 return False
             entries = tensors.evaluate(lambda f32_values: self.values(plan, {source.key: f32_values}), source)
             return bool(np.isnan(entries).any())
-        is_joined = self.node.kind.split(".")[1] in _JOINS
-        return not is_joined or any(part.may_be_nan(plan) for part in self.parts.values())
+        return self.node.kind.split(".")[1] not in _JOINS or tuple(self.parts.values())
 
     def _table(self) -> None:
         """Not by the formula."""
