@@ -58,7 +58,10 @@ class TfliteDivision(partition.Division):
         given = {tensor.index for operator in self._graph.operators for tensor in operator.outputs}
         self._computed = given | {tensor.index for tensor in self._graph.inputs}
         # A state and what sets it up, reads and writes it are one.
-        reason = _STATEFUL * any(keeps_state(operator.kind) for operator in self._graph.operators)
+        kinds = {operator.kind for operator in self._graph.operators}
+        reason = _STATEFUL * any(map(keeps_state, kinds))
+        # Tables are filled once and for all.
+        self.hides_state = not kinds.isdisjoint(("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"))
         self.nodes = partition.with_copies(self._partition_node(one, reason) for one in self._graph.operators)
         self.inputs = [self._open(tensor) for tensor in self._graph.inputs]
         self.outputs = [self._open(tensor) for tensor in self._graph.outputs]
