@@ -89,6 +89,11 @@ class Weights:
         for name, entry in config["config"].entries():
             yield name, (folder, entry)
 
+    def place(self, name: str) -> str:
+        """The member with the payload of a tensor; several may have the same."""
+        folder, entry = self._entries[name]
+        return f"{folder}/{entry['path_name'].text()}"
+
     def tensor(self, name: str, reader: Field) -> Any:
         """The array of a tensor, read-only; `reader` is the part of the program that asks for it.
 
@@ -98,8 +103,7 @@ class Weights:
         """
         if name not in self._entries:
             reader.refuse(f"must name a tensor of the archive, but got '{shown(name)}'")
-        folder, entry = self._entries[name]
-        member = f"{folder}/{entry['path_name'].text()}"
+        member, (_, entry) = self.place(name), self._entries[name]
         if member not in self.payloads:
             self.payloads[member] = self.members.read(member)
         payload = self.payloads[member]

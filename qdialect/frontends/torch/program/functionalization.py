@@ -7,7 +7,7 @@ a constant's memory is written to, the operator keeps its name, which the front 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from qdialect.frontends.building.checks import Array, Interface
 from qdialect.frontends.torch.program import pytorch_operators
 from qdialect.frontends.torch.program.model import Element, Graph, Node, Output, Ref, held_element
+from qdialect.support.diagnostics import ImportModelError
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """The operator that puts a part back into a tensor, by the one that takes it."""
@@ -37,6 +38,14 @@ def functional(
         memory.hold(name, output)
     found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
     return found, tuple(memory.now.get(name, name) for name in outputs)
+
+
+def check_apart(places: Mapping[str, Hashable], written: Iterable[str]) -> None:
+    """Raise `ImportModelError` where a constant that is `written` has the place in memory of another one."""
+    for name in written:
+        shared = next((other for other in places if other != name and places[other] == places.get(name)), None)
+        if shared is not None:
+            raise ImportModelError(f"'{name}' is written and must not share memory with '{shared}'")
 
 
 def graph_of(

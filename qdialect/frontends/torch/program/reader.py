@@ -17,7 +17,7 @@ import numpy as np
 
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents
-from qdialect.frontends.torch.program.functionalization import graph_of
+from qdialect.frontends.torch.program.functionalization import check_apart, graph_of
 from qdialect.frontends.torch.program.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.program.pytorch_operators import array_of, element_of, is_check
 from qdialect.frontends.torch.program.symbolic_shapes import Number, extent_of, number, sizes_of
@@ -64,17 +64,10 @@ def read_program(program: Any, extents: Extents) -> Graph:
     )
     inputs = [reader.interface(node) for node in given]
     graph = reader.graph(program.graph, program.graph_module, inputs, constants, written)
-    _check_apart({name: _held(program, target) for target, name in buffers.items()}, graph.written)
+    held = {name: _held(program, target) for target, name in buffers.items()}
+    places = {name: tensor.untyped_storage().data_ptr() for name, tensor in held.items() if tensor.numel()}
+    check_apart(places, graph.written)
     return graph
-
-
-def _check_apart(tensors: Mapping[str, Any], written: Collection[str]) -> None:
-    """Raise `ImportModelError` where something that is written shares memory with something else."""
-    places = {name: tensor.untyped_storage().data_ptr() for name, tensor in tensors.items() if tensor.numel()}
-    for name in written:
-        shared = next((other for other in places if other != name and places[other] == places.get(name)), None)
-        if shared is not None:
-            raise ImportModelError(f"'{name}' is written and must not share memory with '{shared}'")
 
 
 def _declared(extent: Any) -> int | str:
