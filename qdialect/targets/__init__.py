@@ -147,8 +147,8 @@ def host() -> Target:
     kind, cpu = kind_of(found), host_cpu(found)
     if cpu is None or cpu not in MACHINES or MACHINES[cpu] == kind.machine:
         return kind
-    # A virtual machine may hide what its CPU has.
-    return _tuned_for(kind, cpu) if kind_of(CPUS[cpu]) is kind else kind
+    # Also where a virtual machine hides what its CPU has: the core is the same.
+    return _tuned_for(kind, cpu)
 
 
 def named(cpu: str, attributes: str = "") -> Target:

@@ -62,6 +62,12 @@ ZEN_5_LEVELS = Levels(
     (Level(48 << 10, float("inf"), 0), Level(1 << 20, 32, 0), Level(24 << 20, 27, 64), Level(float("inf"), 10, 590)),
     call_cycles=40,
 )
+# A Golden Cove core of a server whose third level all cores share: one that reads alone finds its last 64 MB there at
+# the full rate. Writes to the second level have 16 bytes a cycle.
+GOLDEN_COVE_LEVELS = Levels(
+    (Level(48 << 10, float("inf"), 0), Level(2 << 20, 45, 0), Level(64 << 20, 9.7, 110), Level(float("inf"), 4.7, 600)),
+    call_cycles=40,
+)
 
 
 # Which execution pipes of a core take which kinds of instructions on vectors.
@@ -103,6 +109,14 @@ class Pipes:
     """The same of square roots."""
     mixed_share: float
     """The share of the rate of all pipes that is reached if kinds for different pipes alternate."""
+    of_kind_narrow: Mapping[Kind, frozenset[int]] | None = field(default=None, hash=False)
+    """Those of vectors narrower than `width`, where they are others."""
+
+    def narrowed(self, bits: int) -> Pipes:
+        """The pipes as vectors of no more than `bits` use them."""
+        if bits >= self.width:
+            return self
+        return replace(self, width=bits, of_kind=self.of_kind_narrow or self.of_kind)
 
     def cycles(self, occupations: Mapping[str, float], *, mixed: bool = False) -> float:
         """Cycles of these numbers of occupations of each kind: at least, or if they alternate."""
@@ -151,6 +165,30 @@ ZEN_5_PIPES = replace(
     root_cycles=4.5,
     mixed_share=0.88,
 )
+# Golden Cove has two pipes of 512 bits. What moves lanes has one of them, as have comparisons; shifts, and minima of
+# integers, have the other one, which no kind here tells from the rest. Measured as those of Zen 4; the three pipes of
+# narrower vectors are those of Fog, "Instruction tables".
+GOLDEN_COVE_PIPES = Pipes(
+    width=512,
+    of_kind={
+        Kind.MULTIPLY: frozenset({0, 5}),
+        Kind.ADD: frozenset({0, 5}),
+        Kind.PERMUTE: frozenset({5}),
+        Kind.INTERLEAVE: frozenset({5}),
+        Kind.SIMPLE: frozenset({0, 5}),
+    },
+    latencies={Kind.MULTIPLY: 4, Kind.ADD: 4, Kind.PERMUTE: 3, Kind.INTERLEAVE: 1, Kind.SIMPLE: 1},
+    division_cycles=10,
+    root_cycles=12,
+    mixed_share=0.95,
+    of_kind_narrow={
+        Kind.MULTIPLY: frozenset({0, 1}),
+        Kind.ADD: frozenset({0, 1, 5}),
+        Kind.PERMUTE: frozenset({1, 5}),
+        Kind.INTERLEAVE: frozenset({1, 5}),
+        Kind.SIMPLE: frozenset({0, 1, 5}),
+    },
+)
 
 
 _KB = 1 << 10
@@ -191,9 +229,6 @@ class Machine:
     fetched_weights: int = 0
     """Bytes of weights from which on they are fetched ahead; 0 where that is the length of a long stream."""
 
-    third_bandwidth: int = 0
-    """Bytes that arrive from L3 in a cycle; 0 if that was not measured."""
-
     near_fetch_distance: int = 0
     """How many bytes ahead s16 weights are prefetched from L2; 0 if that does not pay."""
 
@@ -215,7 +250,7 @@ class Machine:
     @cached_property
     def vector_pipes(self) -> Pipes | None:
         """The pipes for vectors of `vector_bits`, which may be narrower than they are."""
-        return self.pipes and replace(self.pipes, width=min(self.pipes.width, self.vector_bits))
+        return self.pipes and self.pipes.narrowed(self.vector_bits)
 
     @property
     def word_dots_started(self) -> float:
@@ -270,7 +305,13 @@ _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
 # than 20 of them wait; 16 to 17 cycles pass from a product of tiles to the next. The third level delivers 9 bytes a
 # cycle, and late: short streams from there are fetched ahead, too.
 _SAPPHIRE_RAPIDS = replace(
-    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB, third_bandwidth=9
+    _ICE_LAKE,
+    l2_bytes=2 * _MB,
+    l2_bandwidth=40,
+    tile_product_cycles=16,
+    fetched_weights=32 * _KB,
+    pipes=GOLDEN_COVE_PIPES,
+    levels=GOLDEN_COVE_LEVELS,
 )
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32, multiply_adds=1)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, multiply_adds=2, vector_instructions=4, loads=2)

@@ -178,9 +178,22 @@ def test_tiles_of_another_core_change_nothing_else() -> None:
         resolve("avx2,tune=znver55")
 
 
-def test_a_host_that_lacks_features_of_its_cpu_has_the_tiles_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, "x86_64", ZEN_5 + cpuinfo(CPUS["avx2"][0]))
-    assert host() is TARGETS["avx2"]
+EMERALD_RAPIDS = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 207\nstepping\t: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("core", "flags", "name"),
+    [(ZEN_5, "avx2", "avx2,tune=znver5"), (EMERALD_RAPIDS, "everything", "avx512bf16,tune=emeraldrapids")],
+)
+def test_a_host_that_hides_features_of_its_cpu_has_the_tiles_of_its_core(
+    monkeypatch: pytest.MonkeyPatch, core: str, flags: str, name: str
+) -> None:
+    pretend(monkeypatch, "x86_64", core + cpuinfo(CPUS[flags][0]))
+    kind, _, cpu = name.partition(",tune=")
+    assert host().name == name
+    assert host().kind is TARGETS[kind]
+    assert host().code_features == TARGETS[kind].code_features
+    assert host().machine.l2_bytes == MACHINES[cpu].l2_bytes
 
 
 def test_a_host_with_more_than_its_model_has_is_taken_by_its_features(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,24 +50,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qdialect.bench.core_model.memory_traffic import KERNEL_NUMBER, Reuse, missed_lines, tile_loads
 from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied, simplified
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import (
-    TRIPS,
-    bounds,
-    contraction_of,
-    entry,
-    function_of,
-    functions,
-    name_of,
-    ops_named,
-)
-from qdialect.lowering.ir.lowered import PROGRAM
+from qdialect.lowering.ir.functions import TRIPS, bounds, contraction_of, function_of, functions, name_of, ops_named
 from qdialect.targets.machine import Machine
 
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
@@ -89,15 +79,6 @@ _PAIRS = re.compile(r"pmadd\.?ub")
 
 
 @dataclass(frozen=True)
-class NetworkMemory:
-    """Bytes that all kernels of a network read and write in turn."""
-
-    constants: int = 0
-    working: int = 0
-    """The memory for what they hand to each other."""
-
-
-@dataclass(frozen=True)
 class KernelCycles:
     """The cycles of a kernel's instructions."""
 
@@ -105,18 +86,11 @@ class KernelCycles:
     """At least."""
     predicted: float
     """Loop by loop, with all data in L1; a kernel of tiles loads them from where they are."""
-    constants: int = 0
-    """Bytes of constants that it reads."""
-    loaded: int = 0
-    """Bytes of other buffers that it loads in tiles."""
-    network: NetworkMemory = NetworkMemory()
     limit: str = field(default="", compare=False)
     """The bottleneck with all data in L1: the busiest port, or latency where iterations wait."""
 
     def with_memory(self, size: int, machine: Machine) -> float:
         """Cycles predicted for a call that reads and writes `size` bytes."""
-        if machine.third_bandwidth:
-            return self.predicted + self.awaited(size, machine)
         return max(self.predicted, memory_cycles(size, machine))
 
     def in_a_network(self, size: int, uses: Sequence[Reuse], machine: Machine) -> tuple[float, float]:
@@ -129,40 +103,26 @@ class KernelCycles:
         waited, expected = machine.levels.cycles(self.predicted, ((one.size * part, one.distance) for one in uses))
         return max(self.bound, waited), expected
 
-    def awaited(self, size: int, machine: Machine) -> float:
-        """Cycles until what no tile loads has come, from where the other kernels of the network have left it.
-
-        Constants come from the third level if those of the network exceed the second one.  Of other data the first
-        level has as large a share as it can hold of the working memory.  Reads and writes share the bandwidth of the
-        level that holds them.
-        """
-        near, far = machine.l2_bandwidth / 2, machine.third_bandwidth
-        is_far = self.network.constants > machine.l2_bytes
-        constants = 0 if self.loaded and not is_far else self.constants
-        rest = max(size - self.constants - self.loaded, 0)
-        share = max(1 - machine.l1_bytes / self.network.working, 0) if self.network.working else 1
-        return constants / (far if is_far else near) + share * rest / (near if rest <= machine.l2_bytes else far)
-
 
 def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles]:
     """Cycles by the number of a kernel, of the kernels of a module of the phase `x86`."""
     found: dict[int, KernelCycles] = {}
     if machine.vector_pipes:
         module = simplified(module)
-    constants, network = _constants(module)
     for function in functions(module):
-        name = name_of(function)
-        number = KERNEL_NUMBER.match(name)
+        number = KERNEL_NUMBER.match(name_of(function))
         if number:
-            counts, own = counted(function, machine), constants.get(name, {})
             loads = tile_loads(function)
-            loaded = {load.argument: load.size for load in loads if load.argument not in own}
-            time = _predicted_tiles(counts, missed_lines(loads, machine.l1_bytes), machine) if loads else None
-            time = predicted(function, machine) if time is None else time
-            waits = not loads and time > MUCH * predicted(function, machine, waits=False)
-            sizes = sum(own.values()), sum(loaded.values())
-            limit = "latency" if waits else busiest_port(counts, machine)
-            found[int(number[1])] = KernelCycles(cycles(counts, machine), time, *sizes, network, limit)
+            # What competes with products of tiles was not measured.
+            core = replace(machine, pipes=None) if loads else machine
+            counts = counted(function, core)
+            if loads:
+                time, waits = _predicted_tiles(counts, missed_lines(loads, core.l1_bytes), core), False
+            else:
+                time = predicted(function, core)
+                waits = time > MUCH * predicted(function, core, waits=False)
+            limit = "latency" if waits else busiest_port(counts, core)
+            found[int(number[1])] = KernelCycles(cycles(counts, core), time, limit)
     return found
 
 
@@ -183,30 +143,6 @@ def _predicted_tiles(counts: Mapping[str, float], missed: float, machine: Machin
     products = counts.get("tiles", 0) + counts.get("tile stores", 0)
     configurations = CONFIGURATION_CYCLES * counts.get("configurations", 0)
     return max(products, loads) + max(counts.get("multiplications", 0), instructions) + configurations
-
-
-def _constants(module: ir.Module) -> tuple[dict[str, dict[int, int]], NetworkMemory]:
-    """Of each kernel the arguments that are constants, and their bytes; and what the network has."""
-    found: dict[str, dict[int, int]] = {}
-    if PROGRAM not in module.operation.attributes:
-        return found, NetworkMemory()
-    program = ir.DictAttr(module.operation.attributes[PROGRAM])
-    # They come behind the arrays of the user.
-    position = sum(len(ir.ArrayAttr(program[ports])) for ports in ("inputs", "outputs"))
-    block = entry(module).regions[0].blocks[0].arguments[position]
-    for use in block.uses:
-        for call in use.owner.operation.results[0].uses if use.owner.name == "memref.view" else ():
-            op = call.owner.operation
-            if op.name == "func.call":
-                own = found.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, {})
-                own[call.operand_number] = _bytes(op.operands[call.operand_number].type)
-    return found, NetworkMemory(_bytes(block.type), ir.IntegerAttr(program["arena_bytes"]).value)
-
-
-def _bytes(type_: ir.Type) -> int:
-    if not isinstance(type_, ir.MemRefType) or not isinstance(type_.element_type, ir.IntegerType | ir.FloatType):
-        return 0
-    return math.prod(type_.shape) * type_.element_type.width // 8
 
 
 def memory_cycles(size: int, machine: Machine) -> float:
