@@ -404,7 +404,7 @@ class F32Products(BlockKernel):
         """How each place of a word becomes an f32 number, with as few shifts as possible."""
         weights = self.weights
         allowed = [low for low in places if 0 < low <= _FRACTION - weights.bits and weights.is_integer]
-        allowed = [low for low in allowed if self._fits(low)][-_FIELDS:]
+        allowed = ([low for low in allowed if self._is_fused(low)] or allowed)[-_FIELDS:]
         left, found = set(places), dict[int, Field]()
         while left and allowed:
             shifts = sorted({low - place for low in allowed for place in left}, key=lambda shift: (abs(shift), shift))
@@ -413,10 +413,6 @@ class F32Products(BlockKernel):
             found |= {place: Field(best, place + best) for place in sorted(own)}
             left -= own
         return {place: found.get(place, Field(-place, None)) for place in places}
-
-    def _fits(self, lowest: int) -> bool:
-        """Whether a number of the fraction's bits from the `lowest` on is scaled without another rounding."""
-        return not self._is_scaled or self.weights.is_exact(_base(lowest))
 
     def numbers(self, panel: Panel, index: Value) -> list[Operand]:
         """Operands of the weights other than their words: scales, then the number to subtract in each kind of field."""
@@ -446,6 +442,7 @@ class F32Products(BlockKernel):
         return body.multiply(taken, body.inputs[0]) if is_fused else taken
 
     def _is_fused(self, lowest: int | None) -> bool:
+        """Whether one multiply-add scales a number and takes off its zero point, without another rounding."""
         return self._has_fma and self._is_scaled and self.weights.is_exact(int(_base(lowest)))
 
     def _terms(
