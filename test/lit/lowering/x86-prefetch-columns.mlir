@@ -19,8 +19,7 @@
 // STREAMED-LABEL: func.func private @kernel_0(
 // STREAMED: scf.for %{{.*}} = %{{.*}} to %c104 step %c13 {
 // STREAMED: scf.for %[[COLUMN:.*]] = %{{.*}} to %c24 step %c1 {
-// STREAMED: %[[LATER:.*]] = arith.addi
-// STREAMED: memref.prefetch %{{.*}}[%[[COLUMN]], %[[LATER]], %c0, %c0, %c0], read, locality<2>, data
+// STREAMED: memref.prefetch %{{.*}}[%[[COLUMN]], %{{.*}}, %c0, %c0, %c0], read, locality<2>, data
 func.func @main(%x: tensor<128x2048xui8>) -> tensor<128x768xi32> {
   %w = "qnn.constant"() {value = dense<3> : tensor<768x2048xi8>} : () -> tensor<768x2048xi8>
   %0 = "qnn.dense"(%x, %w) {
