@@ -57,6 +57,8 @@ _FEW = 1
 """Numbers of each channel, without the start of its sum, that short tiles load as they need them."""
 _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
+_FEWEST = 2
+"""Vectors of the tiles that most rows choose."""
 _MAX_ROWS = 16
 """A single vector is bound by broadcasts: more rows gain nothing."""
 _FETCHED_BANDWIDTH = 16
@@ -157,7 +159,7 @@ class TileModel:
     lanes: int
     layout: Layout = Layout.BYTES
     pixels: int = _ANY
-    """Rows that there are, which tiles of f32 numbers share evenly."""
+    """Rows that there are, which tiles share evenly."""
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -206,6 +208,10 @@ class TileModel:
     def sums_in_flight(self) -> int:
         """Vectors of sums that a tile needs so that none waits for the last product; 0 where additions are short."""
         return self._in_flight if self._is_one_step else 0
+
+    def takes_rows(self, rows: int) -> bool:
+        """Whether tiles are chosen for so many rows: of f32 numbers any, of bytes so few that sums may wait."""
+        return self.layout is Layout.FLOATS or (self._is_one_step and _FEWEST * rows < self._in_flight)
 
     @property
     def _in_flight(self) -> int:

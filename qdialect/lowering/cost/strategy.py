@@ -190,11 +190,11 @@ class Strategy:
 
     def model_of(self, layout: Layout, pixels: int | None = None) -> TileModel | None:
         """The model that chooses tiles of `layout` for so many rows; None where the target is vector code alone."""
-        if self.model is None or layout not in self.others:
-            return self.model
-        model = replace(self.model, layout=layout)
-        # Of f32 numbers: a tile of few rows is wide, so that none waits for the latency of another.
-        return replace(model, pixels=pixels) if layout is Layout.FLOATS and pixels else model
+        if self.model is None:
+            return None
+        model = replace(self.model, layout=layout) if layout in self.others else self.model
+        # A tile of few rows is wide, so that none waits for the latency of another.
+        return replace(model, pixels=pixels) if pixels and model.takes_rows(pixels) else model
 
     def _chosen(
         self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0, pixels: int | None = None
