@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import clamp_of_table
 from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp, build
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage
 from qdialect.dialect.stages.stage_base import Stage

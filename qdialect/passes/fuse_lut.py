@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import compose_tables
 from qdialect.dialect import AnyFused, LutOp
-from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.stages.builtin_stages import LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, AnyFused, RequantizeOp, build
-from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir

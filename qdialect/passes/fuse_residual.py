@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import BinaryQuantization, QuantParams
 from qdialect.dialect import AddOp, AnyFused, build
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.elementwise_ops import binary_attributes
-from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.builtin_stages import AddStage, ClampStage, LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import ir

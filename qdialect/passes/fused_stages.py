@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import Multiplier, Rounding, real_multiplier
 from qdialect.dialect import AnyContraction, AnyFused, BroadcastOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.epilogue import PlacedStage, shortened
+from qdialect.dialect.contraction_ops import PlacedStage, shortened
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
 from qdialect.dialect.stages.stage_base import Stage

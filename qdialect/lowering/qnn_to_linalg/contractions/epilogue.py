@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import IntArray
 from qdialect.dialect import AnyFused
-from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.stages.builtin_stages import ClampStage
 from qdialect.lowering.cost.strategy import RequantizerForms
 from qdialect.lowering.ir.views import Axis
