@@ -13,8 +13,17 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    EXTEND,
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    is_exact,
+    produced_by,
+    producer,
+    same_quantization,
+    users,
+)
 from qdialect.passes.registry import register
 from qdialect.reference.evaluators import EVALUATORS
 

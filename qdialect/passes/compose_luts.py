@@ -12,8 +12,15 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
-from qdialect.passes.matching import producer, quantization_difference, second_use, users
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    producer,
+    quantization_difference,
+    second_use,
+    users,
+)
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Function, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
 

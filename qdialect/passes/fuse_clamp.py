@@ -15,8 +15,16 @@ from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes
-from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    producer,
+    quantization_difference,
+    rebuilt,
+    same_quantization,
+    second_use,
+)
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
 

@@ -19,8 +19,16 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
-from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    not_constant,
+    produced_by,
+    producer,
+    rebuilt,
+    second_use,
+)
 from qdialect.passes.registry import register
 
 Contraction = qnn.Conv2DOp | qnn.DenseOp

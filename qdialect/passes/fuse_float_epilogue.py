@@ -20,8 +20,15 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import bias_of, channel_values, contraction_behind, multiplier_of
-from qdialect.passes.matching import differences, not_constant, producer, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    differences,
+    not_constant,
+    producer,
+    second_use,
+)
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 

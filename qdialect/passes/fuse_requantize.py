@@ -12,8 +12,16 @@ from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import bias_of, decomposes, quantized
-from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    GraphPass,
+    MatchFailure,
+    Replacement,
+    differences,
+    not_constant,
+    producer,
+    scale_difference,
+    second_use,
+)
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 

@@ -13,8 +13,14 @@ from qdialect.dialect.stages.builtin_stages import AddStage, ClampStage, LutStag
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import StageFusionPass, decomposes, quantized, resolved_stages, with_stages
-from qdialect.passes.matching import differences, producer, quantization_difference, second_use
-from qdialect.passes.pattern import MatchFailure, Replacement
+from qdialect.passes.pattern import (
+    MatchFailure,
+    Replacement,
+    differences,
+    producer,
+    quantization_difference,
+    second_use,
+)
 from qdialect.passes.registry import register
 
 

@@ -19,8 +19,7 @@ from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation
-from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass
+from qdialect.passes.pattern import MatchFailure, PatternPass, producer, rebuilt
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""

@@ -29,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from qdialect.targets import TARGETS, host_features, resolve

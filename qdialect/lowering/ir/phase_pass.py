@@ -15,7 +15,7 @@ from qdialect.ir.context import note_at
 from qdialect.lowering.ir.functions import CLOCK, error_at, ops_named
 from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
 from qdialect.lowering.ir.views import ALLOCATIONS
-from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import Pass
 
 # Passes of the lowering: each has phases that it starts from, and a phase that it ends at.
 

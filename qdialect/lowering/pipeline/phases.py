@@ -30,8 +30,8 @@ from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.lowering.x86_to_llvm.to_llvm import ToLlvmPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.inline_outlined import InlineOutlinedPass
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pipeline import PassManager
+from qdialect.passes.registry import Pass
 from qdialect.support.diagnostics import CompileError, PassError
 from qdialect.support.files import written_in_memory
 from qdialect.targets import Target

@@ -19,10 +19,9 @@ from qdialect.lowering.cost.pair_sums import conflicts, paired_order
 from qdialect.lowering.ir.functions import functions, has_body
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, clip_outliers
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.passes.matching import producer, users
 from qdialect.passes.outlined import is_extern
-from qdialect.passes.pass_base import Pass
-from qdialect.passes.registry import register
+from qdialect.passes.pattern import producer, users
+from qdialect.passes.registry import Pass, register
 
 _FEWEST_CHANNELS, _MOST_CHANNELS = 8, 2048
 _FEWEST_PIXELS = 4

@@ -20,8 +20,7 @@ from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
-from qdialect.lowering.qnn_to_linalg.program.program import Program
-from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, dense_storage_of
+from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Program, dense_storage_of
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory

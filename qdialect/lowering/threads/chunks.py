@@ -11,7 +11,7 @@ import numpy as np
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.op_cycles import cycles
 from qdialect.lowering.ir.accesses import Access, Run
-from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
+from qdialect.lowering.qnn_to_linalg.program.program import element_bytes
 from qdialect.lowering.threads.loop_nests import (
     KernelFunction,
     LoopNest,

@@ -14,7 +14,7 @@ from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.instructions.lanes import VPERMI2B, VPSHUFB
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.accesses import effects_of
 from qdialect.lowering.ir.functions import LOOP, inside
 from qdialect.lowering.ir.views import may_alias
 from qdialect.lowering.vector_to_x86 import number_tables

@@ -20,8 +20,13 @@ from qdialect.lowering.cost.pair_sums import LARGEST, parts_that_fit
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, LaneBlock, Strategy, depthwise_blocks, lane_blocks
 from qdialect.lowering.ir.views import View, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, StoredTaps
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages, declare_stages
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
+    K_GROUP,
+    Contraction,
+    Stages,
+    StoredTaps,
+    declare_stages,
+)
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, pad_channels, signed_parts
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment, segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor

@@ -19,17 +19,17 @@ from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
     Contraction,
+    Stages,
     StoredWeights,
     accumulate,
+    declare_stages,
     with_sums,
 )
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages, declare_stages
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes, Segment, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _TILE = ("nt", "nv", "nl")
 """Loops over the channels of a block: tile, vector, lane."""

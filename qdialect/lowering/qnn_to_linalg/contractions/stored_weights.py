@@ -36,9 +36,8 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pad_chan
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage, lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 _WIDTH, _SQUARE = 32, 16
 _SIGN = 128

@@ -38,9 +38,8 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import NO_PADS, BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, signed_shift
 
 # A product of quantized tensors, one of which repeats: a kernel call of its own computes its factors once.
 

@@ -50,9 +50,8 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
 )
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64

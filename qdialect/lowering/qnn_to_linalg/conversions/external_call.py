@@ -20,8 +20,15 @@ from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.program import (
+    BufferSlot,
+    Data,
+    Kernel,
+    Program,
+    Storage,
+    dense_storage_of,
+    signed_shift,
+)
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.support import externals
 from qdialect.support.diagnostics import CompileError

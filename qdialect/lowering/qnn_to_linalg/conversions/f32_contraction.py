@@ -16,9 +16,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_pairs, multiplies_stored_pairs

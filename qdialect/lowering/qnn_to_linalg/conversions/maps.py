@@ -15,9 +15,8 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, MapOperand, emit_map, on_stored
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.support.diagnostics import CompileError
 
 Declare = Callable[[Kernel], Emit]

@@ -27,17 +27,18 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strid
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
-from qdialect.lowering.qnn_to_linalg.program.storage import (
+from qdialect.lowering.qnn_to_linalg.program.program import (
     NO_PADS,
     STORAGE_ELEMENTS,
+    BufferSlot,
+    Kernel,
     Storage,
     image_shape,
     signed_shift,
     storage_of,
 )
-from qdialect.passes.matching import producer
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
+from qdialect.passes.pattern import producer
 
 # Reshape: the same bytes under another shape wherever they lie close enough, else one or two copies.
 

@@ -42,9 +42,8 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
 )
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.support.diagnostics import CompileError
 
 # Reductions over axes of a tensor, laid over how it and its result are stored.

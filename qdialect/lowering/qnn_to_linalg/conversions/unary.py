@@ -18,9 +18,14 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import (
+    STORAGE_ELEMENTS,
+    Kernel,
+    is_stored_unsigned,
+    signed_shift,
+    widening,
+)
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift, widening
 
 # Functions of one 8-bit tensor, each of them a table; and the clamp, which needs none.
 
