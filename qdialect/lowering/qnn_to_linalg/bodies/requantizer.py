@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import FloatMultiplier, IntArray, RequantizeParameters, Rounding
 from qdialect.lowering.cost.strategy import NO_FORMS, RequantizerForms
-from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
-    channel_multipliers,
-    fixed_point_multiplier,
-    shifted_thresholds,
-)
+from qdialect.lowering.qnn_to_linalg.bodies import fixed_point_multiplier
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import multiply_add_rounding
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.qnn_to_linalg.program.operands import Parameter
@@ -88,11 +84,13 @@ def requantizer_of(
     A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
-        steps = shifted_thresholds(params, zero_point, bounds, shift, rounding, accumulator_range)
+        steps = fixed_point_multiplier.shifted_thresholds(
+            params, zero_point, bounds, shift, rounding, accumulator_range
+        )
         if steps is None:
             return None
-        near = channel_multipliers(params, len(steps.low))
+        near = fixed_point_multiplier.channel_multipliers(params, len(steps.low))
         found = multiply_add_rounding(steps, near, zero_point + shift) if forms.multiply_adds else None
-        return found or fixed_point_multiplier(steps, near)
+        return found or fixed_point_multiplier.fixed_point_multiplier(steps, near)
     largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
     return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

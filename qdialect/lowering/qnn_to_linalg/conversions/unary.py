@@ -18,13 +18,8 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.conversions import maps
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.program.program import (
-    STORAGE_ELEMENTS,
-    Kernel,
-    is_stored_unsigned,
-    signed_shift,
-    widening,
-)
+from qdialect.lowering.qnn_to_linalg.program import program
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
 
 # Functions of one 8-bit tensor, each of them a table; and the clamp, which needs none.
@@ -46,7 +41,9 @@ def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, tab
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
     ends = [(op.input, lowering.slot(op.input)), (op.output, lowering.result(op.output))]
     # A table between signed quantized values is another table, so that no value need be flipped.
-    stored = quantization.stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
+    stored = quantization.stored_table(
+        table, *(0 if slot.signed else program.signed_shift(value.type) for value, slot in ends)
+    )
     source, target = (maps.Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
     read: maps.Declare = (lambda _: unchanged) if is_copy else table_read(stored)
@@ -70,14 +67,14 @@ def table_read(table: Table) -> maps.Declare:
 
 @lowers(ClipOp, takes_arrays=True)
 def _clip(lowering: GraphLowering, op: ClipOp) -> None:
-    shift = signed_shift(op.input.type)
+    shift = program.signed_shift(op.input.type)
     declare = _clamp((op.min + shift, op.max + shift), op.input.type)
     maps.map_values(lowering, op.output, [op.input], declare, op.operation.name)
 
 
 def _clamp(bounds: tuple[int, int], type_: ir.Type) -> maps.Declare:
     """One operand of a tensor type limited to stored bounds."""
-    element, sign = STORAGE_ELEMENTS[element_of(type_)], "u" if is_stored_unsigned(type_) else "s"
+    element, sign = program.STORAGE_ELEMENTS[element_of(type_)], "u" if program.is_stored_unsigned(type_) else "s"
 
     def declare(kernel: Kernel) -> Emit:
         low, high = kernel.limits(bounds, element)
@@ -122,18 +119,18 @@ def _bound(op: RequantizeOp) -> int:
 
 
 def _declare(op: RequantizeOp, how: quantization.Requantization) -> maps.Declare:
-    target = STORAGE_ELEMENTS[element_of(op.output.type)]
+    target = program.STORAGE_ELEMENTS[element_of(op.output.type)]
     # A difference of 32-bit numbers needs one bit more.
     offset_type = "i32" if _bound(op) < 2**31 else "i64"
     rescaling = quantization.Rescaling(
-        how, op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), target
+        how, op.output_zero_point, range_of(op.output.type), program.signed_shift(op.output.type), target
     )
 
     def declare(kernel: Kernel) -> Emit:
         rescale = rescaling.declare(kernel)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
-            quantized = body.cast(widening(op.input.type), values[0], offset_type)
+            quantized = body.cast(program.widening(op.input.type), values[0], offset_type)
             zero_point = body.cast("arith.extsi", values[1], offset_type)
             offset = body.subtract(quantized, zero_point)
             return rescale(body, offset, values[2:])
