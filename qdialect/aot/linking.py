@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdialect.aot.network import DESCRIPTION, Network
-from qdialect.aot.record import sealed
+from qdialect.aot.record import DESCRIPTION, Network, sealed
 from qdialect.support.child_processes import ChildError, tool_output
 from qdialect.support.diagnostics import CompileError
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import targets
-from qdialect.aot.network import Batch, name_of_file
+from qdialect.aot.record import Batch, name_of_file
 from qdialect.ir._mlir import dialect_module, ir, load_few_classes
 from qdialect.ir.context import load_dialects, make_context, verify
 from qdialect.ir.module_text import metadata_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from qdialect import targets
-from qdialect.aot.network import Batch, open_ports, steps_of
+from qdialect.aot.record import Batch, open_ports, steps_of
 from qdialect.driver.batching.network import SIZES, BatchNetwork, is_of_size, lowered_sizes, read_batched, reads_extents
 from qdialect.driver.fallback import is_unsupported
 from qdialect.frontends.model_files import OpenShapes, open_shapes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qdialect.aot.network import Batch
+from qdialect.aot.record import Batch
 from qdialect.dialect import BroadcastOp, build
 from qdialect.dialect.constants import CONSTANT_OPS, constant, constant_value
 from qdialect.dialect.fields import INTEGERS

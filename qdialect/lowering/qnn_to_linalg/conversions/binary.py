@@ -24,8 +24,7 @@ from qdialect.lowering.cost.strategy import TILE_LANES, RequantizerForms
 from qdialect.lowering.qnn_to_linalg.bodies import multiply_add_rounding, quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, declare_function
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import FactorProduct
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, Rescaling
-from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, Rescaling, requantizer_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.program.program import NO_PADS, BufferSlot, Kernel, signed_shift

@@ -18,7 +18,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions import packed_weights, stored_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     Access,

@@ -22,7 +22,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
-from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
+from qdialect.lowering.qnn_to_linalg.conversions.maps import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition

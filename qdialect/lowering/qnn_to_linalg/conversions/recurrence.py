@@ -17,7 +17,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
 from qdialect.lowering.ir.views import row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
