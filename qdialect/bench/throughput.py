@@ -22,7 +22,7 @@ from qdialect.lowering.instructions.tiles import ROW_BYTES, ROWS, TDPBUSD, Shape
 from qdialect.lowering.x86_to_llvm.to_llvm import keep_to_target
 from qdialect.runtime import memory
 from qdialect.runtime.base import Executable
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.runtime.native import BoundCall
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import Array

@@ -31,7 +31,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.targets.machine import MACHINES
 from tools.hot_loop import disassembled
 

@@ -20,7 +20,7 @@ from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.pair_sums import parts_that_fit, sums_fit
+from qdialect.lowering.cost.register_tiles import parts_that_fit, sums_fit
 from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission

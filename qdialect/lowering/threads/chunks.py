@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.op_cycles import cycles
 from qdialect.lowering.ir.accesses import Access, Run
 from qdialect.lowering.qnn_to_linalg.program.program import element_bytes
 from qdialect.lowering.threads import loop_nests
-from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, Work
+from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, Work, cycles
 from qdialect.lowering.threads.schedule import NetworkCall, Touch, origin
 
 # Cores differ in speed: by hyperthreading, kinds of cores, or other programs. Each thread begins with the chunks of its

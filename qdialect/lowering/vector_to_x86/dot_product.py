@@ -104,7 +104,7 @@ def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContra
 
 
 def _pair_sums_fit(read: Read) -> bool:
-    """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.pair_sums`."""
+    """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.register_tiles`."""
     start, last = start_of(read.buffer), constant(read.indices[-1])
     # A pair begins at an even byte of the argument; a dynamic offset may be odd.
     if start is None or last is None or argument_attribute(read.buffer, PAIR_SUMS_FIT) is None:

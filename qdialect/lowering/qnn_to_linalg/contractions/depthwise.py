@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.cost.pair_sums import LARGEST, parts_that_fit
-from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.register_tiles import LARGEST_PAIR, Layout, parts_that_fit
 from qdialect.lowering.cost.strategy import ChannelBlock, LaneBlock, Strategy, depthwise_blocks, lane_blocks
 from qdialect.lowering.ir.views import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions import contraction
@@ -376,7 +375,7 @@ def _is_slower(op: Contraction, strategy: Strategy) -> bool:
 # The weights of a depthwise kernel as K groups of four taps, in as few products as hold them.
 #
 # Weights less their zero points need nine bits; what is more than a signed byte holds is multiplied once more.  Where
-# products are summed in pairs, every pair keeps the bound of `qdialect.lowering.cost.pair_sums`, which three large
+# products are summed in pairs, every pair keeps the bound of `qdialect.lowering.cost.register_tiles`, which three large
 # weights of a row break.  Three columns leave a byte of each K group free: the middle tap stands in both pairs, each
 # with a part of its weight.  What neither pair holds of it, of all three rows, is one K group more that walks down the
 # middle column.
@@ -462,6 +461,6 @@ def _middle_twice(taps: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 
 def _within_bound(tap: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """As much of `tap` as keeps the bound with `other`, the other tap of its pair."""
-    high = (LARGEST - other.clip(min=0)).clip(0, _LARGEST_BYTE)
-    low = (-LARGEST - other.clip(max=0)).clip(max=0)
+    high = (LARGEST_PAIR - other.clip(min=0)).clip(0, _LARGEST_BYTE)
+    low = (-LARGEST_PAIR - other.clip(max=0)).clip(max=0)
     return tap.clip(low, high)

@@ -26,13 +26,13 @@ from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_pac
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, flipped
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.pair_sums import sums_fit
+from qdialect.lowering.cost.register_tiles import sums_fit
 from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.ir.functions import CLOCK
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
