@@ -20,7 +20,7 @@ from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction

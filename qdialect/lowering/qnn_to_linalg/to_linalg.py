@@ -16,8 +16,7 @@ from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.functions import error_at, has_body
 from qdialect.lowering.ir.lowered import Lowered, Phase
-from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import PhasePass, load_kernel_dialects
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
 from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Program, dense_storage_of

@@ -12,8 +12,7 @@ from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
-from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import PhasePass, apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86 import transpositions
 from qdialect.lowering.vector_to_x86.amx.tile_products import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
