@@ -195,6 +195,10 @@ _KB = 1 << 10
 _MB = 1 << 20
 _MEMORY_CYCLES = 256
 """Until memory answers."""
+_TALL_ROWS = 13
+"""Of tiles of two vectors that take all of 32 registers."""
+_HEADROOM = 1.5
+"""Of a rate that nothing waits for."""
 _NEAR_FETCH = 1024
 """Bytes. Those from 512 to 2048 take as long for layers; an encoder whose weights come from memory is fastest so."""
 
@@ -251,6 +255,15 @@ class Machine:
     def vector_pipes(self) -> Pipes | None:
         """The pipes for vectors of `vector_bits`, which may be narrower than they are."""
         return self.pipes and self.pipes.narrowed(self.vector_bits)
+
+    @property
+    def is_third_level_slow(self) -> bool:
+        """Whether it is known to deliver weights no faster than the tallest tiles take them.
+
+        A tile of r rows takes a vector of weights in the time of r dot products.
+        """
+        taken = self.vector_bits / 8 * self.dot_products / _TALL_ROWS
+        return self.levels is not None and self.levels.levels[2].bandwidth < _HEADROOM * taken
 
     @property
     def word_dots_started(self) -> float:

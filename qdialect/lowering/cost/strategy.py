@@ -136,6 +136,8 @@ class Strategy:
     """Whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
     """Bytes that stay in the second level while other data passes through."""
+    streamed_bytes: int = 512 << 10
+    """Of weights that each tile of pixels reads anew as fast as it takes them."""
     others: tuple[Layout, ...] = ()
     """F32 numbers, and layouts that take fewer cycles at times; stored words where products are of words, and pairs
     (see `qdialect.lowering.cost.register_tiles`) unless the target does better or has none."""
@@ -216,16 +218,14 @@ class Strategy:
         stay near comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of them,
         an order fetches
 
-          all channels for each tile of pixels   D + W (T_d if W > 4 near, else 1)
+          all channels for each tile of pixels   D + W (T_d if W > streamed, else 1)
           all pixels for each tile of channels   W + D (T_w if D > near, else 1)
 
-        The second is taken where it fetches less.  Weights may be four times as large, twice the second level: they are
-        read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
-        what other cores read, and may come from memory.
+        The second is taken where it fetches less.
         """
         if self.fixed_weight_stationary is not None:
             return self.fixed_weight_stationary
-        channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
+        channels_inside = data.size + weights.size * (data.tiles if weights.size > self.streamed_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         return pixels_inside < channels_inside
 
@@ -302,6 +302,7 @@ def strategy_of(target: Target) -> Strategy:
     row_vectors = _FUNCTION_VECTORS if target.machine.loads == 1 else _FUNCTION_VECTORS // 2
     # All that byte permutes look up at once; else two vectors or four, as far as there are registers for them.
     some_lanes = 2 * _WIDE if instructions.lanes > _WIDE // 4 else _WIDE
+    near = target.machine.l2_bytes // 2
     table_lanes = LANES if instructions.has_byte_permutes else some_lanes
     return Strategy(
         tiles_of(model),
@@ -322,7 +323,10 @@ def strategy_of(target: Target) -> Strategy:
         instructions.lanes,
         sum_rows=registers // 2,
         multiplies_words=instructions.multiplies_words,
-        near_bytes=target.machine.l2_bytes // 2,
+        near_bytes=near,
+        # Weights are read in a row, and a fast third level delivers them as tall tiles take them. Those that are larger
+        # than twice the second one share it with what other cores read, and may come from memory.
+        streamed_bytes=near if target.machine.is_third_level_slow else 4 * near,
         others=tuple(layout for layout, has in has_layouts.items() if has),
         multiplies_signed=bool(instructions.signed_dots),
         multiplies_pairs=bool(instructions.bf16_dots),

@@ -53,7 +53,10 @@ def prefetch_to_l1(weights: Read, size: int, inner: int, machine: Machine) -> No
 
 
 def fetch_weights(weights: Read, size: int, machine: Machine) -> None:
-    """Prefetch ahead in a stream of weights of `size` bytes each that does not fit in L1."""
+    """Prefetch ahead in a stream of weights of `size` bytes each that does not fit in L1.
+
+    All tiles of pixels share the prefetches of the next column's weights where one tile cannot wait for all of them.
+    """
     if (
         len(weights.shape) < VECTOR
         or len(weights.indices) == VECTOR
@@ -63,10 +66,33 @@ def fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     vectors = weights.shape[-VECTOR]
     line = size * math.prod(weights.shape[1 - VECTOR :])
     indices = list(weights.indices)
-    indices[-VECTOR - 1] = arith.addi(indices[-VECTOR - 1], b.index(machine.fetch_distance // (vectors * line)))
+    step = indices[-VECTOR - 1]
+    part = _part_of_tile(weights) if machine.is_third_level_slow else None
+    if part is not None:
+        indices[0] = arith.addi(indices[0], b.index(1))
+        indices[-VECTOR - 1] = part
+    else:
+        indices[-VECTOR - 1] = arith.addi(step, b.index(machine.fetch_distance // (vectors * line)))
     for vector_index in range(vectors):
         indices[-VECTOR] = b.index(vector_index)
         prefetch(weights.buffer, indices, L2)
+
+
+def _part_of_tile(weights: Read) -> ir.Value | None:
+    """The step of the next column to prefetch in a step of a tile of pixels; None where pixels are not the inner loop.
+
+    Of n tiles each takes an n-th of the steps, and a few of the next one's: a shift stands for the division by n.
+    """
+    step = weights.indices[-VECTOR - 1]
+    loop = step.owner.owner.operation if isinstance(step.owner, ir.Block) else None
+    tiles = _pixel_loop(loop, weights.indices) if loop is not None else None
+    first, stride, count = (tiles and bounds(tiles)) or (0, 0, 0)
+    if tiles is None or first or count < 2:
+        return None
+    steps = b.shape_of(weights.buffer)[-VECTOR - 1]
+    tile = arith.divui(_index_of(tiles), b.index(stride))
+    start = arith.muli(tile, b.index(-(-steps // count)))
+    return arith.addi(start, arith.shrui(step, b.index(count.bit_length() - 1)))
 
 
 def prefetch_float_weights(module: ir.Module, machine: Machine) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import SumOrder
+from qdialect.arithmetic.float32.machine import ENTRIES
 from qdialect.lowering.cost.strategy import ChannelBlock, rows_for, split
 from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Numbers, PackedBlocks
@@ -365,6 +366,9 @@ class F32Products(BlockKernel):
         is_planned = self._has_fma and not op.weights.form
         self._fields = self._planned(places) if is_planned else dict.fromkeys(places, Field(0, None))
         self._lowest = list(dict.fromkeys(field.lowest for field in self._fields.values()))
+        self._table = self._differences() if is_planned else None
+        if self._table is not None:
+            self._lowest = []
 
     @property
     def row_bytes(self) -> int:
@@ -404,7 +408,7 @@ class F32Products(BlockKernel):
         """How each place of a word becomes an f32 number, with as few shifts as possible."""
         weights = self.weights
         allowed = [low for low in places if 0 < low <= _FRACTION - weights.bits and weights.is_integer]
-        allowed = [low for low in allowed if self._fits(low)][-_FIELDS:]
+        allowed = ([low for low in allowed if self._is_fused(low)] or allowed)[-_FIELDS:]
         left, found = set(places), dict[int, Field]()
         while left and allowed:
             shifts = sorted({low - place for low in allowed for place in left}, key=lambda shift: (abs(shift), shift))
@@ -414,9 +418,16 @@ class F32Products(BlockKernel):
             left -= own
         return {place: found.get(place, Field(-place, None)) for place in places}
 
-    def _fits(self, lowest: int) -> bool:
-        """Whether a number of the fraction's bits from the `lowest` on is scaled without another rounding."""
-        return not self._is_scaled or self.weights.is_exact(_base(lowest))
+    def _differences(self) -> NDArray[np.float32] | None:
+        """Each number less the zero point, by the low four bits of a word; None where other forms take fewer steps.
+
+        A permute of 16 numbers ignores the bits above, and takes the place of a mask and a difference.
+        """
+        points, bits = self.weights.points, self.weights.bits
+        is_fused = any(self._is_fused(field.lowest) for field in self._fields.values())
+        if isinstance(points, Numbers) or self.strategy.lanes != ENTRIES or 1 << bits > ENTRIES or is_fused:
+            return None
+        return (np.arange(ENTRIES) % (1 << bits)).astype(np.float32) - np.float32(points)
 
     def numbers(self, panel: Panel, index: Value) -> list[Operand]:
         """Operands of the weights other than their words: scales, then the number to subtract in each kind of field."""
@@ -446,6 +457,7 @@ class F32Products(BlockKernel):
         return body.multiply(taken, body.inputs[0]) if is_fused else taken
 
     def _is_fused(self, lowest: int | None) -> bool:
+        """Whether one multiply-add scales a number and takes off its zero point, without another rounding."""
         return self._has_fma and self._is_scaled and self.weights.is_exact(int(_base(lowest)))
 
     def _terms(
@@ -498,6 +510,11 @@ class F32Products(BlockKernel):
         if self.weights.form:
             return self.weights.number(body, places, self.strategy)
         field = self._fields[places] if isinstance(places, int) else Field(0, None)
+        if self._table is not None and isinstance(places, int):
+            shifted = body.binary("arith.shrui", body.inputs[0], body.constant(places, "i32"))
+            low = body.binary("arith.andi", shifted, body.constant(ENTRIES - 1, "i32"))
+            value = body.extract(body.table(self._table), body.cast("arith.index_cast", low, "index"))
+            return body.multiply(value, body.inputs[1]) if self._is_scaled else value
         word, taken = body.inputs[0], body.inputs[1 + self._is_scaled + self._lowest.index(field.lowest)]
         mask = (1 << self.weights.bits) - 1
         if isinstance(places, Value):
