@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from qdialect.frontends.model_files import Model
     from qdialect.ir._mlir import ir
     from qdialect.ir.context import verify
-    from qdialect.passes.pass_base import CompositePass, Pass
     from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
     from qdialect.passes.pipeline import PassManager
+    from qdialect.passes.registry import CompositePass, Pass
     from qdialect.passes.registry import register as register_pass
     from qdialect.runtime import Executable
     from qdialect.runtime.base import CallTime
@@ -262,7 +262,7 @@ _LOADED_LATE = {
         ),
         "qdialect.support.diagnostics",
     ),
-    **dict.fromkeys(("CompositePass", "Pass"), "qdialect.passes.pass_base"),
+    **dict.fromkeys(("CompositePass", "Pass"), "qdialect.passes.registry"),
     **dict.fromkeys(
         ("MatchFailure", "Pattern", "PatternPass", "Rewriter", "explain_matches"), "qdialect.passes.pattern"
     ),

@@ -52,7 +52,7 @@ def is_cached(executable: Executable) -> bool:
 def nothing_is_compiled() -> Generator[None]:
     """Fails where LLVM is asked for machine code meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("qdialect.aot.object_file", "qdialect.runtime.jit"):
+        for module in ("qdialect.aot.object_file", "qdialect.runtime.compiler"):
             patch.setattr(f"{module}.ExecutionEngine", _refuse)
         yield
 

@@ -11,7 +11,7 @@ from qdialect import dialect as qnn
 from qdialect.arithmetic import Activation, AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect.constants import constant
-from qdialect.dialect.epilogue import shortened
+from qdialect.dialect.contraction_ops import shortened
 from qdialect.dialect.stages.builtin_stages import (
     ActivationStage,
     AddStage,

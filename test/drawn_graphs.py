@@ -14,8 +14,8 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import make_context, parse, verify
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import explain_matches
+from qdialect.passes.registry import Pass
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

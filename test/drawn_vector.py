@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from qdialect import targets as target
 from qdialect.ir._mlir import ir, passmanager
 from qdialect.ir.context import make_context, parse
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.targets import GENERIC, TARGETS, Target
 
 Array = NDArray[Any]

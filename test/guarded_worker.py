@@ -22,8 +22,7 @@ from qdialect.ir.context import make_context, parse
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compiler as executables
-from qdialect.runtime.compiler import CompiledExecutable
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import CompiledExecutable, MachineCode
 from qdialect.support.diagnostics import QDialectError
 from qdialect.targets import resolve
 

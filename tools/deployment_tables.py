@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 import qdialect  # noqa: E402
-from qdialect.aot.linking import c_compiler  # noqa: E402
+from qdialect.aot.object_file import c_compiler  # noqa: E402
 from qdialect.bench.random_networks import draw_network  # noqa: E402
 from qdialect.bench.tflite_writer import write_tflite  # noqa: E402
 from qdialect.bench.throughput import times_of  # noqa: E402

@@ -9,8 +9,7 @@ from pathlib import Path
 from lit_tests import failures, first_function, flags
 
 from qdialect.cli import opt
-from qdialect.passes.pass_base import Pass
-from qdialect.passes.registry import all_passes
+from qdialect.passes.registry import Pass, all_passes
 
 INTRODUCTION = """\
 # Passes

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from qdialect.aot import entry_points, record
 from qdialect.aot.cpu_dispatch import symbol_part
 from qdialect.aot.entry_points import FUNCTIONS, Body
-from qdialect.aot.linking import shared_library
-from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
-from qdialect.aot.object_file import object_file
+from qdialect.aot.object_file import object_file, shared_library
+from qdialect.aot.record import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.ir._mlir import ir, llvm, walk
 from qdialect.ir.module_text import metadata_of
 from qdialect.lowering.ir.functions import REFERENCES, symbols

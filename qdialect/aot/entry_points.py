@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from qdialect.aot import cpu_dispatch
 from qdialect.aot.cpu_dispatch import symbol_part
-from qdialect.aot.network import ALIGNMENT, Batch, Network, target_titles
+from qdialect.aot.record import ALIGNMENT, Batch, Network, target_titles
 from qdialect.targets import Target
 
 RUN = "run"

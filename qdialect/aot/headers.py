@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from qdialect.aot.entry_points import Error
 from qdialect.aot.external_header import network_text, quoted, shared_text
-from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.aot.record import ABI_VERSION
+from qdialect.aot.record import ABI_VERSION, ALIGNMENT, Network
 from qdialect.support.externals import ExternalFunction
 from qdialect.support.interface import DTYPES, HAS_SCALE, HAS_ZERO_POINT, Port
 

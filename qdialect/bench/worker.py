@@ -15,11 +15,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from qdialect.bench.bandwidth import LEVELS, read_rate
 from qdialect.bench.cases import Case, Engine, Session
 from qdialect.bench.engines import load_engine, version_of
 from qdialect.bench.levels import target_name
-from qdialect.bench.throughput import dot_product_rate
+from qdialect.bench.throughput import LEVELS, dot_product_rate, read_rate
 from qdialect.support.interface import Array
 from qdialect.targets import resolve
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.aot.artifact import rename
-from qdialect.aot.linking import c_compiler, run_linker
-from qdialect.aot.object_file import WRAPPER, object_file, renamed
+from qdialect.aot.object_file import WRAPPER, c_compiler, object_file, renamed, run_linker
 from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
 from qdialect.ir._mlir import ir, ops_in

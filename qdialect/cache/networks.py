@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from qdialect.aot import record
-from qdialect.aot.network import Network, Version
+from qdialect.aot.record import Network, Version
 from qdialect.cache import executable
 from qdialect.cache.executable import load_network
 from qdialect.cache.fingerprint import fingerprint, key

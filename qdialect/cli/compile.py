@@ -12,9 +12,8 @@ import qdialect
 from qdialect.aot.artifact import Artifact, artifact_of
 from qdialect.aot.cpu_dispatch import symbol_part, versions_of
 from qdialect.aot.headers import c_header, cpp_header
-from qdialect.aot.linking import c_compiler
-from qdialect.aot.network import checked_name, name_of_file
-from qdialect.aot.object_file import disassembly
+from qdialect.aot.object_file import c_compiler, disassembly
+from qdialect.aot.record import checked_name, name_of_file
 from qdialect.cache.store import open_store
 from qdialect.cli import arguments as args
 from qdialect.cli import network_tables, terminal

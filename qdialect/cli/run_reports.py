@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from qdialect.bench import throughput
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace, trace_library
+from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops, trace, trace_library
 from qdialect.cli import profile_chart, terminal
 from qdialect.cli.arguments import import_options, target_name
 from qdialect.cli.run_arguments import Arguments

@@ -1,11 +1,25 @@
-"""Convolution and matrix product: 8-bit in, 32-bit accumulators out."""
+"""Convolution and matrix product: 8-bit in, 32-bit accumulators out.
+
+A fused op is one kernel: a contraction and the stages of its epilogue, 8-bit in and 8-bit out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, operand, optional_operand, result
+from qdialect.dialect.fields import (
+    I64,
+    INTEGERS,
+    SCALE,
+    SCALES,
+    AttributeKind,
+    attribute,
+    operand,
+    optional_operand,
+    result,
+)
 from qdialect.dialect.op_base import (
     QnnOp,
     Shape,
@@ -16,7 +30,21 @@ from qdialect.dialect.op_base import (
     require,
     window_extent,
 )
-from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, shape_of
+from qdialect.dialect.stages import stage_base
+from qdialect.dialect.stages.builtin_stages import DequantizeStage
+from qdialect.dialect.stages.stage_base import Domain, Stage, StagePosition
+from qdialect.dialect.type_constraints import (
+    ACCUMULATOR,
+    BIAS,
+    EIGHT_BIT,
+    FUSED_BIAS,
+    IMAGE,
+    WEIGHT_2D,
+    WEIGHT_4D,
+    QuantizedType,
+    element_of,
+    shape_of,
+)
 from qdialect.ir._mlir import ir
 
 
@@ -199,3 +227,230 @@ class MatMulOp(ContractionOp, name="matmul", shape=matmul_shape):
         # Shapes first: the constraints after them ask for the last dimension.
         matmul_shape(self.operand_shapes(), {})
         self.check_parameters(self.data, self.weight, self.bias, axis=-1)
+
+
+# The epilogue of a fused op: its stages as one attribute, their order, and what the values between them mean.
+
+EPILOGUE: AttributeKind[tuple[Stage, ...]] = AttributeKind(
+    "a non-empty array of stages {name} or {name = {attributes}}",
+    lambda value: ir.ArrayAttr.get([stage_base.encoded(stage) for stage in value]),
+    lambda attribute: tuple(stage_base.decoded(one) for one in ir.ArrayAttr(attribute)),
+    lambda one: isinstance(one, ir.ArrayAttr) and len(one) > 0 and all(map(stage_base.is_stage, one)),
+)
+"""Stages as in their text: `placed_stages` fills in the defaults."""
+
+
+@dataclass(frozen=True)
+class PlacedStage:
+    """A resolved stage, and what the values mean before and after it; None where they are not quantized."""
+
+    stage: Stage
+    before: QuantizedType | None
+    after: QuantizedType | None
+
+
+def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[PlacedStage]:
+    """The stages in order, with the attributes that `output` implies."""
+    placed: list[PlacedStage] = []
+    before = None
+    for stage in epilogue:
+        resolved = stage.resolved(output)
+        after = resolved.meaning(before)
+        placed.append(PlacedStage(resolved, before, after))
+        before = after
+    return placed
+
+
+def shortened(epilogue: Sequence[Stage], output: QuantizedType) -> tuple[Stage, ...]:
+    """Resolved stages without the fields that `output` implies."""
+    return tuple(stage.shortened(output) for stage in epilogue)
+
+
+def check_epilogue(attribute: ir.Attribute, output: QuantizedType, bias: str, residual: str | None) -> None:
+    """Constraints C8 to C12 of a fused op, then those of each stage.
+
+    `bias` and `residual` are element types; without a residual the latter is None.
+    """
+    for index, one in enumerate(ir.ArrayAttr(attribute)):
+        violation = next(stage_base.violations(one), None)
+        require(violation is None, "C8", f"epilogue[{index}] {violation}")
+    placed = placed_stages(EPILOGUE.from_attribute(attribute), output)
+    _check_order([one.stage for one in placed])
+    _check_residual([one.stage for one in placed], residual)
+    first = placed[0].stage
+    holds = bias == "i32" or isinstance(first, DequantizeStage)
+    require(holds, "C12", f"bias element type must be i32 where the first stage is '{first.name}', but got {bias}")
+    for index, one in enumerate(placed):
+        path = f"epilogue[{index}] '{one.stage.name}'"
+        one.stage.check(StagePosition(path, one.before, residual, index == len(placed) - 1))
+    _check_result(placed[-1], output)
+
+
+def _check_order(stages: Sequence[Stage]) -> None:
+    found = Domain.ACCUMULATORS
+    for index, stage in enumerate(stages):
+        wanted = f"epilogue[{index}] '{stage.name}' must follow {stage.takes}"
+        require(stage.takes is found, "C9", f"{wanted}, but got {found}")
+        found = stage.leaves
+    require(found is Domain.QUANTIZED, "C10", f"epilogue must end with quantized values, but got {found}")
+
+
+def _check_residual(stages: Sequence[Stage], residual: str | None) -> None:
+    readers = [stage.name for stage in stages if stage.reads_residual]
+    names = ", ".join(f"'{name}'" for name in readers) or "none"
+    if residual is None:
+        require(not readers, "C11", f"without a residual no stage must read it, but got {names}")
+    else:
+        require(len(readers) == 1, "C11", f"residual must be read by one stage, but got {names}")
+
+
+def _check_result(last: PlacedStage, output: QuantizedType) -> None:
+    after = last.after
+    assert after is not None, "the last stage leaves quantized values"
+    for name in ("scale", "zero_point", "element"):
+        wanted, found = getattr(output, name), getattr(after, name)
+        text = f"epilogue must end with the result's {name} {wanted}, but got {found}"
+        require(found == wanted, "C10", text)
+
+
+class FusedOp(ContractionOp):
+    """A contraction whose accumulators pass through the stages of `epilogue`, one after the other.
+
+    A stage is ``{name = {attributes}}``, as ``{clamp = {min = 0 : i64, max = 127 : i64}}``. Accumulators
+    become quantized values at once, by `requantize`, or by way of f32 values: `dequantize`, then `sum` and
+    `activation` in any order, then `quantize`. Quantized values may be limited by `clamp`, added to the residual by
+    `add`, and looked up in a table by `lut` at the end.
+
+    `output_scale`, `output_zero_point` and the element type are those of the result.  A stage whose quantized values
+    have another scale, zero point or type has attributes for them.
+
+    Constraints:
+      C7: output_zero_point must lie in the result's range
+      C8: every stage must be a known one and have its attributes, no others, each of its kind
+      C9: each stage must take what the one before it leaves, the first one accumulators
+      C10: the last stage must leave quantized values of the op's output_scale, output_zero_point and element type
+      C11: a residual must have the result's shape and be read by one stage, and without it none may
+      C12: with an f32 bias the first stage must be dequantize
+    """
+
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    epilogue = attribute(EPILOGUE)
+
+    @property
+    def output_type(self) -> QuantizedType:
+        """The quantization of the result."""
+        element = element_of(self.operation.results[0].type)
+        return QuantizedType(self.output_scale, self.output_zero_point, element)
+
+    def stages(self) -> list[PlacedStage]:
+        """The stages in order, with the defaults that the text may leave out."""
+        return placed_stages(self.epilogue, self.output_type)
+
+    def check(self) -> None:
+        data, weight, bias, *residual = self.operation.operands
+        self.check_parameters(data, weight, bias)
+        self.check_stages(bias, residual[0] if residual else None)
+
+    def check_stages(self, bias: ir.Value, residual: ir.Value | None) -> None:
+        """Constraints C7 to C12 of every fused op, and those of the stages."""
+        type_ = self.operation.results[0].type
+        check_zero_points("C7", "output_zero_point", (self.output_zero_point,), type_)
+        written = self.operation.attributes["epilogue"]
+        if residual is not None:
+            found, wanted = shape_of(residual.type), shape_of(type_)
+            require(found == wanted, "C11", f"residual shape must be {list(wanted)}, but got {list(found)}")
+        of_residual = None if residual is None else element_of(residual.type)
+        check_epilogue(written, self.output_type, element_of(bias.type), of_residual)
+
+
+class FusedConv2DOp(FusedOp, name="fused_conv2d", shape=conv2d_shape):
+    """A convolution kernel: `qnn.conv2d` and the stages of a fused op, every scale and zero point kept.
+
+    Data, residual and result are 8-bit: no wider tensor ever passes from kernel to kernel.
+
+    Constraints:
+      C1 to C3: those of `qnn.conv2d`
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = operand(FUSED_BIAS)
+    residual = optional_operand(IMAGE)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(IMAGE)
+
+
+class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d", shape=conv_transpose2d_shape):
+    """A transposed convolution's kernels: `qnn.conv_transpose2d` and the stages of a fused op.
+
+    Constraints:
+      C1 to C3: those of `qnn.conv_transpose2d`
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = operand(FUSED_BIAS)
+    residual = optional_operand(IMAGE)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    output_padding = attribute(INTEGERS, (0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(IMAGE)
+
+
+class FusedDenseOp(FusedOp, name="fused_dense", shape=dense_shape):
+    """A matrix-product kernel: `qnn.dense` and the stages of a fused op, every scale and zero point kept.
+
+    Constraints:
+      C1: that of `qnn.dense`
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(WEIGHT_2D)
+    bias = operand(FUSED_BIAS)
+    residual = optional_operand(EIGHT_BIT)
+    output = result(EIGHT_BIT)
+
+
+class FusedMatMulOp(FusedOp, name="fused_matmul", shape=matmul_shape):
+    """The kernels of a product of two tensors: `qnn.matmul` and the stages of a fused op.
+
+    Constraints:
+      C1 to C3: those of `qnn.matmul`
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(EIGHT_BIT)
+    bias = operand(FUSED_BIAS)
+    residual = optional_operand(EIGHT_BIT)
+    output = result(EIGHT_BIT)
+
+    def check(self) -> None:
+        matmul_shape(self.operand_shapes(), {})
+        self.check_parameters(self.data, self.weight, self.bias, axis=-1)
+        self.check_stages(self.bias, self.residual)
+
+
+AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp | MatMulOp
+"""Every op that makes accumulators."""
+
+AnyFused = FusedConv2DOp | FusedConvTranspose2DOp | FusedDenseOp | FusedMatMulOp
+"""Every contraction with the stages after it."""
+
+FUSED_CLASSES: dict[type[AnyContraction], type[AnyFused]] = {
+    Conv2DOp: FusedConv2DOp,
+    ConvTranspose2DOp: FusedConvTranspose2DOp,
+    DenseOp: FusedDenseOp,
+    MatMulOp: FusedMatMulOp,
+}
+"""The fused op of each contraction."""
+
+CONTRACTION_CLASSES: dict[type[AnyFused], type[AnyContraction]] = {
+    fused: alone for alone, fused in FUSED_CLASSES.items()
+}
+"""The contraction in each fused op."""

@@ -160,7 +160,7 @@ def _whole(module: ir.Module, options: CompileOptions) -> Executable:
 
 def _batched(network: BatchNetwork, options: CompileOptions) -> Executable:
     with LATE_IMPORTS:
-        from qdialect.driver.batching.compiler import compile_batched
+        from qdialect.driver.batching.network import compile_batched
 
     with progress_of("compiling"):
         return compile_batched(network, options)
@@ -171,8 +171,7 @@ def _compiler_of_batches(
 ) -> Callable[[ImportOptions], Executable]:
     """Compiles a model for any batch; without `one_size` it must be one network for all of them."""
     with LATE_IMPORTS:
-        from qdialect.driver.batching.compiler import BatchCompiler
-        from qdialect.driver.batching.network import read_batched
+        from qdialect.driver.batching.network import BatchCompiler, read_batched
 
     if one_size is None:
         return lambda options: any_size(read_batched(path, options))

@@ -16,14 +16,8 @@ from qdialect.ir._mlir import ir
 from qdialect.passes.observers import progress_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
-from qdialect.support.diagnostics import (
-    NOT_COMPILED,
-    Diagnostic,
-    ImportModelError,
-    KeepsStateError,
-    QDialectError,
-    Severity,
-)
+from qdialect.support import diagnostics
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, KeepsStateError, QDialectError, Severity
 from qdialect.support.files import is_regular
 from qdialect.support.interface import Port
 from qdialect.support.late_imports import LATE_IMPORTS
@@ -57,7 +51,7 @@ def compile_file(path: Path, options: CompileOptions, store: Store | None = None
         found = compile_tuned(module, options, store, is_verified=True)
         found.is_float32 = is_float32(module)
         return found
-    except NOT_COMPILED as error:
+    except diagnostics.NOT_COMPILED as error:
         return compile_refused(path, options, error, store)
 
 

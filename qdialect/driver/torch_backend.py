@@ -167,8 +167,7 @@ def _of_any_batch(
     """
     # The compiler is loaded when it is used.
     with LATE_IMPORTS:
-        from qdialect.driver.batching.compiler import compile_batched
-        from qdialect.driver.batching.network import BatchNetwork, check_alike
+        from qdialect.driver.batching.network import BatchNetwork, check_alike, compile_batched
 
     first = next(one.shape[0] for one, has in zip(examples, has_batch, strict=True) if has and _has_shape(one))
     # Dynamo guards what it assumed of this size, such as that a slice takes all of it; asking for it guards the size.

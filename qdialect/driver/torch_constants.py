@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from qdialect.ir.context import make_context, parse_generated
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.support.diagnostics import CompileError
 
 _WORD = 8

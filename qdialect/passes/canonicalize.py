@@ -13,7 +13,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import EXTEND, is_exact, produced_by, producer, same_quantization, users
+from qdialect.passes import pattern
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.reference.evaluators import EVALUATORS
@@ -68,7 +68,7 @@ def _keeps_values(op: qnn.QnnOp) -> bool | MatchFailure:
             return False
         return (
             True
-            if same_quantization(op.input_params, op.output_params)
+            if pattern.same_quantization(op.input_params, op.output_params)
             else MatchFailure("keeps every quantized value but changes its scale or zero point")
         )
     if isinstance(op, qnn.ClipOp):
@@ -87,7 +87,7 @@ class MergeReshapes(Replacement[qnn.ReshapeOp]):
     roots = ("qnn.reshape",)
 
     def check(self, op: qnn.ReshapeOp) -> qnn.ReshapeOp | None:
-        return produced_by(op.input, qnn.ReshapeOp)
+        return pattern.produced_by(op.input, qnn.ReshapeOp)
 
     def emit(self, op: qnn.ReshapeOp, match: qnn.ReshapeOp) -> ir.Value:
         return qnn.build(qnn.ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape).output
@@ -99,7 +99,7 @@ class MergeTransposes(Replacement[qnn.TransposeOp]):
     roots = ("qnn.transpose",)
 
     def check(self, op: qnn.TransposeOp) -> qnn.TransposeOp | None:
-        return produced_by(op.input, qnn.TransposeOp)
+        return pattern.produced_by(op.input, qnn.TransposeOp)
 
     def emit(self, op: qnn.TransposeOp, match: qnn.TransposeOp) -> ir.Value:
         permutation = [match.permutation[i] for i in op.permutation]
@@ -144,10 +144,10 @@ class TurnPickedProduct(Replacement[qnn.DynamicGatherOp]):
     roots = ("qnn.f32_matmul",)
 
     def check(self, op: qnn.F32MatmulOp) -> qnn.DynamicGatherOp | None:
-        gather, column = produced_by(op.data, qnn.DynamicGatherOp), shape_of(op.matrix.type)
+        gather, column = pattern.produced_by(op.data, qnn.DynamicGatherOp), shape_of(op.matrix.type)
         if op.bias is not None or gather is None or gather.axis != 0:
             return None
-        if len(users(op.data)) > 1 or constant_value(gather.data) is None:
+        if len(pattern.users(op.data)) > 1 or constant_value(gather.data) is None:
             return None
         indices, shape = shape_of(gather.indices.type), shape_of(gather.data.type)
         holds = column[-1] == 1 < shape[-2] and (len(indices), len(shape), len(column)) == (1, 3, 3)
@@ -171,15 +171,19 @@ class TurnPickedProduct(Replacement[qnn.DynamicGatherOp]):
 class RemoveRounding(Replacement[ir.Value]):
     """Numbers that a small float type has are not changed by rounding to it."""
 
-    roots = (EXTEND,)
+    roots = (pattern.EXTEND,)
 
     def check(self, op: ir.OpView) -> ir.Value | None:
         small = op.operation.operands[0]
-        truncated = producer(small)
+        truncated = pattern.producer(small)
         if truncated is None or truncated.operation.name != _TRUNCATE:
             return None
         wide = truncated.operation.operands[0]
-        return wide if wide.type == op.operation.results[0].type and is_exact(wide, element_of(small.type)) else None
+        return (
+            wide
+            if wide.type == op.operation.results[0].type and pattern.is_exact(wide, element_of(small.type))
+            else None
+        )
 
     def emit(self, op: ir.OpView, match: ir.Value) -> ir.Value:
         return match
@@ -192,10 +196,10 @@ class MoveSmallFloats(Replacement["ir.Value | SameElementOp"]):
 
     def check(self, op: ir.OpView) -> ir.Value | SameElementOp | None:
         wide, type_ = op.operation.operands[0], op.operation.results[0].type
-        moved = producer(wide)
-        if any(user.operation.name == EXTEND for user in users(op.operation.results[0])):
+        moved = pattern.producer(wide)
+        if any(user.operation.name == pattern.EXTEND for user in pattern.users(op.operation.results[0])):
             return None
-        if isinstance(moved, _Movement) and len(users(wide)) == 1 and _extended(moved.input, type_) is not None:
+        if isinstance(moved, _Movement) and len(pattern.users(wide)) == 1 and _extended(moved.input, type_) is not None:
             return moved
         return _extended(wide, type_)
 
@@ -211,8 +215,12 @@ class MoveSmallFloats(Replacement["ir.Value | SameElementOp"]):
 
 def _extended(wide: ir.Value, type_: ir.Type) -> ir.Value | None:
     """The tensor with the elements of `type_` that `wide` extends."""
-    extension = producer(wide)
-    small = extension.operation.operands[0] if extension is not None and extension.operation.name == EXTEND else None
+    extension = pattern.producer(wide)
+    small = (
+        extension.operation.operands[0]
+        if extension is not None and extension.operation.name == pattern.EXTEND
+        else None
+    )
     return small if small is not None and element_of(small.type) == element_of(type_) else None
 
 

@@ -10,9 +10,9 @@ from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
-from qdialect.passes.matching import producer, quantization_difference, second_use, users
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Function, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
@@ -59,7 +59,7 @@ def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
 
 
 def _node(value: ir.Value) -> Node | None:
-    op = producer(value)
+    op = pattern.producer(value)
     return op if isinstance(op, BinaryOp) or is_eight_bit_function(op) else None
 
 
@@ -84,7 +84,7 @@ def _depends(value: ir.Value, on: ir.Value) -> bool:
 def _used_outside(nodes: list[Node]) -> str | None:
     inside = [node.operation for node in nodes]
     for node in nodes[1:]:
-        outside = [user for user in users(node.operation.results[0]) if user.operation not in inside]
+        outside = [user for user in pattern.users(node.operation.results[0]) if user.operation not in inside]
         if outside:
             name = node.operation.name
             return f"needs the result of '{name}' alone, but '{outside[0].name}' uses it too"
@@ -112,7 +112,7 @@ def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams
         while value in clips:
             value = clips[value]
         known = meant.setdefault(value, own) if value == source else meant.get(value, own)
-        reason = quantization_difference("input", known, own)
+        reason = pattern.quantization_difference("input", known, own)
         if reason:
             return reason
     return meant
@@ -124,16 +124,16 @@ class ComposeChain(LutPattern):
     roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
     def check(self, op: Function) -> LutMatch | MatchFailure | None:
-        inner = producer(op.input)
+        inner = pattern.producer(op.input)
         if not is_eight_bit_function(inner) or not is_eight_bit_function(op):
             return None
         if isinstance(op, ClipOp) and isinstance(inner, ClipOp):
             return None
         before, middle_out = _parameters(inner)
         middle_in, after = _parameters(op)
-        reason = second_use(op.input)
+        reason = pattern.second_use(op.input)
         if not reason and middle_out is not None and middle_in is not None:
-            reason = quantization_difference("input", middle_out, middle_in)
+            reason = pattern.quantization_difference("input", middle_out, middle_in)
         if reason:
             return MatchFailure(reason)
         before, after = before or middle_in, after or middle_out

@@ -16,8 +16,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.canonicalize import FoldConstantMovement, MergeReshapes, RemoveIdentity
-from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement
+from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement, rebuilt
 from qdialect.passes.registry import register
 
 _UPSTREAM = (*FLOAT_FUNCTIONS, *SIGNED_FUNCTIONS, *UNSIGNED_FUNCTIONS, "arith.bitcast", "arith.cmpf", "arith.cmpi")

@@ -18,7 +18,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
-from qdialect.passes.matching import producer, users
+from qdialect.passes.pattern import producer, users
 from qdialect.passes.tabulate import uniform_value
 
 F = TypeVar("F")

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import differences, produced_by, rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, differences, produced_by, rebuilt
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp

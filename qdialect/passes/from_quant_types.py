@@ -15,9 +15,8 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_
 from qdialect.ir._mlir import ir, quant
 from qdialect.ir.context import functions, note_at
 from qdialect.passes import quant_types
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
-from qdialect.passes.registry import register
+from qdialect.passes.registry import Pass, register
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 _CASTS = ("quant.qcast", "quant.dcast", "quant.scast")

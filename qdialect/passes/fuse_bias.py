@@ -13,8 +13,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import per_channel_constant
-from qdialect.passes.matching import producer, rebuilt, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, second_use
 from qdialect.passes.registry import register
 
 

@@ -14,8 +14,7 @@ from qdialect.dialect import BlockDenseOp, BroadcastOp, DequantizeOp, F32MatmulO
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import producer
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
 from qdialect.passes.registry import register
 
 Array = NDArray[Any]

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import clamp_of_table
 from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp, build
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.fused_stages import decomposes
-from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
 
@@ -44,20 +44,20 @@ class FuseClamp(Replacement[_Match]):
         if isinstance(clamped, AnyFused) and isinstance(clamped.epilogue[-1], LutStage):
             return MatchFailure("must come before the table of the fused op that feeds it")
         bounds = clamp_of(op)
-        reason = second_use(op.input) or _mismatch(clamped, op)
+        reason = pattern.second_use(op.input) or _mismatch(clamped, op)
         if reason or bounds is None:
             return MatchFailure(reason or "must have the same parameters before and after to be a clamp")
         return _Match(clamped, _clamped(clamped, bounds))
 
     def emit(self, op: ClipOp | ReluOp | Relu6Op, match: _Match) -> ir.Value:
-        return rebuilt(match.producer, **match.changes).operation.results[0]
+        return pattern.rebuilt(match.producer, **match.changes).operation.results[0]
 
 
 def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
     """The bounds of the clamp that `op` is, None where it is something else."""
     if isinstance(op, ClipOp):
         return op.min, op.max
-    if op.input.type != op.output.type or not same_quantization(op.input_params, op.output_params):
+    if op.input.type != op.output.type or not pattern.same_quantization(op.input_params, op.output_params):
         return None
     dtype = dtype_of(op.input.type)
     return clamp_of_table(table_of(op.output, op.input), dtype, dtype)
@@ -67,7 +67,7 @@ def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
     if isinstance(op, ClipOp) or not isinstance(clamped, AnyFused | BinaryOp):
         return None
     before = clamped.output_params if isinstance(clamped, BinaryOp) else clamped.output_type
-    return quantization_difference("input", before, op.input_params)
+    return pattern.quantization_difference("input", before, op.input_params)
 
 
 def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:

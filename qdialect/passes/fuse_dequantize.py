@@ -11,8 +11,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias, dynamic_product
-from qdialect.passes.matching import not_constant, producer, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, not_constant, producer, second_use
 from qdialect.passes.registry import register
 
 Contraction = Conv2DOp | DenseOp

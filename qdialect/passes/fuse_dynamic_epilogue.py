@@ -17,9 +17,9 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
-from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 
@@ -55,7 +55,7 @@ class FuseDynamicScale(Replacement[_Match]):
 
     def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         for value, factor in _either_way(op):
-            dequantize = produced_by(value, qnn.DequantizeOp)
+            dequantize = pattern.produced_by(value, qnn.DequantizeOp)
             if dequantize is not None and _behind(dequantize.input) is not None:
                 return self._match(dequantize, factor)
         return None
@@ -99,7 +99,7 @@ class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
 
     def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
         for value, addend in _either_way(op):
-            product = producer(value)
+            product = pattern.producer(value)
             if isinstance(product, qnn.AnyDynamic):
                 return _with_bias(product, addend)
         return None
@@ -107,7 +107,7 @@ class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
     def emit(self, op: ir.OpView, match: tuple[qnn.AnyDynamic, NDArray[np.float32]]) -> ir.Value:
         product, bias = match
         operands = (product.data, product.weight, product.scale, product.zero_point)
-        return rebuilt(product, *operands, constant(bias)).output
+        return pattern.rebuilt(product, *operands, constant(bias)).output
 
 
 class FuseDynamicActivation(Replacement[_Activated]):
@@ -117,7 +117,7 @@ class FuseDynamicActivation(Replacement[_Activated]):
 
     def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
         found = match_function(op.operation.results[0], _FUNCTIONS)
-        product = None if found is None else producer(found.source)
+        product = None if found is None else pattern.producer(found.source)
         if found is None or not isinstance(product, qnn.AnyDynamic):
             return None
         if product.activation is not Activation.NONE:
@@ -130,7 +130,7 @@ class FuseDynamicActivation(Replacement[_Activated]):
 
     def emit(self, op: ir.OpView, match: _Activated) -> ir.Value:
         product, activation, alpha = match
-        return rebuilt(product, activation=activation, alpha=alpha).output
+        return pattern.rebuilt(product, activation=activation, alpha=alpha).output
 
 
 def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure:
@@ -138,7 +138,7 @@ def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynami
         return MatchFailure("must add to a product without bias")
     if product.activation is not Activation.NONE:
         return MatchFailure("must add to a product without activation")
-    shared = second_use(product.output)
+    shared = pattern.second_use(product.output)
     if shared:
         return MatchFailure(shared)
     bias = channel_values(addend)
@@ -155,19 +155,19 @@ def _either_way(op: ir.OpView) -> Iterator[tuple[ir.Value, ir.Value]]:
 
 def _behind(accumulators: ir.Value) -> tuple[Contraction, ir.Value | None] | None:
     """The contraction and its zero point, if that is dynamic and its compensation is subtracted afterwards."""
-    found = producer(accumulators)
+    found = pattern.producer(accumulators)
     if isinstance(found, Contraction):
         return found, None
     if found is None or found.operation.name != "arith.subi":
         return None
-    contraction, share = (producer(value) for value in found.operation.operands)
+    contraction, share = (pattern.producer(value) for value in found.operation.operands)
     point = None if share is None else _zero_point(share, contraction)
     return (contraction, point) if isinstance(contraction, Contraction) and point is not None else None
 
 
 def _zero_point(share: ir.OpView, contraction: ir.OpView | None) -> ir.Value | None:
     """The 8-bit zero point in ``broadcast(sums * broadcast(extended zero point))``."""
-    product = producer(_source(share.operation.results[0]))
+    product = pattern.producer(_source(share.operation.results[0]))
     if product is None or product.operation.name != "arith.muli" or not isinstance(contraction, Contraction):
         return None
     sums = _weight_sums(contraction)
@@ -188,12 +188,12 @@ def _weight_sums(contraction: Contraction) -> NDArray[np.int32] | None:
 
 def _narrow(wide: ir.Value, element: str) -> ir.Value | None:
     """The one 8-bit number of type `element` that was extended to i32."""
-    extended = producer(wide)
+    extended = pattern.producer(wide)
     wanted = "arith.extui" if element == "ui8" else "arith.extsi"
     if extended is None or extended.operation.name != wanted or prod(shape_of(wide.type)) != 1:
         return None
     value = extended.operation.operands[0]
-    owner = producer(value)
+    owner = pattern.producer(value)
     if owner is not None and owner.operation.name == "tensor.bitcast":
         value = owner.operation.operands[0]
     return value if element_of(value.type) == element else None
@@ -201,7 +201,7 @@ def _narrow(wide: ir.Value, element: str) -> ir.Value | None:
 
 def _source(value: ir.Value) -> ir.Value:
     """The operand of a broadcast, also through reshapes of one number."""
-    while isinstance(owner := producer(value), qnn.BroadcastOp) or (
+    while isinstance(owner := pattern.producer(value), qnn.BroadcastOp) or (
         owner is not None and owner.operation.name == "qnn.reshape" and prod(shape_of(value.type)) == 1
     ):
         value = owner.operation.operands[0]
@@ -217,14 +217,14 @@ def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: qnn.
     if isinstance(contraction, qnn.Conv2DOp) and any(contraction.padding):
         return f"must have a convolution without padding, but got {list(contraction.padding)}"
     values = (contraction.output, dequantize.input, dequantize.output)
-    shared = next(filter(None, map(second_use, values)), None)
-    return shared or not_constant(contraction)
+    shared = next(filter(None, map(pattern.second_use, values)), None)
+    return shared or pattern.not_constant(contraction)
 
 
 def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFailure:
     """`factor` as a scale of all rows or, of the shape `rows`, of each, and constants of the channels."""
     inner = _source(factor)
-    product = producer(inner)
+    product = pattern.producer(inner)
     if product is not None and product.operation.name == "arith.mulf":
         for value, other in _either_way(product):
             scales, scale = _scales(other), _source(value)

@@ -18,9 +18,9 @@ from qdialect.dialect.stages.builtin_stages import ActivationStage, ClampStage, 
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import bias_of, channel_values, contraction_behind, multiplier_of
-from qdialect.passes.matching import differences, not_constant, producer, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -113,7 +113,7 @@ def _rounding_obstacle(op: QuantizeOp) -> str | None:
         return "must have one scale and one zero point"
     if not is_scale(op.scales[0]):
         return f"must have a scale of at least 2^-60, but got {op.scales[0]}"
-    return differences(rounding=(FloatRounding.HALF_EVEN, op.rounding))
+    return pattern.differences(rounding=(FloatRounding.HALF_EVEN, op.rounding))
 
 
 def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
@@ -150,7 +150,7 @@ def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
 
 def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | MatchFailure:
     """The dequantized accumulators below the sums; sums of f32 values are rounded, so the bias comes first."""
-    while not isinstance(found := producer(value), DequantizeOp):
+    while not isinstance(found := pattern.producer(value), DequantizeOp):
         if found is None or found.operation.name != "arith.addf":
             name = "an argument" if found is None else f"'{found.operation.name}'"
             return MatchFailure(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
@@ -170,7 +170,7 @@ def _without_addend(epilogue: _Epilogue, lhs: ir.Value, rhs: ir.Value) -> ir.Val
             epilogue.bias = bias
             return rest
     for addend, rest in ((rhs, lhs), (lhs, rhs)):
-        residual = producer(addend)
+        residual = pattern.producer(addend)
         if isinstance(residual, DequantizeOp) and is_eight_bit(residual.input):
             return _with_residual(epilogue, residual, rest)
     return MatchFailure("must add biases of the channels and one dequantized 8-bit tensor alone")
@@ -186,12 +186,12 @@ def _with_residual(epilogue: _Epilogue, residual: DequantizeOp, rest: ir.Value) 
 
 
 def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> str | None:
-    shared = next(filter(None, map(second_use, (*epilogue.alone, contraction.output))), None)
+    shared = next(filter(None, map(pattern.second_use, (*epilogue.alone, contraction.output))), None)
     if shared:
         return shared
     if contraction.bias is not None and epilogue.bias is not None:
         return "must have one bias, but there is one of integers and one of f32 values"
-    return not_constant(contraction, is_fused=True)
+    return pattern.not_constant(contraction, is_fused=True)
 
 
 @register

@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import compose_tables
 from qdialect.dialect import AnyFused, LutOp
-from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.stages.builtin_stages import LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
-from qdialect.passes.matching import producer, quantization_difference, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, quantization_difference, second_use
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, lut
 

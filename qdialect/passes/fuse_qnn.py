@@ -19,10 +19,9 @@ from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fused_stages import StageFusionPass
-from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.raise_requantize import RaiseRequantizePass
-from qdialect.passes.registry import fusions, register
+from qdialect.passes.registry import CompositePass, Pass, fusions, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.split_extremes import SplitExtremesPass

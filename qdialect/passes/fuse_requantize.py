@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, AnyFused, RequantizeOp, build
-from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.fused_stages import bias_of, decomposes, quantized
-from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -24,14 +24,14 @@ class FuseRequantize(Replacement[AnyContraction]):
     roots = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
-        contraction = producer(op.input)
+        contraction = pattern.producer(op.input)
         if not isinstance(contraction, AnyContraction):
             return None
         reason = (
-            second_use(contraction.output)
+            pattern.second_use(contraction.output)
             or (None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}")
             or _parameter_mismatch(contraction, op)
-            or not_constant(contraction, is_fused=True)
+            or pattern.not_constant(contraction, is_fused=True)
         )
         return MatchFailure(reason) if reason else contraction
 
@@ -74,10 +74,10 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
     axis = last if len(op.weight_scales) == 1 else op.axis
     zero_points = tuple(0 for _ in op.input_zero_points)
     return (
-        scale_difference("input_scale", contraction.input_scale, op.input_scale)
-        or differences(axis=(last, axis))
-        or scale_difference("weight_scales", tuple(wanted.tolist()), tuple(found.tolist()))
-        or differences(input_zero_points=(zero_points, op.input_zero_points))
+        pattern.scale_difference("input_scale", contraction.input_scale, op.input_scale)
+        or pattern.differences(axis=(last, axis))
+        or pattern.scale_difference("weight_scales", tuple(wanted.tolist()), tuple(found.tolist()))
+        or pattern.differences(input_zero_points=(zero_points, op.input_zero_points))
     )
 
 

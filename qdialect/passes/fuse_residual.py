@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from qdialect.arithmetic import BinaryQuantization, QuantParams
 from qdialect.dialect import AddOp, AnyFused, build
+from qdialect.dialect.contraction_ops import PlacedStage
 from qdialect.dialect.elementwise_ops import binary_attributes
-from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.builtin_stages import AddStage, ClampStage, LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.fused_stages import StageFusionPass, decomposes, quantized, resolved_stages, with_stages
-from qdialect.passes.matching import differences, producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Replacement
 from qdialect.passes.registry import register
 
@@ -63,7 +63,7 @@ def _side(
 ) -> _Side | MatchFailure | None:
     """The operand `name` as the fused one; None where no fused op computes it."""
     (value, params), (residual, residual_params) = own, other
-    fused = producer(value)
+    fused = pattern.producer(value)
     if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or _difference(op, fused, name, params)
@@ -74,10 +74,10 @@ def _difference(op: AddOp, fused: AnyFused, name: str, own: QuantParams) -> str 
     """How an operand's parameters differ from those of `fused`, which the sum is going to read instead."""
     before = fused.output_type
     if op.arithmetic.reads_doubles(op.multiplier):
-        return differences(
+        return pattern.differences(
             **{f"{name}_scale": (before.scale, own.scale), f"{name}_zero_point": (before.zero_point, own.zero_point)}
         )
-    return quantization_difference(name, before, own)
+    return pattern.quantization_difference(name, before, own)
 
 
 def _obstacle(op: AddOp, fused: AnyFused) -> str | None:
@@ -87,7 +87,7 @@ def _obstacle(op: AddOp, fused: AnyFused) -> str | None:
     shapes = [shape_of(value.type) for value in (op.lhs, op.rhs)]
     if shapes[0] != shapes[1]:
         return f"must have operands of one shape, but got {list(shapes[0])} and {list(shapes[1])}"
-    return second_use(fused.output)
+    return pattern.second_use(fused.output)
 
 
 @decomposes(AddStage)

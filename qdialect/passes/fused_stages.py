@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import Multiplier, Rounding, real_multiplier
 from qdialect.dialect import AnyContraction, AnyFused, BroadcastOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.epilogue import PlacedStage, shortened
+from qdialect.dialect.contraction_ops import PlacedStage, shortened
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation
-from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import MatchFailure, PatternPass
+from qdialect.passes.pattern import MatchFailure, PatternPass, producer, rebuilt
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""

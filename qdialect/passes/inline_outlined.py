@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from qdialect.ir._mlir import ir
 from qdialect.passes.outlined import inline_outlined
-from qdialect.passes.pass_base import Pass
-from qdialect.passes.registry import register
+from qdialect.passes.registry import Pass, register
 
 
 @register

@@ -15,8 +15,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import functions, joined, name_of
 from qdialect.passes import outlined
-from qdialect.passes.matching import producer
-from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, error_at
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, error_at, producer
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import PassError, PipelineError
 

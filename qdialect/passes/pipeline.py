@@ -18,8 +18,7 @@ from qdialect.ir.context import converted, load_dialects, location_of, make_cont
 from qdialect.ir.module_text import Printing
 from qdialect.ir.suggestions import UPSTREAM_PASSES
 from qdialect.passes import observers, options
-from qdialect.passes.pass_base import CompositePass, Pass
-from qdialect.passes.registry import all_passes, lookup
+from qdialect.passes.registry import CompositePass, Pass, all_passes, lookup
 from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity, did_you_mean
 
 # Our passes work on modules and run here; an upstream pass goes to MLIR's pass manager, with the ops it is nested in.

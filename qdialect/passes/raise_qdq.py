@@ -22,8 +22,7 @@ from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import tabulate
-from qdialect.passes.matching import producer
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
 from qdialect.passes.registry import register
 
 _ARITH = "addf subf mulf divf negf maximumf minimumf remf cmpf select"

@@ -20,8 +20,7 @@ from qdialect.passes import elementwise
 from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
-from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 

@@ -1,4 +1,4 @@
-"""All passes by name.
+"""What a pass is, a name, typed options and one method that rewrites a module; and all passes by name.
 
 A pass registers itself when its module is imported.  `lookup` finds that module by the name of the pass (``qnn-fold-x``
 is in ``passes/fold_x.py``; a phase of the lowering has its passes in its own folder, and so has a front end), so that
@@ -7,20 +7,95 @@ using one pass imports no other.
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 import re
-from collections.abc import Mapping
-from dataclasses import fields
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
+from qdialect.ir._mlir import ir
 from qdialect.passes import options
-from qdialect.passes.pass_base import Pass
 from qdialect.support.diagnostics import PipelineError
 from qdialect.support.late_imports import LATE_IMPORTS
+
+
+@dataclass(frozen=True)
+class Pass(ABC):
+    """A rewrite of a whole module.
+
+    A subclass is a frozen dataclass: its fields are the options (field `max_size`, option `max-size`; bool, int, float,
+    str or a tuple of one of these, each with a default), its docstring is the description that users are shown, the
+    first line the summary.  All passes work on modules: the bindings abort the process for a Python pass on a function
+    below a module.
+    """
+
+    name: ClassVar[str]
+    dependent_dialects: ClassVar[tuple[str, ...] | None] = None
+    """The dialects that `run` builds something of, besides `qnn` and those of its input; None stands for all.
+
+    A pass manager loads them before the pass runs. Those that every graph has, `arith`, `func`, `math` and `tensor`,
+    need not be named.
+    """
+
+    @abstractmethod
+    def run(self, module: ir.Module) -> None:
+        """Rewrite `module` in place; raises `PassError`, with located diagnostics, where that is impossible."""
+
+    @classmethod
+    def option_kinds(cls) -> dict[str, Any]:
+        """The type of each option, by the name that text pipelines use."""
+        hints = get_type_hints(cls)
+        return {field.name.replace("_", "-"): hints[field.name] for field in fields(cls)}
+
+    @classmethod
+    def from_options(cls, values: Mapping[str, str]) -> Self:
+        """The pass with options as text; raises `PipelineError` for an option it lacks or a value it cannot take."""
+        kinds = cls.option_kinds()
+        typed: dict[str, Any] = {}
+        for key, value in values.items():
+            if key not in kinds:
+                known = ", ".join(kinds) or "none"
+                raise PipelineError(f"'{cls.name}' has no option '{key}', its options are: {known}")
+            try:
+                typed[key.replace("-", "_")] = options.value_of(value, kinds[key])
+            except PipelineError as error:
+                raise PipelineError(f"option '{key}' of '{cls.name}' {error}") from error
+        return cls(**typed)
+
+    @classmethod
+    def description(cls) -> str:
+        """The docstring, empty where the class has none of its own."""
+        text = inspect.cleandoc(cls.__doc__ or "")
+        # The docstring that dataclass generates.
+        return "" if text.startswith(f"{cls.__name__}(") else text
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the description."""
+        return cls.description().partition("\n")[0]
+
+    def __str__(self) -> str:
+        values = {key: options.text_of(getattr(self, key.replace("-", "_"))) for key in self.option_kinds()}
+        return f"{self.name}{{{options.joined(values)}}}" if values else self.name
+
+
+class CompositePass(Pass):
+    """A pass that is a list of others; a pass manager checks, prints and times each of them."""
+
+    @abstractmethod
+    def passes(self) -> Sequence[Pass]:
+        """The passes in their order."""
+
+    def run(self, module: ir.Module) -> None:
+        for part in self.passes():
+            part.run(module)
+
 
 PassClass = TypeVar("PassClass", bound=type[Pass])
 

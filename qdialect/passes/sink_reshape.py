@@ -8,8 +8,7 @@ from qdialect.dialect import AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, Req
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeReshapes
-from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, producer, rebuilt, second_use
 from qdialect.passes.registry import register
 
 _SUNK_THROUGH = (UnaryOp, ClipOp, LutOp, RequantizeOp)

@@ -19,8 +19,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
-from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, rebuilt
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]

@@ -8,8 +8,7 @@ from typing import ClassVar
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256

@@ -14,8 +14,7 @@ from qdialect.dialect import ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import producer
-from qdialect.passes.pattern import Replacement
+from qdialect.passes.pattern import Replacement, producer
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

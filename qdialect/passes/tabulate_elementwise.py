@@ -12,8 +12,7 @@ from qdialect.dialect.type_constraints import dtype_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
-from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import GraphPass, MatchFailure
+from qdialect.passes.pattern import GraphPass, MatchFailure, producer, users
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 

@@ -11,8 +11,7 @@ from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, rebuilt
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError

@@ -9,9 +9,8 @@ from typing import ClassVar
 from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import functions
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.quant_types import annotate, cast, quantized, quantized_type, storage_of
-from qdialect.passes.registry import register
+from qdialect.passes.registry import Pass, register
 
 _KEPT = ("axis", "rounding", "scaling", "nan")
 

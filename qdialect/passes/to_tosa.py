@@ -9,9 +9,8 @@ from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import functions, name_of, note_at
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.outlined import inline_outlined
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
-from qdialect.passes.registry import register
+from qdialect.passes.registry import Pass, register
 from qdialect.passes.tosa_export import export_function
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 

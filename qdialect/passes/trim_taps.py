@@ -12,8 +12,7 @@ from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, rebuilt
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp

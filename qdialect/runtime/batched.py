@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from qdialect.aot.network import Batch
+from qdialect.aot.record import Batch
 from qdialect.runtime.base import Array, Executable, check_count, described, empty
 from qdialect.runtime.call_arrays import CallArrays
 from qdialect.runtime.memory import WorkspacePool

@@ -14,8 +14,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary, finalize
 
 from qdialect.aot import record
-from qdialect.aot.network import DESCRIPTION, Network, Version, target_titles
-from qdialect.aot.record import is_damaged
+from qdialect.aot.record import DESCRIPTION, Network, Version, is_damaged, target_titles
 from qdialect.runtime import openmp
 from qdialect.runtime.memory import CallLock
 from qdialect.support.diagnostics import LoadError

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.aot.network import Batch
+from qdialect.aot.record import Batch
 from qdialect.runtime import memory, native
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchedExecutable

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from qdialect.aot.network import Network, Version
+from qdialect.aot.record import Network, Version
 from qdialect.runtime import memory
 from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.call_arrays import CallArrays, address_of

@@ -9,7 +9,7 @@ from c_programs import STRICT, compiled, ran, tool
 from drawn_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
-from qdialect.aot.network import checked_name, name_of_file
+from qdialect.aot.record import checked_name, name_of_file
 from qdialect.cli import compile as command
 from qdialect.ir.context import parse
 from qdialect.runtime.compiler import CompiledExecutable

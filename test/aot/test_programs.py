@@ -16,7 +16,7 @@ from qdialect import targets
 from qdialect.aot.cpu_dispatch import BITS, choose, target_of_cpu, versions_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.targets import TARGETS
 
 PICTURES = """

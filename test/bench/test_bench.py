@@ -13,7 +13,6 @@ import pytest
 from drawn_vector import module_of
 
 from qdialect.bench import engines, levels, pictures, report, run, sources
-from qdialect.bench.campaign import Campaign, Plan, cores_for
 from qdialect.bench.cases import Case, EngineError, Form, Source, save
 from qdialect.bench.clock import Clock, common_state
 from qdialect.bench.core_model.kernel_cycles import counted, kernel_cycles
@@ -26,7 +25,7 @@ from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import Drawing
 from qdialect.bench.results import Measurement, Results, Rounds, Row
-from qdialect.bench.run import Run, Selection, Settings, select
+from qdialect.bench.run import Campaign, Plan, Run, Selection, Settings, cores_for, select
 from qdialect.bench.sources import model_sources
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.worker import agreement, measure

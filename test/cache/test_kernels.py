@@ -20,7 +20,7 @@ from qdialect.cache.store import Store
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime import compile_module
-from qdialect.runtime.jit import PERF_FOLDER
+from qdialect.runtime.compiler import PERF_FOLDER
 from qdialect.runtime.library import PERF_MAP
 from qdialect.support.interface import kernel_names
 from qdialect.targets import host

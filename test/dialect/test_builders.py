@@ -21,7 +21,7 @@ from qdialect.ir.context import make_context, parse, verify
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import STAGE_KERNELS
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fused_stages import DECOMPOSITIONS
-from qdialect.reference.stage_evaluators import STAGE_EVALUATORS
+from qdialect.reference.contraction_evaluators import STAGE_EVALUATORS
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}

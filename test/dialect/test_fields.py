@@ -17,7 +17,7 @@ from qdialect.arithmetic import Rounding
 from qdialect.dialect import OPS, ConstantOp, QnnOp
 from qdialect.dialect import fields as kinds
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.epilogue import EPILOGUE
+from qdialect.dialect.contraction_ops import EPILOGUE
 from qdialect.dialect.fields import OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MAX_ELEMENTS, MAX_VARIADIC
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, TypeConstraint, element_of, range_of

@@ -19,7 +19,7 @@ from qdialect.driver.padding.rules import Side
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
-from qdialect.runtime.padded import Padding
+from qdialect.runtime.shaped import Padding
 from qdialect.support.diagnostics import CompileError
 
 HEADS, WIDTH, VOCABULARY = 2, 16, 11

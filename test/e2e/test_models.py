@@ -29,7 +29,7 @@ from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.frontends.torch import import_torch
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run

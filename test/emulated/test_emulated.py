@@ -14,7 +14,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.x86_to_llvm.to_llvm import name_target, to_llvm
 from qdialect.reference.interpreter import run

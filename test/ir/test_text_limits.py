@@ -22,7 +22,7 @@ from qdialect import ParseError, parse, verify
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import location_of, make_context
 from qdialect.ir.untrusted_input import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.support.diagnostics import CompileError
 
 DEEP = f"nest at most {LIMIT} deep"

@@ -25,7 +25,7 @@ from qdialect.ir.context import parse
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import Strategy, TiledOperand, row_tiles, rows_for, strategy_of, tile_model
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
+from qdialect.lowering.qnn_to_linalg.program.program import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference.interpreter import run

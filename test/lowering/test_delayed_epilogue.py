@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from qdialect.ir._mlir import ir
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.targets import resolve
 
 BLOCKS, ROWS, K_GROUPS, LANES = 5, 6, 8, 16

@@ -17,7 +17,7 @@ from qdialect import PassManager, parse
 from qdialect.dialect import Conv2DOp, MatMulOp, TransposeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.pair_sums import sums_fit
+from qdialect.lowering.cost.register_tiles import sums_fit
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
 from qdialect.reference import interpreter

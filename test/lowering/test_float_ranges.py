@@ -21,7 +21,7 @@ from qdialect.ir._mlir import arith, ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.bodies import addition
 from qdialect.passes.float_chains import build_activation, match_activation, uniform_constant
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.x86_to_llvm.to_llvm import READ, WRITE, to_llvm, unroll_loops, unroll_transfers
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 
 # Short innermost loops are unrolled by a divisor of their iterations.
 

@@ -20,7 +20,7 @@ from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.ir.views import Axis
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction
@@ -31,7 +31,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 from qdialect.targets.machine import MACHINES
 from tools.hot_loop import disassembled
 

@@ -20,7 +20,7 @@ from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.pair_sums import parts_that_fit, sums_fit
+from qdialect.lowering.cost.register_tiles import parts_that_fit, sums_fit
 from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission
@@ -29,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from qdialect.targets import TARGETS, host_features, resolve

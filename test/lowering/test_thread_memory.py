@@ -24,7 +24,7 @@ from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads import divided_network
 from qdialect.lowering.threads.loop_nests import analyse

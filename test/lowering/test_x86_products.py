@@ -20,9 +20,9 @@ from qdialect.lowering.instructions import lanes as packs
 from qdialect.lowering.instructions import lanes as permutes
 from qdialect.lowering.instructions.instruction import Instruction, Lanes, portable_emission
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.compiler import MachineCode
 
 FAMILIES = (
     *(

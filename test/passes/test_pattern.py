@@ -18,9 +18,16 @@ from qdialect.passes.fuse_clamp import FuseClampPass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fuse_residual import FuseResidualPass
-from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pass_base import Pass
-from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter, apply_patterns, explain_matches
+from qdialect.passes.pattern import (
+    MatchFailure,
+    Pattern,
+    Rewriter,
+    apply_patterns,
+    explain_matches,
+    produced_by,
+    rebuilt,
+)
+from qdialect.passes.registry import Pass
 from qdialect.support.diagnostics import PassError, Severity
 
 TENSOR = "tensor<4xui8>"

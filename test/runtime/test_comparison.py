@@ -18,7 +18,7 @@ from qdialect.lowering.linalg_to_vector import to_vector
 from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import Pass
 from qdialect.runtime.comparison import first_difference, random_inputs
 from qdialect.runtime.phase_comparison import RUNS, compare_phases
 from qdialect.support.diagnostics import InputError

@@ -14,8 +14,7 @@ from quantized_layers import add, fused
 import qdialect
 from qdialect import targets
 from qdialect.bench import throughput
-from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
-from qdialect.bench.core_model.trace import trace, trace_library
+from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops, trace, trace_library
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
 from qdialect.ir.context import parse as parse

@@ -19,7 +19,7 @@ from qdialect.frontends.tosa import import_tosa
 from qdialect.frontends.tosa.operators.conversion import converts
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse, several_threads
-from qdialect.lowering.ir import upstream
+from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.pipeline.phases import Phase, compile_to
 from qdialect.lowering.qnn_to_linalg.graph.graph import lowers
 from qdialect.reference.evaluators import EVALUATORS, evaluates
@@ -197,25 +197,25 @@ def test_code_does_not_depend_on_jobs(name: str, monkeypatch: pytest.MonkeyPatch
         counts.append(count)
         return several_threads(context, count)
 
-    monkeypatch.setattr(upstream, "several_threads", counted)
-    monkeypatch.setattr(upstream, "FUNCTIONS_PER_THREAD", 1)
+    monkeypatch.setattr(phase_pass, "several_threads", counted)
+    monkeypatch.setattr(phase_pass, "FUNCTIONS_PER_THREAD", 1)
     assert llvm_text(NETWORKS[name], 2) == llvm_text(NETWORKS[name], 1)
     assert set(counts) == {1, 2}
 
 
 @needs_two_cpus
 def test_failures_are_in_the_order_of_the_functions() -> None:
-    text = "".join(UNKNOWN_REGION.format(number=number) for number in range(4 * upstream.FUNCTIONS_PER_THREAD))
+    text = "".join(UNKNOWN_REGION.format(number=number) for number in range(4 * phase_pass.FUNCTIONS_PER_THREAD))
     found: list[list[str]] = []
     for count in (1, 2):
         context = make_context()
         context.allow_unregistered_dialects = True
         module = parse(text, context)
-        upstream.load_kernel_dialects(module)
+        phase_pass.load_kernel_dialects(module)
         with limits.using_jobs(count), pytest.raises(CompileError) as caught:
-            upstream.run_passes(module, "builtin.module(func.func(ownership-based-buffer-deallocation))", "pass")
+            phase_pass.run_passes(module, "builtin.module(func.func(ownership-based-buffer-deallocation))", "pass")
         found.append([str(diagnostic) for diagnostic in caught.value.diagnostics])
-    assert len(found[0]) == 4 * upstream.FUNCTIONS_PER_THREAD
+    assert len(found[0]) == 4 * phase_pass.FUNCTIONS_PER_THREAD
     assert found[0] == found[1]
 
 

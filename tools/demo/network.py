@@ -14,7 +14,7 @@ import numpy as np
 from qdialect.aot.artifact import artifact_of
 from qdialect.aot.cpu_dispatch import versions_of
 from qdialect.aot.headers import c_header
-from qdialect.aot.linking import c_compiler
+from qdialect.aot.object_file import c_compiler
 from qdialect.bench import models, throughput
 from qdialect.bench.random_networks import draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite

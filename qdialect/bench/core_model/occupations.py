@@ -10,9 +10,9 @@ from qdialect.bench.core_model.memory_traffic import root
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.accesses import effects_of
 from qdialect.lowering.ir.functions import constant, contraction_of, functions, inside, owner_of
-from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects, run_passes
 from qdialect.lowering.ir.views import static_strides
 from qdialect.targets.machine import Kind, Pipes
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from qdialect.runtime.base import Executable
 from qdialect.runtime.memory import CallLock
-from qdialect.runtime.padded import PaddedNetwork, Padding, best
-from qdialect.runtime.shaped import Lengths, Ranges, given_extents, named_extents
+from qdialect.runtime.shaped import Lengths, PaddedNetwork, Padding, Ranges, best, given_extents, named_extents
 from qdialect.support.diagnostics import CompileError, QDialectError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.limits import active_jobs, using_jobs

@@ -23,8 +23,7 @@ from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import Replacement, apply_patterns
+from qdialect.passes.pattern import Replacement, apply_patterns, rebuilt
 from qdialect.passes.tabulate import is_eight_bit
 
 # FULLY_CONNECTED of i8 with weights that are known when the network runs, which TFLite's XNNPACK delegate leaves.

@@ -13,10 +13,9 @@ from qdialect.frontends.tosa.operators import Conversion, convert, converted_ops
 from qdialect.frontends.tosa.operators.rescale import give_scales
 from qdialect.ir._mlir import func, ir, ops_in
 from qdialect.ir.context import functions, location_of, name_of, names_of, parse, verify
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import interface_with_parameters, is_quantized, storage_type
-from qdialect.passes.registry import register
+from qdialect.passes.registry import Pass, register
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 

@@ -26,7 +26,7 @@ weight, a product and a mask; or for stored words V weights, a broadcast row and
 ones; or for f32 numbers V weights and rows that are broadcast ahead: LLVM's scheduler takes a sixth of the registers
 for them, and where too few are left moves sums from register to register.
 
-Pairs are for weights that keep the bound of `qdialect.lowering.cost.pair_sums`.  Those that do not need K groups of
+Pairs are for weights that keep the bound of `sums_fit`.  Those that do not need K groups of
 their own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no
 more than those of words.  Weights that meet few rows are widened in registers, 3 instructions for each vector.
 
@@ -47,6 +47,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.targets.machine import Machine
 
@@ -317,3 +321,50 @@ def _line(one: Candidate) -> str:
     step, sums = one.cycles[one.bound], one.rows * one.vectors
     tile = f"{one.rows:2} rows x {one.vectors} vectors"
     return f"  {tile}: {step:.1f} cycles for {sums} sums, {one.cost:.2f} each, bound by {one.bound} ({cycles})"
+
+
+# Sums of two products of bytes that 16 bits hold, which `vpmaddubsw` adds without saturating.
+#
+# With data x in 0..255 and signed weights a and b of two taps that lie side by side,
+#
+#   -255 (max(-a, 0) + max(-b, 0)) <= x a + y b <= 255 (max(a, 0) + max(b, 0)),
+#
+# which 16 bits hold for every x and y just where each of the two sums of weights is at most 128: 255 * 128 = 32640, and
+# 255 * 129 = 32895 is more than 32767.  Weights of different signs never exceed it.  What is beyond goes into parts of
+# its own, each of which keeps the bound, as the remainder of weights that are more than a signed byte does.
+#
+# The same bound of all taps would allow a sum of 16 bits to go on over several pairs; trained weights rarely keep it.
+
+LARGEST_PAIR = 128
+"""The maximum of the sum of a pair's weights of one sign."""
+_LARGEST_BYTE = 127
+_PAIR = 2
+
+
+def sums_fit(taps: NDArray[Any]) -> bool:
+    """Whether every pair of `taps`, two after the other of int8[..., even], keeps the bound."""
+    pairs = taps.reshape(-1, _PAIR).astype(np.int16)
+    above, below = pairs.clip(min=0).sum(axis=1), (-pairs).clip(min=0).sum(axis=1)
+    return int(max(above.max(initial=0), below.max(initial=0))) <= LARGEST_PAIR
+
+
+def parts_that_fit(taps: NDArray[np.int16]) -> list[NDArray[np.int8]]:
+    """As few int8[..., contiguous] as sum up to `taps`, of each of which every pair keeps the bound; at least one."""
+    parts: list[NDArray[np.int8]] = []
+    while not parts or taps.any():
+        parts.append(_largest_part(taps))
+        taps = taps - parts[-1]
+    return parts
+
+
+def _largest_part(taps: NDArray[np.int16]) -> NDArray[np.int8]:
+    """Of every pair the first tap as far as a byte holds it, and of the second one what the bound leaves."""
+    *_, contiguous = taps.shape
+    padded = np.pad(taps, [(0, 0)] * (taps.ndim - 1) + [(0, contiguous % _PAIR)])
+    first, second = padded[..., 0::2], padded[..., 1::2]
+    own = np.clip(first, -LARGEST_PAIR, _LARGEST_BYTE)
+    # A tap of the other sign does not count.
+    high = np.minimum(LARGEST_PAIR - own.clip(min=0), _LARGEST_BYTE)
+    low = -LARGEST_PAIR - own.clip(max=0)
+    found = np.stack([own, np.clip(second, low, high)], axis=-1).reshape(padded.shape)
+    return found[..., :contiguous].astype(np.int8)

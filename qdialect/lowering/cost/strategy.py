@@ -140,7 +140,7 @@ class Strategy:
     """Of weights that each tile of pixels reads anew as fast as it takes them."""
     others: tuple[Layout, ...] = ()
     """F32 numbers, and layouts that take fewer cycles at times; stored words where products are of words, and pairs
-    (see `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
+    (see `qdialect.lowering.cost.register_tiles`) unless the target does better or has none."""
     multiplies_signed: bool = False
     """Whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     multiplies_pairs: bool = False

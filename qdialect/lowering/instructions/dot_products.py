@@ -4,7 +4,7 @@
 are exact modulo 2^32.  Without VNNI, ``vpmaddwd`` and an addition are ``vpdpwssd``, and bytes are widened first: of the
 four bytes of a lane, the even ones make one operand of words and the odd ones another.  ``vpmaddubsw`` sums two
 products of bytes to a word, which saturates: it is for weights that keep the bound of
-`qdialect.lowering.cost.pair_sums`.
+`qdialect.lowering.cost.register_tiles`.
 """
 
 from __future__ import annotations

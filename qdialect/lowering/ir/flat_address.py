@@ -8,7 +8,7 @@ from operator import mul
 
 from qdialect.ir._mlir import ir, vector
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.effects import only_reads
+from qdialect.lowering.ir.accesses import only_reads
 from qdialect.lowering.ir.functions import constant
 from qdialect.lowering.ir.views import array_of, static_strides
 from qdialect.passes.pattern import MatchFailure

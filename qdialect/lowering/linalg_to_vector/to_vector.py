@@ -14,7 +14,6 @@ from qdialect.lowering.ir.building import spread
 from qdialect.lowering.ir.functions import contraction_of, error_at, functions, has_body, name_of, op_error, ops_named
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
 from qdialect.passes.registry import register
 
 
@@ -64,22 +63,22 @@ def to_vector(module: ir.Module) -> None:
 
     Raises `CompileError` for an op whose tag is not that of a micro-kernel, and where a schedule does not apply.
     """
-    load_kernel_dialects(module)
+    phase_pass.load_kernel_dialects(module)
     propagate_call_constants(module)
     with module.context, ir.Location.unknown():
         for function in functions(module):
             micro_kernels = _micro_kernels(function)
             if micro_kernels:
-                apply_schedule(
+                phase_pass.apply_schedule(
                     function, lambda target, micro_kernels=micro_kernels: _tiling(target, micro_kernels), _PASS
                 )
         vectorize_f32_products(module)
-        with grouped(module) as group:
+        with phase_pass.grouped(module) as group:
             # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
             fold = tensor_transform.ApplyFoldTensorEmptyPatternsOp
-            apply_schedule(group, lambda target: apply_patterns(target, fold), _PASS)
-        apply_schedule(module.operation, _vectorization, _PASS)
-        run_passes(module, _BUFFERIZE, _PASS)
+            phase_pass.apply_schedule(group, lambda target: phase_pass.apply_patterns(target, fold), _PASS)
+        phase_pass.apply_schedule(module.operation, _vectorization, _PASS)
+        phase_pass.run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
 
 

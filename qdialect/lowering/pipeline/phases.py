@@ -18,7 +18,7 @@ from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.functions import MAIN, function_of, functions, has_body, name_of, ops_named
 from qdialect.lowering.ir.lowered import PHASE, TARGET, Lowered, Phase, error_at_module, phase_of, target_name_of
-from qdialect.lowering.ir.upstream import run_passes
+from qdialect.lowering.ir.phase_pass import run_passes
 from qdialect.lowering.linalg_to_vector.to_vector import ToVectorPass
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.operands import check_elements
@@ -30,8 +30,8 @@ from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.lowering.x86_to_llvm.to_llvm import ToLlvmPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.inline_outlined import InlineOutlinedPass
-from qdialect.passes.pass_base import Pass
 from qdialect.passes.pipeline import PassManager
+from qdialect.passes.registry import Pass
 from qdialect.support.diagnostics import CompileError, PassError
 from qdialect.support.files import written_in_memory
 from qdialect.targets import Target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,14 +15,13 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.pair_sums import conflicts, paired_order
+from qdialect.lowering.cost.register_tiles import LARGEST_PAIR
 from qdialect.lowering.ir.functions import functions, has_body
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, clip_outliers
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.passes.matching import producer, users
 from qdialect.passes.outlined import is_extern
-from qdialect.passes.pass_base import Pass
-from qdialect.passes.registry import register
+from qdialect.passes.pattern import producer, users
+from qdialect.passes.registry import Pass, register
 
 _FEWEST_CHANNELS, _MOST_CHANNELS = 8, 2048
 _FEWEST_PIXELS = 4
@@ -51,8 +50,8 @@ class PairChannelsPass(Pass):
                 # The order of the channels in which fewer K groups have a conflict; None where it is as good as it is.
                 readers = [op for op in found.readers if math.prod(shape_of(op.data.type)[:-1]) >= _FEWEST_PIXELS]
                 fits = _FEWEST_CHANNELS <= found.channels <= _MOST_CHANNELS and found.channels % 2 == 0
-                conflict = conflicts(_filters(readers), found.channels) if fits and readers else None
-                order = None if conflict is None else paired_order(conflict)
+                conflict = _conflicts(_filters(readers), found.channels) if fits and readers else None
+                order = None if conflict is None else _paired_order(conflict)
                 if order is not None:
                     _reorder(found, order)
 
@@ -224,3 +223,86 @@ def _linked(op: ir.OpView) -> tuple[list[ir.Value], ir.Value] | None:
     is_alike = all(shape_of(value.type)[-1:] == channels for value in tensors)
     is_shared = all(shape_of(value.type)[-1:] in ((), (1,)) for value in known)
     return (tensors, results[0]) if channels and is_alike and is_shared else None
+
+
+# An order of channels in which the weights of neighbours keep the bound of products that are summed in pairs.
+#
+# Two channels conflict where any filter has weights of them at one tap that exceed the bound of `register_tiles`.
+# Channels without a conflict are the edges of a graph, and a matching of it is an order: the two of each edge become
+# neighbours.  It is found by a greedy search, the channels with the fewest partners first, and augmented by paths of
+# three edges, which leaves few channels over where each has several partners.
+
+_FEW_PARTNERS = 4
+"""Partners of a channel on average, below which many find none."""
+_BETWEEN_CHECKS = 16
+"""Filters."""
+_K_GROUP = 4
+
+
+def _conflicts(filters: Iterable[NDArray[np.int16]], channels: int) -> NDArray[np.bool_] | None:
+    """Which channels conflict, bool[channels, channels], for filters of int16[taps, channels]; None if nearly all."""
+    found = np.zeros((channels, channels), np.bool_)
+    for index, taps in enumerate(filters):
+        _mark(found, taps.clip(min=0))
+        _mark(found, (-taps).clip(min=0))
+        if index % _BETWEEN_CHECKS == 0 and (~found).sum() < _FEW_PARTNERS * channels:
+            return None
+    return found | found.T
+
+
+def _mark(found: NDArray[np.bool_], magnitudes: NDArray[np.int16]) -> None:
+    # One of two that exceed the bound exceeds half of it.
+    for row in magnitudes[magnitudes.max(axis=1) > LARGEST_PAIR // 2]:
+        large = np.flatnonzero(row > LARGEST_PAIR // 2)
+        found[large] |= row > (LARGEST_PAIR - row[large])[:, None]
+
+
+def _paired_order(conflict: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """The channels in an order with fewer K groups that have a conflict than there are; None where it has not fewer.
+
+    `conflict` is symmetric, bool[channels, channels] of an even number.
+    """
+    own = np.arange(len(conflict))
+    now = _conflicting_k_groups(conflict, own)
+    if not now:
+        return None
+    mates = _matching(~conflict & ~np.eye(len(conflict), dtype=np.bool_))
+    firsts = np.flatnonzero(mates > own)
+    # Those without a partner stand together, so that few K groups have them.
+    order = np.concatenate([np.stack([firsts, mates[firsts]], axis=-1).ravel(), np.flatnonzero(mates < 0)])
+    return order if _conflicting_k_groups(conflict, order) < now else None
+
+
+def _conflicting_k_groups(conflict: NDArray[np.bool_], order: NDArray[Any]) -> int:
+    pairs = conflict[order[0::2], order[1::2]]
+    return int(np.pad(pairs, (0, len(pairs) % 2)).reshape(-1, _K_GROUP // 2).any(axis=-1).sum())
+
+
+def _matching(fits: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The partner of each channel, -1 for those without one."""
+    mates = np.full(len(fits), -1, np.int64)
+    partners = fits.sum(axis=1)
+    for channel in np.argsort(partners, kind="stable").tolist():
+        free = np.flatnonzero(fits[channel] & (mates < 0))
+        if mates[channel] < 0 and free.size:
+            _join(mates, channel, int(free[np.argmin(partners[free])]))
+    for channel in np.flatnonzero(mates < 0).tolist():
+        if mates[channel] < 0:
+            _augment(fits, mates, channel)
+    return mates
+
+
+def _augment(fits: NDArray[np.bool_], mates: NDArray[np.int64], channel: int) -> None:
+    """Pair `channel` and another one that is left with the two of a pair, if both pairs fit."""
+    matched = np.flatnonzero(mates >= 0)
+    for other in np.flatnonzero(mates < 0).tolist():
+        between = matched[fits[channel, matched] & fits[other, mates[matched]]]
+        if other != channel and between.size:
+            first = int(between[0])
+            _join(mates, other, int(mates[first]))
+            _join(mates, channel, first)
+            return
+
+
+def _join(mates: NDArray[np.int64], first: int, second: int) -> None:
+    mates[first], mates[second] = second, first

@@ -16,12 +16,10 @@ from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.functions import error_at, has_body
 from qdialect.lowering.ir.lowered import Lowered, Phase
-from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import PhasePass, load_kernel_dialects
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_stored_pairs
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
-from qdialect.lowering.qnn_to_linalg.program.program import Program
-from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, dense_storage_of
+from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Program, dense_storage_of
 from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory

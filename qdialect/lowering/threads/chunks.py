@@ -9,18 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.op_cycles import cycles
 from qdialect.lowering.ir.accesses import Access, Run
-from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
-from qdialect.lowering.threads.loop_nests import (
-    KernelFunction,
-    LoopNest,
-    Partition,
-    Work,
-    chained_partition,
-    largest_share,
-    partition,
-)
+from qdialect.lowering.qnn_to_linalg.program.program import element_bytes
+from qdialect.lowering.threads import loop_nests
+from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, Work, cycles
 from qdialect.lowering.threads.schedule import NetworkCall, Touch, origin
 
 # Cores differ in speed: by hyperthreading, kinds of cores, or other programs. Each thread begins with the chunks of its
@@ -62,10 +54,10 @@ def divided(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int, mi
     if not kernel.is_chained:
         chosen = _cut_inside(kernel, calls, parts) or kernel
         works = [loop_nest.work for loop_nest in chosen.loop_nests]
-        found = partition(works, parts)
+        found = loop_nests.partition(works, parts)
         return Division(chosen, _cut(found, chunks), chunks) if _is_worth_it(works, found, 1) else None
     while chunks:
-        chained = chained_partition(works, parts * chunks)
+        chained = loop_nests.chained_partition(works, parts * chunks)
         if chained and _is_worth_it(works, chained, chunks) and parts_are_order_free(kernel, chained):
             return Division(kernel, chained, chunks)
         chunks //= 2
@@ -76,7 +68,7 @@ def _cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int
     """`kernel` cut at inner loops, if its parts are even and less data then crosses between cores."""
     inside = inside_outermost(kernel)
     works = [loop_nest.work for loop_nest in inside.loop_nests] if inside else []
-    if not inside or largest_share(works, partition(works, parts)) * parts > _MAX_UNEVEN:
+    if not inside or loop_nests.largest_share(works, loop_nests.partition(works, parts)) * parts > _MAX_UNEVEN:
         return None
     count = sum(call.kernel.name == kernel.name for call in calls)
     # Half of the rows that all parts read were written by the other half.
@@ -86,7 +78,7 @@ def _cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int
 
 def _is_worth_it(works: Sequence[Work], found: Sequence[Partition], chunks: int) -> bool:
     parts = [Partition(one.depth, one.bounds[::chunks]) for one in found]
-    return largest_share(works, parts) <= _MAX_SHARE
+    return loop_nests.largest_share(works, parts) <= _MAX_SHARE
 
 
 def _cut(partitions: Sequence[Partition], chunks: int) -> list[Partition]:

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.ir._mlir import arith, ir, memref, scf
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import constant, entry, functions, has_body, name_of
-from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects, run_passes
 from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Partition, analyse

@@ -9,8 +9,7 @@ from qdialect.ir._mlir import arith, func, ir, memref, scf
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import CLOCK, error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
-from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
-from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes
+from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT, EXTRA_BYTES, element_bytes
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.loop_nests import KernelFunction
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall

@@ -9,7 +9,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.accesses import Run
 from qdialect.lowering.ir.functions import MAIN, constant, error_at, op_error
 from qdialect.lowering.ir.views import static_strides
-from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
+from qdialect.lowering.qnn_to_linalg.program.program import element_bytes
 from qdialect.lowering.threads.loop_nests import KernelFunction
 
 # A divided call runs on all threads, a part each; any other runs on one. A barrier precedes a call that conflicts with

@@ -26,8 +26,8 @@ from qdialect.lowering.instructions.lanes import PACK_BYTES, PACK_WORDS, VPERMD
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
 from qdialect.lowering.ir.views import may_alias, static_strides
-from qdialect.lowering.vector_to_x86.byte_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.vector_to_x86.lookup_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile
 from qdialect.lowering.vector_to_x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure

@@ -16,18 +16,8 @@ from qdialect.lowering.ir.flat_address import Read, argument_attribute
 from qdialect.lowering.ir.functions import at, constant
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
-from qdialect.lowering.vector_to_x86 import integer_products
+from qdialect.lowering.vector_to_x86 import integer_products, prefetch
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.vector_to_x86.prefetch import (
-    INNER,
-    L1,
-    VECTOR,
-    fetch_weights,
-    prefetch,
-    prefetch_to_l1,
-    tile_axis,
-    tile_size,
-)
 from qdialect.passes.pattern import MatchFailure
 from qdialect.targets.machine import Machine
 
@@ -114,7 +104,7 @@ def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContra
 
 
 def _pair_sums_fit(read: Read) -> bool:
-    """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.pair_sums`."""
+    """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.register_tiles`."""
     start, last = start_of(read.buffer), constant(read.indices[-1])
     # A pair begins at an even byte of the argument; a dynamic offset may be odd.
     if start is None or last is None or argument_attribute(read.buffer, PAIR_SUMS_FIT) is None:
@@ -190,25 +180,25 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
 
 def _prefetch_ahead(found: integer_products.NarrowContraction, machine: Machine, is_loading: bool) -> None:
     """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
-    axis, size = tile_axis(found.data.read, INNER), found.factors.bits // 8
+    axis, size = prefetch.tile_axis(found.data.read, prefetch.INNER), found.factors.bits // 8
     if axis is None:
         return
     if is_loading:
-        prefetch_to_l1(found.weights.read, size, VECTOR, machine)
+        prefetch.prefetch_to_l1(found.weights.read, size, prefetch.VECTOR, machine)
     else:
         _fetch_next_tile(found.data.read, axis, found.factors.taps)
-        fetch_weights(found.weights.read, size, machine)
+        prefetch.fetch_weights(found.weights.read, size, machine)
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     """Prefetch the rows of the next tile along `axis`, at the position of this step in the loop."""
-    tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-INNER]
+    tile, steps = prefetch.tile_size(read, axis), b.shape_of(read.buffer)[-prefetch.INNER]
     # A step of the loop reads one K group: prefetch only those that the current tile has not read.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], b.index(tile))
-    indices[-INNER] = arith.muli(indices[-INNER], b.index(stride))
-    prefetch(read.buffer, indices, L1)
+    indices[-prefetch.INNER] = arith.muli(indices[-prefetch.INNER], b.index(stride))
+    prefetch.prefetch(read.buffer, indices, prefetch.L1)
 
 
 # `vector.contract` of u8 x s16 -> `vpmaddwd`, which adds the products of a pair of s16 words in each 32-bit lane.

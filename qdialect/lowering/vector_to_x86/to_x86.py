@@ -12,18 +12,16 @@ from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.ir import phase_pass
 from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
-from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import PhasePass, apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.vector_to_x86 import transpositions
 from qdialect.lowering.vector_to_x86.amx.tile_products import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
-from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable, is_table_read
 from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
 from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, ScaleExponent, VectorRounding
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import UnitContraction, factors_of
 from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
-from qdialect.lowering.vector_to_x86.number_tables import RegisterTable
+from qdialect.lowering.vector_to_x86.lookup_tables import BytePlaneTable, ByteTable, RegisterTable, is_table_read
 from qdialect.lowering.vector_to_x86.prefetch import prefetch_float_weights
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile, flatten_lanes
 from qdialect.passes.pattern import reasons

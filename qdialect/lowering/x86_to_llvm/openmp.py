@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from qdialect.ir._mlir import arith, func, ir
 from qdialect.lowering.ir.functions import constant, entry, op_error
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES, TASK, WAIT, barrier, pool_entry
-from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
+from qdialect.lowering.qnn_to_linalg.program.program import element_bytes
 
 
 @dataclass(frozen=True)

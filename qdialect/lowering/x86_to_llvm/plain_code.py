@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from qdialect.ir._mlir import arith, ir, memref, passmanager, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.functions import contraction_of, function_of, ops_named
-from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.ir.phase_pass import load_kernel_dialects
 from qdialect.lowering.vector_to_x86.instruction_pattern import apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import UnitContraction
 from qdialect.lowering.vector_to_x86.to_x86 import lower_gathers

@@ -30,7 +30,6 @@ from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfe
 from qdialect.lowering.ir.functions import MAIN, constant, function_of, kind_of, name_of, ops_named
 from qdialect.lowering.ir.lowered import CONSTANTS, Phase, read, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
-from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.x86_to_llvm.openmp import add_entry, outline
 from qdialect.passes.registry import register
@@ -76,19 +75,19 @@ def to_llvm(module: ir.Module) -> None:
 
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
-    load_kernel_dialects(module)
+    phase_pass.load_kernel_dialects(module)
     _find_large_constants(module)
     pool = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         for function in dict.fromkeys(map(function_of, unroll_transfers(module))):
-            apply_schedule(function, _transfers, "qnn-to-llvm")
-        with grouped(module) as group:
-            apply_schedule(group, _expansion, "qnn-to-llvm")
+            phase_pass.apply_schedule(function, _transfers, "qnn-to-llvm")
+        with phase_pass.grouped(module) as group:
+            phase_pass.apply_schedule(group, _expansion, "qnn-to-llvm")
         shuffle_slices(module)
         drop_neutral_starts(module)
         _declare_allocation(module)
-        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
+        phase_pass.run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
         # Move each float product to the sum that it is added to, so that it needs no register before.
         for product in ops_named(module, "llvm.fmul"):
@@ -131,13 +130,13 @@ def _transfers(function: ir.Value) -> None:
 
     Not in a group: from the last op to the first, upstream's pattern inserts rows before there is what they belong to.
     """
-    apply_patterns(function, partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True))
+    phase_pass.apply_patterns(function, partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True))
 
 
 def _expansion(module: ir.Value) -> None:
     """Write that ops of many vectors and views become ops of one vector and index arithmetic."""
     # All at once, and once for all functions: each application looks at every op, and gathers its patterns anew.
-    apply_patterns(
+    phase_pass.apply_patterns(
         module,
         # A reduction of float numbers stays one chain, in their order.
         *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
@@ -401,7 +400,7 @@ def unroll_loops(module: ir.Module, name: str) -> None:
     A loop of T iterations with B ops in its body becomes one with F copies of the body, where F is the largest divisor
     of T with F * B <= 32 and F <= 16: no iteration is left over.
     """
-    load_kernel_dialects(module)
+    phase_pass.load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         factors: set[int] = set()
         for loop in ops_named(module, _LOOP):
@@ -410,7 +409,7 @@ def unroll_loops(module: ir.Module, name: str) -> None:
                 loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
                 factors.add(factor)
         if factors:
-            apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
+            phase_pass.apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
 
 
 def _is_short(loop: ir.Operation) -> bool:

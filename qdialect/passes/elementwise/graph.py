@@ -13,8 +13,7 @@ from qdialect.dialect import BroadcastOp, ClipOp, DequantizeOp, QuantizeOp, Requ
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, producer, users
 from qdialect.reference import interpreter
 
 # Where upstream ops leave their result undefined: LLVM calls it poison, and any number may stand for it.

@@ -14,8 +14,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, elem
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph, graph_of, is_member
 from qdialect.passes.elementwise.thresholds import GraphThresholds
-from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, producer, users
 from qdialect.passes.tabulate import is_eight_bit
 
 Range = tuple[IntArray, IntArray]

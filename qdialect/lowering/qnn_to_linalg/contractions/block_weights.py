@@ -22,8 +22,8 @@ from qdialect.arithmetic.block_weights import unpack
 from qdialect.arithmetic.small_floats import WIDEN
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, lane_parts
+from qdialect.lowering.qnn_to_linalg.program.program import lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 BYTES = 4
 """Of a word."""

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.cost.pair_sums import LARGEST, parts_that_fit
-from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.register_tiles import LARGEST_PAIR, Layout, parts_that_fit
 from qdialect.lowering.cost.strategy import ChannelBlock, LaneBlock, Strategy, depthwise_blocks, lane_blocks
 from qdialect.lowering.ir.views import View, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, StoredTaps
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages, declare_stages
+from qdialect.lowering.qnn_to_linalg.contractions import contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, Stages, StoredTaps
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, pad_channels, signed_parts
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment, segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
@@ -37,7 +36,7 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     for index, pixel_blocks in enumerate(calls or [None]):
         kernel = Kernel(program)
         buffers = op.declare(kernel)
-        stages = declare_stages(kernel, op.epilogue)
+        stages = contraction.declare_stages(kernel, op.epilogue)
         if pixel_blocks:
             for pixel_block in pixel_blocks:
                 _InterleavedMicroKernel(kernel, op, stages, buffers, pixel_block).emit()
@@ -204,7 +203,7 @@ def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
     call nothing is written twice, so that all of it may run at once.
     """
     height, width = op.window
-    if height * width == 1 or height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
+    if height * width == 1 or height * -(-width // contraction.K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
         return []
     pitches = {access.slot.storage.pitch for access in op.accesses}
     merge = len(pitches) == 1 and {access.pixels[2] for access in op.accesses} == pitches
@@ -271,7 +270,7 @@ class _InterleavedMicroKernel:
         offset = 0
         for index, k_groups in enumerate(self.k_groups):
             acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"k_groups{index}"))
-            offset += k_groups.taps.shape[1] * self.channels.size * K_GROUP
+            offset += k_groups.taps.shape[1] * self.channels.size * contraction.K_GROUP
         return acc
 
     def _add(self, rows: _Rows, k_groups: KGroups, offset: int, start: Tensor, tag: Tag) -> Tensor:
@@ -285,7 +284,7 @@ class _InterleavedMicroKernel:
         onward = row if k_groups.is_vertical else column
         strides = (*view.strides[:edge], row, *[onward for _ in steps], *view.strides[edge:])
         data = kernel.read(self.buffers[0], View(sizes, strides, first))
-        packed = (count, *self.channels.shape, K_GROUP)
+        packed = (count, *self.channels.shape, contraction.K_GROUP)
         sizes, strides = (*packed[:-1], *steps), (*row_major(packed)[:-1], *row_major(steps))
         weights = kernel.read(self.weights, View(sizes, strides, offset))
         taps = _COLUMNS[: len(steps)]
@@ -328,7 +327,7 @@ class _InterleavedMicroKernel:
     def _pack(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, rows, columns] as [rows, tiles, lanes..., 4]."""
         channels, rows, columns = taps.shape
-        padded = np.zeros((self.op.output.storage.pitch, rows, K_GROUP), dtype=np.int8)
+        padded = np.zeros((self.op.output.storage.pitch, rows, contraction.K_GROUP), dtype=np.int8)
         padded[:channels, :, :columns] = taps
         return np.moveaxis(padded[self.channels], -2, 0)
 
@@ -376,7 +375,7 @@ def _is_slower(op: Contraction, strategy: Strategy) -> bool:
 # The weights of a depthwise kernel as K groups of four taps, in as few products as hold them.
 #
 # Weights less their zero points need nine bits; what is more than a signed byte holds is multiplied once more.  Where
-# products are summed in pairs, every pair keeps the bound of `qdialect.lowering.cost.pair_sums`, which three large
+# products are summed in pairs, every pair keeps the bound of `qdialect.lowering.cost.register_tiles`, which three large
 # weights of a row break.  Three columns leave a byte of each K group free: the middle tap stands in both pairs, each
 # with a part of its weight.  What neither pair holds of it, of all three rows, is one K group more that walks down the
 # middle column.
@@ -405,7 +404,7 @@ def k_groups_of(weights: NDArray[np.int32], *, in_pairs: bool) -> list[KGroups]:
     if in_pairs:
         return list(_pairs(weights))
     whole, *remainder = signed_parts(weights)
-    if weights.shape[2] == K_GROUP - 1 and len(remainder) == 1 and not remainder[0][:, :, ::2].any():
+    if weights.shape[2] == contraction.K_GROUP - 1 and len(remainder) == 1 and not remainder[0][:, :, ::2].any():
         both = np.stack([whole[:, :, 0], whole[:, :, 1], remainder[0][:, :, 1], whole[:, :, 2]], axis=2)
         return [KGroups(0, 0, _SHARED, both)]
     return list(_by_rows([whole, *remainder]))
@@ -414,11 +413,11 @@ def k_groups_of(weights: NDArray[np.int32], *, in_pairs: bool) -> list[KGroups]:
 def _pairs(weights: NDArray[np.int32]) -> Iterator[KGroups]:
     """K groups of which every pair keeps the bound."""
     _, height, width = weights.shape
-    if width != K_GROUP - 1:
+    if width != contraction.K_GROUP - 1:
         yield from _by_rows(parts_that_fit(weights.astype(np.int16)), in_pairs=True)
         return
     taps, spare = _middle_twice(weights)
-    if height != K_GROUP - 1:
+    if height != contraction.K_GROUP - 1:
         taps[:, :, 1] += spare
         spare = np.zeros_like(spare)
     yield from _by_rows(parts_that_fit(taps.astype(np.int16)), is_shared=True)
@@ -446,8 +445,8 @@ def _columns(width: int, *, is_single: bool) -> list[int]:
 
     One tap of a single row is no product that is summed: the last two K groups share their five.
     """
-    starts = list(range(0, width, K_GROUP))
-    if is_single and width % K_GROUP == 1 and width > 1:
+    starts = list(range(0, width, contraction.K_GROUP))
+    if is_single and width % contraction.K_GROUP == 1 and width > 1:
         starts[-1] -= 1
     return [*starts, width]
 
@@ -462,6 +461,6 @@ def _middle_twice(taps: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 
 def _within_bound(tap: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """As much of `tap` as keeps the bound with `other`, the other tap of its pair."""
-    high = (LARGEST - other.clip(min=0)).clip(0, _LARGEST_BYTE)
-    low = (-LARGEST - other.clip(max=0)).clip(max=0)
+    high = (LARGEST_PAIR - other.clip(min=0)).clip(0, _LARGEST_BYTE)
+    low = (-LARGEST_PAIR - other.clip(max=0)).clip(max=0)
     return tap.clip(low, high)

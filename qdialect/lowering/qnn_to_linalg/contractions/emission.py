@@ -31,9 +31,8 @@ from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import Centered
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 from qdialect.support.interface import Tunable
 
 

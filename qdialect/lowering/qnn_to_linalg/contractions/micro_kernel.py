@@ -15,21 +15,13 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
 from qdialect.lowering.ir.views import View, row_major
-from qdialect.lowering.qnn_to_linalg.contractions import packed_weights
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
-    K_GROUP,
-    Contraction,
-    StoredWeights,
-    accumulate,
-    with_sums,
-)
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages, declare_stages
+from qdialect.lowering.qnn_to_linalg.contractions import contraction, packed_weights
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, Stages, StoredWeights
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes, Segment, tile_segments
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _TILE = ("nt", "nv", "nl")
 """Loops over the channels of a block: tile, vector, lane."""
@@ -63,7 +55,7 @@ class Site:
             stored.append(kernel.slot("packed", op.weights.slot))
             if isinstance(op.weights.start, BufferSlot):
                 stored.append(kernel.slot("start", op.weights.start))
-        return cls(kernel, op, known, stored, declare_stages(kernel, op.epilogue), summed)
+        return cls(kernel, op, known, stored, contraction.declare_stages(kernel, op.epilogue), summed)
 
     @property
     def residual(self) -> Buffer | None:
@@ -205,7 +197,9 @@ class ContractionMicroKernel:
         """Emit the micro-kernels of all pixels."""
         pixels, block = self.op.pixels, self.tiles.block
         least = self.kernel.program.strategy.least_rows(block)
-        for segment in tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least)):
+        for segment in tile_segments(
+            contraction.with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least)
+        ):
             self._emit(segment)
 
     def emit_in_steps(self, step: int) -> None:
@@ -295,7 +289,7 @@ class ContractionMicroKernel:
         for role, windows, weights in self._remainder(segment):
             operands = windows, Operand(weights, (*self.groups, *_TILE, "k4"))
             tag = Tag(micro_kernel, role, (0,))
-            start = accumulate(kernel, tag, once_more, operands, start, is_signed=self.op.data.signed)
+            start = contraction.accumulate(kernel, tag, once_more, operands, start, is_signed=self.op.data.signed)
         taps, tiles = ("nl", "k4"), axes.tiles
         if self._are_words:
             taps, tiles = ("kq", "nl", "kp"), (*tiles, 0)
@@ -303,7 +297,7 @@ class ContractionMicroKernel:
         weights = Operand(self.columns.weights, (*self.groups, "nt", *axes.outer, "kk", "nv", *taps))
         tag = Tag(micro_kernel, "contraction", tiles)
         how = {"is_signed": self.op.data.signed, "is_rounded": self.op.is_rounded}
-        return accumulate(kernel, tag, loops, (data, weights), start, **how)
+        return contraction.accumulate(kernel, tag, loops, (data, weights), start, **how)
 
     def _data(self, segment: Segment, in_pairs: bool) -> Operand:
         """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""
@@ -318,7 +312,7 @@ class ContractionMicroKernel:
         """Products of one K group of the remainder each, with their roles."""
         kernel, view, loops = self.kernel, self._input_view(segment), (*self.groups, *segment.loops, "k4")
         edge = -2 - len(self.axes.sizes)
-        k_group = View((*view.sizes[:edge], K_GROUP), (*view.strides[:edge], 1))
+        k_group = View((*view.sizes[:edge], contraction.K_GROUP), (*view.strides[:edge], 1))
         for index, (offset, weights) in enumerate(self.columns.remainder):
             start = kernel.sum(offset, kernel.constant(view.offset, "index"))
             yield f"remainder{index}", Operand(kernel.read(self.site.buffers[0], k_group, start), loops), weights
@@ -348,7 +342,7 @@ class ContractionMicroKernel:
         tag = Tag(micro_kernel, "sum", self.axes.tiles)
         bytes_ = self._data(segment, in_pairs=False) if self._are_words else data
         ones = Operand(self._ones, columns)
-        acc = accumulate(self.kernel, tag, loops, (bytes_, ones), start, is_signed=self.op.data.signed)
+        acc = contraction.accumulate(self.kernel, tag, loops, (bytes_, ones), start, is_signed=self.op.data.signed)
         return Operand(acc, loops.parallel)
 
     def _spread(self, segment: Segment) -> tuple[int, ...]:

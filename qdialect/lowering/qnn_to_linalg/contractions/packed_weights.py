@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import accumulator_range
-from qdialect.lowering.cost.pair_sums import parts_that_fit
-from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.register_tiles import Layout, parts_that_fit
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 

@@ -24,21 +24,15 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, groups_of, split
 from qdialect.lowering.ir.views import Axis, View, row_major
+from qdialect.lowering.qnn_to_linalg.contractions import contraction
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import HALF
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
-    K_GROUP,
-    Matrices,
-    StoredTaps,
-    StoredWeights,
-    accumulate,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices, StoredTaps, StoredWeights
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pad_channels
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage, lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 _WIDTH, _SQUARE = 32, 16
 _SIGN = 128
@@ -103,8 +97,8 @@ def _words(slot: BufferSlot) -> BufferSlot:
     """A slot of bytes as 32-bit numbers; one of such numbers as it is."""
     if slot.storage.element != "i8":
         return slot
-    words = slot.storage.length // K_GROUP
-    return replace(slot, storage=Storage((1, 1, 1, words), "i32", words), offset=slot.offset // K_GROUP)
+    words = slot.storage.length // contraction.K_GROUP
+    return replace(slot, storage=Storage((1, 1, 1, words), "i32", words), offset=slot.offset // contraction.K_GROUP)
 
 
 def _targets(matrices: Matrices, block: ChannelBlock) -> View:
@@ -174,7 +168,7 @@ def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buf
 
 def _column(body: Body, values: Sequence[Value]) -> Value:
     (value,) = values
-    return value if value.is_float else _signed(body, value, K_GROUP)
+    return value if value.is_float else _signed(body, value, contraction.K_GROUP)
 
 
 def _emit_matrix_start(
@@ -220,16 +214,18 @@ def _emit_column_sums(
     count = 1 if matrices.are_taps else matrices.count
     loops = Loops(("b", "nt", "nv", "nl"), (*(("p",) if matrices.are_taps else ()), "kk", "k4"))
     columns = View(
-        (matrices.count, *view.sizes), (block.channels * matrices.k_groups * K_GROUP, *view.strides), view.offset
+        (matrices.count, *view.sizes),
+        (block.channels * matrices.k_groups * contraction.K_GROUP, *view.strides),
+        view.offset,
     )
-    ones = np.ones(K_GROUP, np.uint8)
+    ones = np.ones(contraction.K_GROUP, np.uint8)
     operands = (
-        Operand(kernel.read(kernel.data(f"ones_{block.start}", ones), View((K_GROUP,), (1,))), ("k4",)),
+        Operand(kernel.read(kernel.data(f"ones_{block.start}", ones), View((contraction.K_GROUP,), (1,))), ("k4",)),
         Operand(kernel.read(buffers[0], columns), ("p" if matrices.are_taps else "b", "nt", "kk", "nv", "nl", "k4")),
     )
     filled = kernel.filled((count, *tile), "i32", 0, Tag(micro_kernel, "contraction_fill"))
     tag = Tag(micro_kernel, "contraction", (1,) * (len(loops.reduction) - 1) + (0,))
-    sums = Operand(accumulate(kernel, tag, loops, operands, filled), loops.parallel)
+    sums = Operand(contraction.accumulate(kernel, tag, loops, operands, filled), loops.parallel)
     own = np.ascontiguousarray(known[block.start : block.start + block.channels])
     read = Operand(kernel.read(kernel.data(f"known_{block.start}", own), View(tile, inner)), ("nt", "nv", "nl"))
     target = kernel.write(buffers[1], View((count, *tile), (matrices.lanes, *inner), block.start))

@@ -20,9 +20,8 @@ from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Contractio
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")

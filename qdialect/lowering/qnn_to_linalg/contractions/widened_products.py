@@ -29,10 +29,9 @@ from qdialect.lowering.qnn_to_linalg.contractions.block_products import (
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, HALF, UPPER_HALF, Blocks, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import as_folded
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, Operand, Tag
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
-from qdialect.passes.matching import is_exact
+from qdialect.passes.pattern import is_exact
 
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""

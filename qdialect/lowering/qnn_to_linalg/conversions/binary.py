@@ -21,26 +21,14 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES, RequantizerForms
+from qdialect.lowering.qnn_to_linalg.bodies import multiply_add_rounding, quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, declare_function
-from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
-    FactorProduct,
-    declare_zero_point,
-    factor_product,
-    multiply_add,
-    with_sign,
-)
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
-    Quantization,
-    Rescaling,
-    declare_f32_pair,
-    requantization,
-)
-from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
+from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import FactorProduct
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, Rescaling, requantizer_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import NO_PADS, BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, signed_shift
 
 # A product of quantized tensors, one of which repeats: a kernel call of its own computes its factors once.
 
@@ -85,7 +73,7 @@ def _numbers(op: MulOp, lhs: Quantization, rhs: Quantization, output: Quantizati
     left, right = _offsets(lhs), _offsets(rhs)
     products = np.multiply.outer(left, right).reshape(-1, 1)
     quantized = requantize(products, parameters, op.output_zero_point, *bounds, op.rounding).reshape(len(left), -1)
-    return factor_product(quantized, left, right, output.zero_point, bounds, float(multiplier[0]))
+    return multiply_add_rounding.factor_product(quantized, left, right, output.zero_point, bounds, float(multiplier[0]))
 
 
 @dataclass(frozen=True)
@@ -115,14 +103,16 @@ class _Product:
         """The function that computes the product of a stored value and a factor."""
         offset, shift = _declare_offset(kernel, self.data), self.output.shift
         rest = kernel.number("rest", int(self.numbers.rest.view(np.int32)), "i32")
-        zero_point = declare_zero_point(kernel, self.output.stored_zero_point)
+        zero_point = multiply_add_rounding.declare_zero_point(kernel, self.output.stored_zero_point)
         low, high = kernel.limits((self.op.output_min + shift, self.op.output_max + shift), "i32")
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             data = sign = offset(body, values[0])
             if self.factor.stored_zero_point:
                 sign = body.binary("arith.xori", data, body.cast("arith.bitcast", values[1], "i32"))
-            quantized = multiply_add(body, data, values[1], with_sign(body, rest, sign), zero_point)
+            quantized = multiply_add_rounding.multiply_add(
+                body, data, values[1], multiply_add_rounding.with_sign(body, rest, sign), zero_point
+            )
             return body.narrow(body.clamp(quantized, low, high))
 
         return emit
@@ -215,7 +205,7 @@ def _declare_product(
     accumulator_range = products.min(axis=0), products.max(axis=0)
     requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range, forms)
     if requantizer is None:
-        how = requantization(op.rounding, parameters, _LARGEST_STORED * _LARGEST_STORED)
+        how = quantization.requantization(op.rounding, parameters, _LARGEST_STORED * _LARGEST_STORED)
         rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")
         rescale, scalars = rescaling.declare(kernel), rescaling.scalars(kernel)
         return lambda body, product: rescale(body, product, scalars)
@@ -313,7 +303,7 @@ def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None
     quantizations, bounds = stored_quantizations(op), op.quantization.bounds
 
     def declare(kernel: Kernel) -> Emit:
-        pair = declare_f32_pair(kernel, quantizations, bounds, function)
+        pair = quantization.declare_f32_pair(kernel, quantizations, bounds, function)
         return lambda body, values: body.narrow(pair(body, *values))
 
     _lower(lowering, op, declare)

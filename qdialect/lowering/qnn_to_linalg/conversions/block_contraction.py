@@ -17,42 +17,22 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.contractions import widened_products
+from qdialect.lowering.qnn_to_linalg.contractions import block_weights, widened_products
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, StoredPanels
-from qdialect.lowering.qnn_to_linalg.contractions.block_weights import (
-    BYTES,
-    HALF,
-    Blocks,
-    Numbers,
-    PackedBlocks,
-    block_totals,
-    pack_blocks,
-    pack_floats,
-    pack_signed,
-    panels_of,
-    small_form,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import Blocks, Numbers, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Matrices
 from qdialect.lowering.qnn_to_linalg.contractions.integer_products import IntegerProducts
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_packing, pair_word
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels import reduction
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, as_stored, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    Finish,
-    Fold,
-    Reduced,
-    Reduction,
-    as_folded,
-    emit_reduction,
-    folded,
-)
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, flipped
 
 _LANES, _TILE_ROWS = 16, 4
 _FEW_ROWS, _SETS, _LINE = 8, 1024, 64
@@ -98,8 +78,8 @@ def emit_f32_products(lowering: GraphLowering, op: F32Product, weights: PackedBl
 def emit_picked_products(lowering: GraphLowering, op: F32MatmulOp, picked: DynamicGatherOp) -> None:
     """Append the kernel call of products of one row each with the matrix of its index."""
     program, matrices, indices = lowering.program, required_constant("data", picked.data), lowering.slot(picked.indices)
-    form, (rows, data, result) = small_form(matrices) or "f32", _operands(lowering, op)
-    packed = [pack_floats(one.T, form, program.strategy) for one in matrices]
+    form, (rows, data, result) = block_weights.small_form(matrices) or "f32", _operands(lowering, op)
+    packed = [block_weights.pack_floats(one.T, form, program.strategy) for one in matrices]
     weights = replace(packed[0], words=np.concatenate([one.words for one in packed]))
     picks = MapOperand(indices, (1, *(0 for _ in rows[1:])), indices.storage.origin)
     source, finish, kernel = replace(data, strides=data.strides[:-1]), _finish(lowering.epilogue(op)), Kernel(program)
@@ -127,9 +107,9 @@ def _dynamic_dense(lowering: GraphLowering, op: BlockDynamicDenseOp) -> None:
     rows, is_unsigned = shape[:-1], _is_unsigned(program, op)
     weights, totals = _packed(program, op), None
     if is_unsigned:
-        weights = pack_signed(weight, scales, op.bits, weights.blocks, program.strategy)
+        weights = block_weights.pack_signed(weight, scales, op.bits, weights.blocks, program.strategy)
     else:
-        totals = block_totals(weight, points, weights)
+        totals = block_weights.block_totals(weight, points, weights)
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
     further = _finish(epilogue)
     parts = op.data, op.scale, op.zero_point
@@ -203,7 +183,9 @@ def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapO
         kernel, flags = Kernel(program), _by_block(program, rows, Blocks(depth, depth), "i32")
         target = replace(flags, strides=flags.strides[:-1])
         source = Reduced(replace(data, strides=data.strides[:-1]), data.strides[-1:])
-        emit_reduction(kernel, Reduction(rows, (depth,), [source], [], target, _ANY_BIT, as_folded, _LANES, _TILE_ROWS))
+        reduction.emit_reduction(
+            kernel, Reduction(rows, (depth,), [source], [], target, _ANY_BIT, reduction.as_folded, _LANES, _TILE_ROWS)
+        )
         program.call(kernel, "zeros")
         return target
 
@@ -212,7 +194,7 @@ def _active(lowering: GraphLowering, op: BlockDenseOp, data: MapOperand) -> MapO
 
 def _finish(epilogue: ResultEpilogue | None) -> tuple[list[NDArray[np.float32]], Finish]:
     """The numbers by channel that the kernel of a product reads, and its last step for each value."""
-    return (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
+    return (epilogue.arrays(), epilogue.emit) if epilogue else ([], reduction.as_folded)
 
 
 def _parts(
@@ -231,15 +213,15 @@ def _parts(
 def _packed(program: Program, op: BlockDenseOp | BlockDynamicDenseOp | BlockGatherOp) -> PackedBlocks:
     """The weights of `op` as kernels read them."""
     blocks = Blocks(op.depth, min(op.block, op.depth))
-    return pack_blocks(*_parts(op), op.bits, blocks, program.strategy)
+    return block_weights.pack_blocks(*_parts(op), op.bits, blocks, program.strategy)
 
 
 def _spaced(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> MapOperand:
     """The rows of `data`, perhaps copied: a tile has too many for a set of the first-level cache, if all meet there."""
     found = replace(data, strides=data.strides[:-1])
-    if prod(rows) <= _FEW_ROWS or any(BYTES * step % _SETS for step in found.strides):
+    if prod(rows) <= _FEW_ROWS or any(block_weights.BYTES * step % _SETS for step in found.strides):
         return found
-    pitch, kernel = depth + _LINE // BYTES, Kernel(program)
+    pitch, kernel = depth + _LINE // block_weights.BYTES, Kernel(program)
     slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "f32", prod(rows) * pitch))
     target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
     emit_map(kernel, (*rows, depth), [data], target, lambda _, values: values[0], _LANES)
@@ -340,8 +322,8 @@ def _reduce(
     of_blocks = _block_rows(source, first, blocks.size)
     found = Reduced(replace(of_blocks, strides=of_blocks.strides[:-1]), (1,))
     output = replace(target, offset=first)
-    emit_reduction(
-        kernel, Reduction((*rows, count), (length,), [found], [], output, fold, as_folded, _LANES, _TILE_ROWS)
+    reduction.emit_reduction(
+        kernel, Reduction((*rows, count), (length,), [found], [], output, fold, reduction.as_folded, _LANES, _TILE_ROWS)
     )
 
 
@@ -359,7 +341,7 @@ def _any_bit(body: Body, bits: Value, values: Sequence[Value]) -> Value:
 
 
 _ANY_BIT = Fold("i32", 0, _any_bit, lambda body, a, b: body.binary("arith.ori", a, b))
-_SUM = folded("i32", 0, "arith.addi", "arith.extsi")
+_SUM = reduction.folded("i32", 0, "arith.addi", "arith.extsi")
 
 
 def _factor(body: Body, largest: Value) -> Value:
@@ -485,7 +467,7 @@ def _pairs(
     side by side, and have one least number.
     """
     words, kernel, kept = depth // widened_products.PAIR, Kernel(program), rows[: len(rows) - joined]
-    pitch = words + (0 if joined or BYTES * words % _SETS else _LINE // BYTES)
+    pitch = words + (0 if joined or block_weights.BYTES * words % _SETS else _LINE // block_weights.BYTES)
     slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "i32", prod(rows) * pitch))
     target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
     *outer, step = data.strides
@@ -495,7 +477,9 @@ def _pairs(
     least = replace(least, strides=least.strides[:-1])
     source = Reduced(replace(target, strides=target.strides[: len(kept)]), target.strides[len(kept) :])
     extents = kept, (*rows[len(kept) :], words)
-    emit_reduction(kernel, Reduction(*extents, [source], [], least, _LEAST_BITS, as_folded, _LEAST_LANES, 1))
+    reduction.emit_reduction(
+        kernel, Reduction(*extents, [source], [], least, _LEAST_BITS, reduction.as_folded, _LEAST_LANES, 1)
+    )
     program.call(kernel, "pairs")
     return replace(target, strides=target.strides[:-1]), least
 
@@ -512,7 +496,11 @@ def has_dense_windows(lowering: GraphLowering, op: F32Conv2DOp) -> bool:
 
 def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matrices) -> None:
     """Append the kernel calls of products of bf16 numbers with `matrices` of them, which are packed, too."""
-    program, depth, panels = lowering.program, matrices.depth, panels_of(matrices.channels, lowering.program.strategy)
+    program, depth, panels = (
+        lowering.program,
+        matrices.depth,
+        block_weights.panels_of(matrices.channels, lowering.program.strategy),
+    )
     words = emit_packing(program, replace(matrices, k_group=widened_products.PAIR), panels)
     count, lanes, pairs = matrices.count, sum(block.channels for block in panels), depth // widened_products.PAIR
     bounds = program.buffer(Storage((1, 1, 1, count * lanes), "i32", count * lanes))
@@ -524,7 +512,7 @@ def emit_stored_pairs(lowering: GraphLowering, op: F32MatmulOp, matrices: Matric
         target = MapOperand(bounds, (block.channels, width, own), start)
         fold, reduced = replace(_LEAST_BITS, lanes=own), [Reduced(source, (width, 1))]
         how = fold, widened_products.stored_bound, _LANES, 1
-        emit_reduction(kernel, Reduction(extents, (pairs, own), reduced, [], target, *how))
+        reduction.emit_reduction(kernel, Reduction(extents, (pairs, own), reduced, [], target, *how))
     program.call(kernel, "bounds")
     leading = row_major(shape_of(op.matrix.type)[:-2]) or (0,) * (len(shape_of(op.output.type)) - 2)
     none = np.empty(0, np.int32)
@@ -562,11 +550,11 @@ def _smaller(body: Body, least: Value, values: Sequence[Value]) -> Value:
     (word,) = values
     sizes = (
         body.binary("arith.andi", bits, body.constant(_SIZE, "i32"))
-        for bits in (word, body.binary("arith.shli", word, body.constant(HALF, "i32")))
+        for bits in (word, body.binary("arith.shli", word, body.constant(block_weights.HALF, "i32")))
     )
     first, second = (body.subtract(size, body.constant(1, "i32")) for size in sizes)
     return body.binary("arith.minui", least, body.binary("arith.minui", first, second))
 
 
-_LEAST_LANES, _SIZE = 256, 0x7FFF << HALF
+_LEAST_LANES, _SIZE = 256, 0x7FFF << block_weights.HALF
 _LEAST_BITS = Fold("i32", -1, _smaller, lambda body, a, b: body.binary("arith.minui", a, b))

@@ -18,17 +18,18 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import Axis, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions import packed_weights, stored_weights
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     Access,
     Contraction,
+    Epilogue,
     Matrices,
     StoredWeights,
     convolution,
+    stage_kernels,
 )
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue, stage_kernels
 from qdialect.lowering.qnn_to_linalg.conversions.maps import broadcast_strides
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -36,9 +37,8 @@ from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, paddi
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Grid, Window
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number, required_constant, source_of
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import EmitStage, EpiloguePart, RowParameter
 from qdialect.support.diagnostics import CompileError
 

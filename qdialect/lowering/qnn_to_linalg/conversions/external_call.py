@@ -20,23 +20,18 @@ from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.program import (
+    BufferSlot,
+    Data,
+    Kernel,
+    Program,
+    Storage,
+    dense_storage_of,
+    signed_shift,
+)
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.support import externals
 from qdialect.support.diagnostics import CompileError
-from qdialect.support.externals import (
-    FIRST_ADDRESS,
-    NUMBER,
-    STATUS,
-    WORD_BYTES,
-    ExternalFunction,
-    ExternalOperand,
-    ExternalOperation,
-    ExternalStage,
-    Source,
-    Value,
-)
 from qdialect.support.interface import KERNEL, Port
 from qdialect.support.limits import SYMBOLS
 
@@ -48,7 +43,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = (MAIN, TASK, "task", WAIT, *SYMBOLS)
 
 
-def external_function(function: ir.Operation) -> ExternalFunction:
+def external_function(function: ir.Operation) -> externals.ExternalFunction:
     """The record for the library that implements the extern `function`.
 
     Raises `CompileError` where the function does more than compute its one result by `qnn` ops.
@@ -61,7 +56,7 @@ def external_function(function: ir.Operation) -> ExternalFunction:
         raise error_at(function.location, f"function '{name_of(function)}' must return the result of its last op")
     operations = tuple(_operation(op, computing, block) for op in computing)
     file, line, column = location_of(computing[-1].location)
-    return ExternalFunction(
+    return externals.ExternalFunction(
         name_of(function),
         target_of(function),
         symbol_of(function),
@@ -82,7 +77,7 @@ def _check_symbol(function: ir.Operation) -> None:
         raise error_at(function.location, f"{SYMBOL} must not be a function of the network, but got '{symbol}'")
 
 
-def _operation(op: ir.Operation, computing: Sequence[ir.Operation], block: ir.Block) -> ExternalOperation:
+def _operation(op: ir.Operation, computing: Sequence[ir.Operation], block: ir.Block) -> externals.ExternalOperation:
     view = op.opview
     if not isinstance(view, QnnOp):
         raise op_error(op, "must be a qnn op to be computed by an external function")
@@ -95,20 +90,20 @@ def _operation(op: ir.Operation, computing: Sequence[ir.Operation], block: ir.Bl
     attributes = {name: _value(value, op) for name, value in view.attribute_values().items() if name != _EPILOGUE}
     scale, zero_point = (attributes.get(f"output_{kind}") for kind in ("scale", "zero_point"))
     result = _port("output", op.results[0].type, scale, zero_point)
-    return ExternalOperation(op.name, operands, attributes, stages, result)
+    return externals.ExternalOperation(op.name, operands, attributes, stages, result)
 
 
 def _operand(
     view: QnnOp, name: str, value: ir.Value, computing: Sequence[ir.Operation], block: ir.Block
-) -> ExternalOperand:
+) -> externals.ExternalOperand:
     port = _port(name, value.type, *_quantization(view, name))
     array = constant_value(value)
     if array is not None:
-        return ExternalOperand(port, Source.CONSTANT, data=array)
+        return externals.ExternalOperand(port, externals.Source.CONSTANT, data=array)
     if value.owner == block:
-        return ExternalOperand(port, Source.INPUT, ir.BlockArgument(value).arg_number)
+        return externals.ExternalOperand(port, externals.Source.INPUT, ir.BlockArgument(value).arg_number)
     results: list[ir.Value] = [op.results[0] for op in computing]
-    return ExternalOperand(port, Source.OPERATION, results.index(value))
+    return externals.ExternalOperand(port, externals.Source.OPERATION, results.index(value))
 
 
 def _quantization(view: QnnOp, name: str) -> tuple[Any, Any]:
@@ -126,26 +121,26 @@ def _quantization(view: QnnOp, name: str) -> tuple[Any, Any]:
     return None, None
 
 
-def _input(operations: Sequence[ExternalOperation], index: int, type_: ir.Type) -> Port:
+def _input(operations: Sequence[externals.ExternalOperation], index: int, type_: ir.Type) -> Port:
     readers = [
         operand.tensor
         for operation in operations
         for operand in operation.operands.values()
-        if operand.source is Source.INPUT and operand.index == index
+        if operand.source is externals.Source.INPUT and operand.index == index
     ]
     known = readers[0] if readers else _port("", type_, None, None)
     return Port(f"input{index}", known.shape, known.dtype, known.scale, known.zero_point)
 
 
-def _stage(stage: Stage) -> ExternalStage:
+def _stage(stage: Stage) -> externals.ExternalStage:
     values = {name: getattr(stage, name) for name in attributes_of(type(stage))}
-    return ExternalStage(stage.name, {name: _plain(value) for name, value in values.items()})
+    return externals.ExternalStage(stage.name, {name: _plain(value) for name, value in values.items()})
 
 
-def _value(value: object, op: ir.Operation) -> Value:
+def _value(value: object, op: ir.Operation) -> externals.Value:
     plain = _plain(value)
     if isinstance(plain, int | float | str | tuple | np.ndarray):
-        return cast("Value", plain)
+        return cast("externals.Value", plain)
     raise op_error(op, f"must have attributes of numbers and texts to be computed by an external function: {plain}")
 
 
@@ -170,8 +165,8 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 def emit_clear(program: Program) -> None:
     """Append the kernel call that clears the failure flag."""
     kernel = Kernel(program)
-    words = _words(kernel, FIRST_ADDRESS)
-    for index in (STATUS, NUMBER):
+    words = _words(kernel, externals.FIRST_ADDRESS)
+    for index in (externals.STATUS, externals.NUMBER):
         kernel.put(words, index, kernel.constant(0, "i64"))
     program.call(kernel, "external calls")
 
@@ -181,20 +176,22 @@ def emit_external_call(
 ) -> None:
     """Append the kernel call that calls `symbol` with its `record` and arrays that lie as those of users do."""
     kernel = Kernel(program)
-    words = _words(kernel, FIRST_ADDRESS + len(inputs) + len(outputs))
+    words = _words(kernel, externals.FIRST_ADDRESS + len(inputs) + len(outputs))
     kernel.actuals.append(record)
     described = kernel.buffer("record", record.element, record.length)
     arrays = [kernel.slot(f"in{i}", slot) for i, slot in enumerate(inputs)]
     arrays += [kernel.slot(f"out{i}", slot) for i, slot in enumerate(outputs)]
     number = kernel.number("number", len(program.externals), "i64")
-    status = kernel.entry(words, kernel.constant(STATUS, "index"))
+    status = kernel.entry(words, kernel.constant(externals.STATUS, "index"))
     with kernel.when(kernel.compare("eq", status, kernel.constant(0, status.type))):
-        kernel.put(words, NUMBER, number)
+        kernel.put(words, externals.NUMBER, number)
         for index, array in enumerate(arrays):
-            kernel.put(words, FIRST_ADDRESS + index, kernel.address(array))
+            kernel.put(words, externals.FIRST_ADDRESS + index, kernel.address(array))
         start = kernel.address(words)
-        lists = [kernel.offset(start, WORD_BYTES * (FIRST_ADDRESS + count)) for count in (0, len(inputs))]
-        kernel.put(words, STATUS, kernel.external_call(symbol, [kernel.address(described), *lists]))
+        lists = [
+            kernel.offset(start, externals.WORD_BYTES * (externals.FIRST_ADDRESS + count)) for count in (0, len(inputs))
+        ]
+        kernel.put(words, externals.STATUS, kernel.external_call(symbol, [kernel.address(described), *lists]))
     program.externals.append(record)
     program.call(kernel, symbol)
 

@@ -16,24 +16,13 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import emit_floats
 from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multiplies_pairs, multiplies_stored_pairs
-from qdialect.lowering.qnn_to_linalg.conversions.block_contraction import (
-    emit_f32_products,
-    emit_picked_products,
-    emit_stored_pairs,
-    has_dense_windows,
-)
-from qdialect.lowering.qnn_to_linalg.conversions.contraction import (
-    ElementWise,
-    emit_batches,
-    matrices_of,
-    stored_tensor,
-)
+from qdialect.lowering.qnn_to_linalg.conversions import block_contraction, contraction
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import ElementWise
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
@@ -138,7 +127,7 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     picked = picked_matrices(op.matrix)
     if picked is not None:
-        emit_picked_products(lowering, op, picked)
+        block_contraction.emit_picked_products(lowering, op, picked)
         return
     matrix = constant_value(op.matrix)
     weight = matrix if matrix is not None and matrix.ndim == len(("rows", "columns")) else None
@@ -148,7 +137,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     form = small_form(weight) if weight is not None and is_kept else ""
     if weight is not None and form and (is_far or form == "bf16"):
         packed = pack_floats(weight.T, form, lowering.program.strategy)
-        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
+        block_contraction.emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
     epilogue, output = _epilogue(lowering, op), lowering.product(op)
     if weight is not None:
@@ -158,26 +147,30 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         products = convolution(data, output, epilogue, window, _weights(weight.T[:, None, None], op.bias))
         emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
         return
-    data, right, shape = stored_tensor(lowering, op.data), stored_tensor(lowering, op.matrix), shape_of(op.matrix.type)
+    data, right, shape = (
+        contraction.stored_tensor(lowering, op.data),
+        contraction.stored_tensor(lowering, op.matrix),
+        shape_of(op.matrix.type),
+    )
     # Parts of a kernel would pack matrices again and again.
     is_whole = lowering.program.whole is None and op.bias is None
     if is_whole and multiplies_stored_pairs(lowering.program.strategy, op):
-        emit_stored_pairs(lowering, op, matrices_of(right))
+        block_contraction.emit_stored_pairs(lowering, op, contraction.matrices_of(right))
         return
     rows = math.prod(shape_of(op.data.type)[:-1]) // math.prod(shape[:-2])
-    weights = emit_floats(lowering.program, matrices_of(right), rows, len(epilogue.channel_parameters()))
+    weights = emit_floats(lowering.program, contraction.matrices_of(right), rows, len(epilogue.channel_parameters()))
     weights = weights if op.bias is None else replace(weights, start=required_constant("bias", op.bias))
-    emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
+    contraction.emit_batches(lowering, op, data, shape, weights, output, epilogue, is_rounded=op.rounded_products)
 
 
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     weight = constant_value(op.weight)
     is_in_pairs = op.bias is None and multiplies_pairs(lowering.program.strategy, op)
-    is_in_pairs = is_in_pairs and has_dense_windows(lowering, op)
+    is_in_pairs = is_in_pairs and block_contraction.has_dense_windows(lowering, op)
     if weight is not None and is_in_pairs and small_form(weight) == "bf16":
         packed = pack_floats(weight.reshape(len(weight), -1), "bf16", lowering.program.strategy)
-        emit_f32_products(lowering, op, packed, SumOrder.TERMS)
+        block_contraction.emit_f32_products(lowering, op, packed, SumOrder.TERMS)
         return
     # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
     if weight is not None and (op.groups == 1 or weight.shape[0] // op.groups % _WHOLE == 0):

@@ -29,10 +29,9 @@ from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, is_splat
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, flipped
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, signed_shift, widening
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR
+from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Kernel, signed_shift, widening
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, flipped
 
 # Between float32 and quantized values, per tensor or per channel: the leaves and the roots of fusion groups.
 

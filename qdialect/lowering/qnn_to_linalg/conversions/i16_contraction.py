@@ -24,21 +24,19 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
 from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, broadcast_strides, map_stored
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import storage_of
-from qdialect.passes.matching import producer
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, storage_of
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, flipped
+from qdialect.passes.pattern import producer
 
 # Sums of products of 16-bit data by dot products: K groups of two words, accumulated in 32 bits.
 #

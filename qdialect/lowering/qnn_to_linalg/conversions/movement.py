@@ -22,22 +22,15 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import stored_table
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import small_form
-from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
+from qdialect.lowering.qnn_to_linalg.conversions.maps import table_read
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each, stored_operand
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise, gathering
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
+from qdialect.lowering.qnn_to_linalg.program import program
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through, picked_matrices
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
-from qdialect.lowering.qnn_to_linalg.program.storage import (
-    NO_PADS,
-    STORAGE_ELEMENTS,
-    Storage,
-    image_shape,
-    signed_shift,
-    storage_of,
-)
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 
 # Reshape: the same bytes under another shape wherever they lie close enough, else one or two copies.
 
@@ -61,7 +54,7 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
         return
     common = _common_axes(before, after)
     if common is None:
-        image = image_shape(before)
+        image = program.image_shape(before)
         dense = lowering.program.buffer(Storage(image, source.storage.element, image[3]))
         lowering.copy(source, dense, before, op.operation.name)
         source, before, common = dense, (math.prod(before),), after
@@ -72,11 +65,11 @@ def _reshape(lowering: GraphLowering, op: qnn.ReshapeOp) -> None:
 
 def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
     """The bytes of `slot` as a tensor of shape `after`; None where they are laid out otherwise."""
-    storage, image = slot.storage, image_shape(after)
+    storage, image = slot.storage, program.image_shape(after)
     is_dense = storage.pitch == storage.shape[3]
     pitch = image[3] if is_dense else storage.pitch
     fits = is_dense or before[-1:] == after[-1:]
-    if storage.pads != NO_PADS or not fits:
+    if storage.pads != program.NO_PADS or not fits:
         return None
     return replace(slot, storage=Storage(image, storage.element, pitch))
 
@@ -161,12 +154,17 @@ def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: qnn.Slic
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
     The last is never cut: its padding lanes would belong to the next elements.
     """
-    if not slot.has_extra_bytes or slot.storage.pads != NO_PADS or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
+    if (
+        not slot.has_extra_bytes
+        or slot.storage.pads != program.NO_PADS
+        or set(op.strides) - {1}
+        or before[-1:] != op.size[-1:]
+    ):
         return None
     cut = max((axis for axis, extent in enumerate(before) if op.size[axis] != extent), default=0)
     if any(extent != 1 for extent in op.size[:cut]):
         return None
-    return replace(slot, storage=replace(slot.storage, shape=image_shape(op.size)), offset=slot.offset + start)
+    return replace(slot, storage=replace(slot.storage, shape=program.image_shape(op.size)), offset=slot.offset + start)
 
 
 # Concatenation: each input is written into its slice of the result, through a table where its quantized values change.
@@ -223,7 +221,7 @@ def _table(op: qnn.ConcatOp, index: int, value: ir.Value) -> Table:
     )
     quantized = rescale(table_values(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
     table = encode_table(np.clip(quantized, *range_of(op.output.type)), dtype_of(op.output.type))
-    return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
+    return stored_table(table, program.signed_shift(value.type), program.signed_shift(op.output.type))
 
 
 def _emit(kernel: Kernel, table: Table) -> elementwise.Emit | None:
@@ -251,8 +249,8 @@ def _pad(lowering: GraphLowering, op: qnn.PadOp) -> None:
         target = elementwise.MapOperand(output, strides, start)
         lowering.move(inner, stored_operand(data, inner), target, op.operation.name)
     element, quantized = (
-        STORAGE_ELEMENTS[element_of(op.input.type)],
-        op.value + (not output.signed) * signed_shift(op.input.type),
+        program.STORAGE_ELEMENTS[element_of(op.input.type)],
+        op.value + (not output.signed) * program.signed_shift(op.input.type),
     )
     if element_of(op.input.type) in SMALL_FLOATS:
         quantized = int(np.array(op.value, dtype_of(op.input.type)).view(np.int16))
@@ -378,7 +376,7 @@ def _dynamic_gather(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> None:
 
 def _small_table(lowering: GraphLowering, op: qnn.DynamicGatherOp) -> tuple[BufferSlot, str] | None:
     """The f32 constant of which rows are read as floats of 16 bits, if those have all its numbers, and their type."""
-    array, storage = constant_value(op.data), storage_of(op.data.type)
+    array, storage = constant_value(op.data), program.storage_of(op.data.type)
     is_far = array is not None and array.nbytes > lowering.program.strategy.near_bytes
     if array is None or not is_far or array.dtype != np.float32 or storage.live_bytes() < storage.bytes():
         return None

@@ -23,9 +23,8 @@ from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import NO_PADS, BufferSlot, Kernel, Storage, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, Storage, signed_shift
 
 # L2 normalization: the squares of each row add up, and every element is multiplied by the row's inverse root.
 

@@ -16,10 +16,9 @@ from qdialect.lowering.qnn_to_linalg.conversions.maps import map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 
 # Both ends of the range of a tensor in one pass, if they are used only for the scale and zero point.
 #

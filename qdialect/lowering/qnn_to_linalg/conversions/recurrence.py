@@ -17,9 +17,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
 from qdialect.lowering.ir.views import row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, stored_operand
@@ -27,9 +26,8 @@ from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Storage, lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
 
 @lowers(F32LstmOp)

@@ -25,7 +25,7 @@ from qdialect.lowering.qnn_to_linalg.conversions.movement import Windows, window
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.ordering import Line, emit_largest
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
@@ -42,9 +42,8 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
 )
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, flipped, unchanged
 from qdialect.support.diagnostics import CompileError
 
 # Reductions over axes of a tensor, laid over how it and its result are stored.

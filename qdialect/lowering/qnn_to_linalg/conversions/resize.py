@@ -13,9 +13,8 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels import resizing
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 
 _CHANNELS = 3
 # Fraction bits of float32 weights that are exact, and arithmetics that round negative values differently.

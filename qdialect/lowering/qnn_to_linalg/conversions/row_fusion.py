@@ -22,8 +22,16 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowerin
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import FusedRows, Scope, block_shape, steps
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH, Buffer
 from qdialect.lowering.qnn_to_linalg.program.operands import source_of
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
+from qdialect.lowering.qnn_to_linalg.program.program import (
+    ELEMENT_BYTES,
+    STORAGE_ELEMENTS,
+    BufferSlot,
+    Data,
+    Kernel,
+    Program,
+    Storage,
+    image_shape,
+)
 
 # The function of a block: the fused ops on tensors of some rows.
 

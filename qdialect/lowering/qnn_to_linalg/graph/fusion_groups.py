@@ -16,8 +16,8 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
+from qdialect.lowering.qnn_to_linalg.program.program import lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 # One kernel computes the element-wise ops of a fusion group, so that their intermediate values are never stored.
 #

@@ -27,10 +27,12 @@ from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
-from qdialect.lowering.qnn_to_linalg.program.storage import (
+from qdialect.lowering.qnn_to_linalg.program.program import (
     NO_PADS,
     STORAGE_ELEMENTS,
+    BufferSlot,
+    Kernel,
+    Program,
     Storage,
     dense_storage_of,
     image_shape,

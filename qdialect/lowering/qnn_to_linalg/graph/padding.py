@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number
-from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, image_shape, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.program import Pads, Storage, image_shape, signed_shift
 
 # A transposed convolution as ordinary ones: one for each phase of the result's rows and columns.
 #

@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user, owner_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, source_of
-from qdialect.passes.matching import produced_by
+from qdialect.passes.pattern import produced_by
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MaxOp, qnn.F32MinOp, qnn.F32ProdOp, qnn.F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (qnn.F32MatmulOp, qnn.FusedMatMulOp, qnn.MatMulOp))

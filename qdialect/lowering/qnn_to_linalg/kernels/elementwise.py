@@ -12,7 +12,7 @@ from qdialect.lowering.cost.strategy import TILE_LANES, split
 from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, flipped
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""
@@ -155,11 +155,6 @@ def _operand(
     offset, where = declared.where(kernel, start * axes[-1].strides[index])
     view = View(tuple(a.size for a, _ in moving), tuple(a.strides[index] for a, _ in moving), offset)
     return Operand(kernel.read(declared.buffer, view, where), tuple(loop for _, loop in moving))
-
-
-def flipped(body: Body, quantized: Value) -> Value:
-    """Between an `i8` value and its stored byte: plus or minus 128."""
-    return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
 
 
 def on_stored(emit: Emit, signed: Sequence[bool], *, is_signed: bool) -> Emit:

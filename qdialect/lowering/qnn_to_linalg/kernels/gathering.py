@@ -15,9 +15,8 @@ from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.ir.views import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, as_stored, declare_operand, emit_map
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag, Tensor
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.program import ELEMENT_BYTES, BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
-from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES
 
 # Copies of the elements at constant indices along some dimensions.
 

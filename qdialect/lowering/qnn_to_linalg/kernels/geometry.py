@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.ir.views import Axis
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
+from qdialect.lowering.qnn_to_linalg.program.program import Storage, lanes_for
 
 # The geometry of a sliding window over a stored tensor.
 

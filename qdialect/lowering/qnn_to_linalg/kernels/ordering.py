@@ -20,9 +20,8 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     folded,
 )
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import ELEMENT_BYTES, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, Storage
 
 _FEW = 32
 """From so many elements on a heap takes longer than a sort by digits, whose passes walk 256 counts each."""

@@ -17,9 +17,8 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
 )
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand, Tag
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 # Copies that change the order of dimensions: squares, read along one dimension and written along another.
 #

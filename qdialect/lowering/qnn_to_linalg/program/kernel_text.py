@@ -23,7 +23,7 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Valu
 
 SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
 """Argument attributes. `qnn.scratch`: memory private to one iteration. `qnn.pair_sums_fit`: weights of which any two
-consecutive bytes satisfy the bound of `qdialect.lowering.cost.pair_sums`."""
+consecutive bytes satisfy the bound of `qdialect.lowering.cost.register_tiles`."""
 NORMAL_SUMS = "qnn.normal_sums"
 """An attribute of a `math.fma` whose addend is another one: no number that they read or give is subnormal."""
 

@@ -12,7 +12,7 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_ele
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user, op_error
-from qdialect.passes.matching import producer
+from qdialect.passes.pattern import producer
 from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.

@@ -173,3 +173,8 @@ EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
 def unchanged(_: Body, values: Sequence[Value]) -> Value:
     """The `Emit` of a copy."""
     return values[0]
+
+
+def flipped(body: Body, quantized: Value) -> Value:
+    """Between an `i8` value and its stored byte: plus or minus 128."""
+    return body.binary("arith.xori", quantized, body.constant(-128, "i8"))

@@ -18,9 +18,8 @@ from qdialect.lowering.cost.strategy import RequantizerForms
 from qdialect.lowering.ir.views import Axis, View
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 
 # Numbers that a kernel's epilogue reads from memory: one for each row of the result, or one for all.
 

@@ -31,8 +31,7 @@ from functools import cached_property
 
 from qdialect.ir._mlir import arith, ir, memref, scf
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.accesses import Access
-from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.accesses import Access, effects_of
 from qdialect.lowering.ir.functions import bounds
 from qdialect.lowering.ir.views import buffer_of, is_view
 
