@@ -161,7 +161,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
-    division = [InvariantDivision()] if instructions.has_zmm and instructions.machine.divides_late else []
+    multiplies = instructions.machine.divides_late and "fma" in target.code_features
+    division = [InvariantDivision()] if instructions.has_zmm and multiplies else []
     bytes_ = (
         [transpositions.StridedRead(), transpositions.PixelWrite(), BytePlaneTable()]
         if instructions.has_byte_permutes
