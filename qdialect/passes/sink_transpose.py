@@ -19,7 +19,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, rebuilt
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, rebuilt, users
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
@@ -158,6 +158,55 @@ def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int]
     return [*groups, ([*range(i, len(before))], [*range(j, len(after))])]
 
 
+@dataclass(frozen=True)
+class _Windows:
+    """The windows along `axis` of `source`, which is transposed, that `gather` and `split` make its rows of."""
+
+    source: ir.Value
+    axis: int
+    permutation: Permutation
+    gather: qnn.GatherOp
+    split: qnn.ReshapeOp
+
+
+_LEAST_COLUMNS = 16
+"""Along which vectors of extremes run."""
+
+
+class SinkThroughWindows(Replacement[_Windows]):
+    """``extreme(windows(transpose(x)))`` becomes ``transpose(extreme(windows(x)))``, which is smaller.
+
+    Windows must be across the rows of `x`, along which vectors then run.
+    """
+
+    roots = (qnn.F32MaxOp, qnn.F32MinOp)
+
+    def check(self, op: qnn.F32MaxOp | qnn.F32MinOp) -> _Windows | MatchFailure | None:
+        split = produced_by(op.input, qnn.ReshapeOp)
+        gather = produced_by(split.input, qnn.GatherOp) if split is not None else None
+        transpose = produced_by(gather.input, qnn.TransposeOp) if gather is not None else None
+        if split is None or gather is None or transpose is None:
+            return None
+        axis, whole = gather.axis, shape_of(gather.output.type)
+        is_split = split.shape == (*whole[:axis], *split.shape[axis : axis + 2], *whole[axis + 1 :])
+        if not is_split or tuple(op.axes) != (axis + 1,) or op.keep_dims:
+            return MatchFailure("must reduce the windows along one dimension")
+        if any(len(users(value)) > 1 for value in (transpose.output, gather.output, split.output)):
+            return MatchFailure("must be the only reader of its windows")
+        shape, moved = shape_of(transpose.input.type), transpose.permutation[axis]
+        if moved == len(shape) - 1 or split.shape[axis] >= shape[moved] or shape[-1] < _LEAST_COLUMNS:
+            return MatchFailure(f"must have fewer windows than elements, across rows of at least {_LEAST_COLUMNS}")
+        return _Windows(transpose.input, moved, transpose.permutation, gather, split)
+
+    def emit(self, op: qnn.F32MaxOp | qnn.F32MinOp, match: _Windows) -> ir.Value:
+        axis, element, shape = match.axis, element_of(op.input.type), shape_of(match.source.type)
+        rows = match.split.shape[match.gather.axis : match.gather.axis + 2]
+        taps = rebuilt(match.gather, match.source, axis=axis).output
+        split = qnn.build(qnn.ReshapeOp, taps, element=element, shape=(*shape[:axis], *rows, *shape[axis + 1 :]))
+        found = rebuilt(op, split.output, axes=(axis + 1,)).output
+        return qnn.build(qnn.TransposeOp, found, element=element, permutation=match.permutation).output
+
+
 class HoistAboveDequantize(Replacement[qnn.DequantizeOp]):
     """``move(dequantize(x))`` becomes ``dequantize(move(x))``: quantized values are a quarter of the bytes.
 
@@ -213,5 +262,6 @@ class SinkTransposePass(GraphPass):
         SinkThroughUnary,
         SinkThroughBinary,
         SinkThroughReshape,
+        SinkThroughWindows,
         HoistAboveDequantize,
     )

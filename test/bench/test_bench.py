@@ -451,6 +451,24 @@ def test_bytes_are_widened_and_interleaved_by_instructions() -> None:
     assert found == {"loads": 1, I: 2, P: 2 + 4 + 4, "stores": 2}
 
 
+def test_of_two_branches_the_second_counts() -> None:
+    found = _counted(
+        """
+      %a = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
+      %r = scf.if %rare -> (vector<16xf32>) {
+        %d = arith.divf %a, %a : vector<16xf32>
+        scf.yield %d : vector<16xf32>
+      } else {
+        %p = arith.mulf %a, %a : vector<16xf32>
+        scf.yield %p : vector<16xf32>
+      }
+      vector.store %r, %x[%c0] : memref<16xf32>, vector<16xf32>
+    """,
+        "%x: memref<16xf32>, %rare: i1",
+    )
+    assert found == {"loads": 1, M: 2, "stores": 2}
+
+
 LOOP = """
 func.func @kernel_1_node(%x: memref<512xf32>, %y: memref<16xf32>) {
   %c0 = arith.constant 0 : index

@@ -219,6 +219,8 @@ WINDOWS: list[tuple[tuple[int, ...], Attributes]] = [
     ((1, 3, 8, 9), {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"}),
     ((1, 3, 9, 9), {"kernel_shape": [3, 3], "dilations": [2, 1], "pads": [2, 1, 0, 0]}),
     ((1, 1, 6), {"kernel_shape": [3], "strides": [3], "pads": [1, 1], "ceil_mode": 1}),
+    ((2, 19, 11, 33), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ((1, 5, 20, 18), {"kernel_shape": [3, 2], "strides": [3, 2], "dilations": [2, 1], "pads": [1, 0, 2, 1]}),
 ]
 
 

@@ -63,7 +63,7 @@ from qdialect.targets.machine import Machine
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd|dpbf16")
 _TILE_PRODUCT = re.compile(r"tdpb")
-_LOOP = "scf.for"
+_LOOP, _BRANCH = "scf.for", "scf.if"
 _PORTS = ("loads", "stores", "divisions")
 _LINE = 64
 MUCH = 1.1
@@ -225,7 +225,10 @@ def _outside_of_loops(op: ir.Operation, machine: Machine) -> tuple[dict[str, flo
 
 
 def _children(op: ir.Operation) -> Iterator[ir.Operation]:
-    return (child.operation for region in op.regions for block in region.blocks for child in block.operations)
+    """Of two branches, those of the second: patterns put into the first what is rare."""
+    regions = [region for region in op.regions if len(region.blocks)]
+    taken = regions[-1:] if op.name == _BRANCH else regions
+    return (child.operation for region in taken for block in region.blocks for child in block.operations)
 
 
 def _trips(op: ir.Operation) -> float:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from qdialect import targets
 from qdialect.ir._mlir import ir, structured_transform, vector_transform
 from qdialect.lowering.instructions.instruction import portable_emission
 from qdialect.lowering.instructions.instruction_set import instruction_set_of
+from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir import phase_pass
-from qdialect.lowering.ir.functions import ops_named
+from qdialect.lowering.ir.accesses import effects_of
+from qdialect.lowering.ir.functions import LOOP, ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass, apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.ir.views import may_alias
 from qdialect.lowering.vector_to_x86 import transpositions
 from qdialect.lowering.vector_to_x86.amx.tile_products import contract_in_tiles
 from qdialect.lowering.vector_to_x86.byte_store import ByteStore
 from qdialect.lowering.vector_to_x86.dot_product import DotProduct, PairDot, WidenedDot
+from qdialect.lowering.vector_to_x86.float_division import InvariantDivision
 from qdialect.lowering.vector_to_x86.float_rounding import ExactMultiplyAdd, RoundConvert, ScaleExponent, VectorRounding
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.vector_to_x86.integer_products import UnitContraction, factors_of
@@ -88,9 +93,37 @@ def to_x86(module: ir.Module, target: Target) -> None:
         # Patterns of stores and conversions match vectors that fill registers.
         if instructions:
             flatten_lanes(module, Tile(instructions.vector_bytes))
+            hoist_numbers(module)
         apply_instructions(module, _conversions(target))
         apply_instructions(module, _functions(target))
         lower_gathers(module)
+
+
+# Numbers that a loop only reads are read before it: LLVM does not know that nothing in the loop writes them.
+
+_READ = "vector.transfer_read"
+_LONGEST = 128
+"""Ops of a loop whose numbers are moved; beside those of a longer one a read takes no time."""
+
+
+def hoist_numbers(module: ir.Module) -> None:
+    """Move reads of one number out of innermost loops that do not write it, in place."""
+    by_loop: dict[ir.Operation, list[ir.Operation]] = {}
+    for read in ops_named(module, _READ):
+        if read.parent is not None and read.parent.name == LOOP and prod(b.shape_of(read.results[0])) == 1:
+            by_loop.setdefault(read.parent.operation, []).append(read)
+    for loop, reads in by_loop.items():
+        ops = [op.operation for op in loop.regions[0].blocks[0].operations]
+        if len(ops) > _LONGEST or any(len(op.regions) for op in ops):
+            continue
+        found = [(op, effects_of(op)) for op in ops]
+        written = [op.operands[number] for op, effects in found for number in effects.writes]
+        if not all(effects.is_known for _, effects in found):
+            continue
+        for read in reads:
+            is_local = any(value.owner in (*ops, loop.regions[0].blocks[0]) for value in read.operands)
+            if not is_local and not any(may_alias(read.operands[0], buffer) for buffer in written):
+                read.move_before(loop)
 
 
 def lower_gathers(module: ir.Module) -> None:
@@ -126,12 +159,14 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     lanes, has_bytes = instructions.permuted_lanes, instructions.has_byte_permutes
     numbers = [RegisterTable(lanes, has_bytes=has_bytes)] if lanes else []
+    multiplies = instructions.machine.divides_late and "fma" in target.code_features
+    division = [InvariantDivision()] if instructions.has_zmm and multiplies else []
     bytes_ = (
         [transpositions.StridedRead(), transpositions.PixelWrite(), BytePlaneTable()]
         if instructions.has_byte_permutes
         else []
     )
-    return [*rounding, *scaling, ByteStore(instructions), *tables, *numbers, *bytes_]
+    return [*rounding, *scaling, *division, ByteStore(instructions), *tables, *numbers, *bytes_]
 
 
 _FEWEST_LANES = 4

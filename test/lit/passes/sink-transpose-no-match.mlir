@@ -107,3 +107,17 @@ func.func @heads(%arg0: tensor<1x4x2x6xf32>) -> tensor<1x24x2xf32> {
   %2 = "qnn.transpose"(%1) {permutation = array<i64: 0, 2, 1>} : (tensor<1x2x24xf32>) -> tensor<1x24x2xf32>
   return %2 : tensor<1x24x2xf32>
 }
+
+// CHECK-LABEL: func.func @along_rows(
+// CHECK: qnn.transpose
+// CHECK: qnn.f32_max
+func.func @along_rows(%arg0: tensor<3x5x16xf32>) -> tensor<5x8x3xf32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 1, 2, 0>} : (tensor<3x5x16xf32>) -> tensor<5x16x3xf32>
+  // expected-remark @+1 {{[sink-through-unary] 'qnn.gather' a larger result must be read by what the transpose moves past, or by a transpose}}
+  %1 = "qnn.gather"(%0) {axis = 1 : i64, indices = array<i64: 0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13, 14, 15, 15>}
+    : (tensor<5x16x3xf32>) -> tensor<5x24x3xf32>
+  %2 = "qnn.reshape"(%1) {shape = array<i64: 5, 8, 3, 3>} : (tensor<5x24x3xf32>) -> tensor<5x8x3x3xf32>
+  // expected-remark @+1 {{[sink-through-windows] 'qnn.f32_max' must have fewer windows than elements, across rows of at least 16}}
+  %3 = "qnn.f32_max"(%2) {axes = array<i64: 2>} : (tensor<5x8x3x3xf32>) -> tensor<5x8x3xf32>
+  return %3 : tensor<5x8x3xf32>
+}

@@ -143,3 +143,19 @@ func.func @image(%arg0: tensor<3x8x6xf32>) -> tensor<2x3x4x6xf32> {
   %2 = "qnn.transpose"(%1) {permutation = array<i64: 3, 1, 2, 0>} : (tensor<6x3x4x2xf32>) -> tensor<2x3x4x6xf32>
   return %2 : tensor<2x3x4x6xf32>
 }
+
+// Windows across rows, of which there are fewer than rows.
+// CHECK-LABEL: func.func @windows(
+// CHECK: "qnn.gather"(%arg0) {axis = 1 : i64
+// CHECK: "qnn.reshape"{{.*}}-> tensor<3x2x3x16xf32>
+// CHECK: "qnn.f32_max"{{.*}}axes = array<i64: 2>{{.*}}-> tensor<3x2x16xf32>
+// CHECK: "qnn.transpose"{{.*}}permutation = array<i64: 1, 2, 0>
+// CHECK-NEXT: return
+func.func @windows(%arg0: tensor<3x5x16xf32>) -> tensor<2x16x3xf32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 1, 2, 0>} : (tensor<3x5x16xf32>) -> tensor<5x16x3xf32>
+  %1 = "qnn.gather"(%0) {axis = 0 : i64, indices = array<i64: 0, 1, 2, 2, 3, 4>}
+    : (tensor<5x16x3xf32>) -> tensor<6x16x3xf32>
+  %2 = "qnn.reshape"(%1) {shape = array<i64: 2, 3, 16, 3>} : (tensor<6x16x3xf32>) -> tensor<2x3x16x3xf32>
+  %3 = "qnn.f32_max"(%2) {axes = array<i64: 1>} : (tensor<2x3x16x3xf32>) -> tensor<2x16x3xf32>
+  return %3 : tensor<2x16x3xf32>
+}

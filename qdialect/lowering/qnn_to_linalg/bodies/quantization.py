@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from qdialect.arithmetic import (
     FixedMultiplier,
@@ -27,7 +27,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import multipl
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
 from qdialect.lowering.qnn_to_linalg.program.operands import Parameter
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, EmitRequantize, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import ROUNDED, Body, EmitRequantize, Value
 from qdialect.support.diagnostics import CompileError
 
 # Requantization and addition as scalar bodies of `linalg.generic`, in the bits of `qdialect.arithmetic`.
@@ -312,6 +312,7 @@ def _as_integer(body: Body, value: Value) -> Value:
 # Between stored quantized values and the f32 values they stand for, in the float32 operations of the reference.
 
 Emit = Callable[[Body, Value], Value]
+_SMALLEST_SCALE, _LARGEST_SCALE, _LARGEST_ROUNDED = 2.0**-60, 2.0**60, 2**20
 
 
 @dataclass(frozen=True)
@@ -337,6 +338,13 @@ def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
     return emit
 
 
+def can_be_rounded(scales: ArrayLike, bounds: Sequence[int], zero_points: Sequence[int]) -> bool:
+    """Whether values divided by `scales` and clamped to `bounds`, less the zero points, are `ROUNDED` quotients."""
+    factors, largest = np.asarray(scales, np.float32), max(map(abs, bounds)) + max(map(abs, zero_points))
+    is_near = np.all((factors >= _SMALLEST_SCALE) & (factors <= _LARGEST_SCALE))
+    return bool(is_near) and largest <= _LARGEST_ROUNDED
+
+
 def declare_quantize(
     kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: Scaling
 ) -> Emit:
@@ -351,9 +359,10 @@ def declare_quantize(
     low, high = kernel.limits((bounds[0] - left, bounds[1] - left), "f32", (f"{name}_low", f"{name}_high"))
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
+    tag = ROUNDED if divides and can_be_rounded([output.scale], bounds, [output.zero_point]) else ""
 
     def emit(body: Body, f32: Value) -> Value:
-        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor)
+        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor, attribute=tag)
         value = value if point is None else body.add(value, point)
         rounded = round_f32(body, body.clamp(value, low, high))
         return body.add(body.cast("arith.fptosi", rounded, "i32"), rest)

@@ -24,6 +24,7 @@ from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     ROUND_HALF_UP,
     EmitLookup,
     InterpolatedTable,
+    can_be_rounded,
 )
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
@@ -31,7 +32,7 @@ from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, is_spla
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR
 from qdialect.lowering.qnn_to_linalg.program.program import STORAGE_ELEMENTS, Kernel, signed_shift, widening
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, flipped
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import ROUNDED, Body, Emit, Value, flipped
 
 # Between float32 and quantized values, per tensor or per channel: the leaves and the roots of fusion groups.
 
@@ -78,8 +79,10 @@ def _ratio(op: QuantizeOp) -> tuple[list[FloatArray], Callable[[Body, Value, Seq
         factors, divides = 1 / factors, False
     if np.all(factors == 1):
         return [], lambda _, f32, __: f32
-    name = "arith.divf" if divides else "arith.mulf"
-    return [factors], lambda body, f32, arrays: body.binary(name, f32, arrays[0])
+    if not divides:
+        return [factors], lambda body, f32, arrays: body.multiply(f32, arrays[0])
+    tag = ROUNDED if can_be_rounded(factors, range_of(op.output.type), op.zero_points) else ""
+    return [factors], lambda body, f32, arrays: body.binary("arith.divf", f32, arrays[0], attribute=tag)
 
 
 def _are_powers_of_two(factors: FloatArray) -> bool:

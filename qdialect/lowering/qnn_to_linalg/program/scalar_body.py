@@ -53,6 +53,13 @@ class Scope(Protocol):
     def table(self, values: NDArray[np.float32]) -> Table: ...
 
 
+ROUNDED = "qnn.rounded"
+"""Of a quotient: its divisor is between 2^-60 and 2^60, and it is clamped to 2^20 at most, then rounded to an integer.
+
+A zero point may be added before. Where the quotient is NaN, and nowhere else, so must be what stands for it.
+"""
+
+
 class Body:
     """The body of a generic on `inputs` and on the element of the output; constants go to the top of the function.
 
