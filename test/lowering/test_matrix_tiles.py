@@ -1,8 +1,7 @@
-"""Contractions in matrix tiles: how pixels and channels are cut, their bits, and the order of weights."""
+"""Contractions in matrix tiles: their bits, the code around them, and which contractions get them."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ from qdialect.aot.object_file import object_code
 from qdialect.cli.explorer.data import bodies_of_functions
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.matrix_tiles import TileBlock, are_faster, tile_blocks
+from qdialect.lowering.cost.matrix_tiles import TileBlock, tile_blocks
 from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
@@ -32,64 +31,7 @@ from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
-from qdialect.targets.machine import MACHINES
 from tools.hot_loop import disassembled
-
-
-@pytest.mark.parametrize(
-    "extents",
-    [
-        *((1,), (16,), (17,), (49,), (61,), (62,), (112,), (2, 2), (3, 3), (4, 4), (3, 4, 4)),
-        *((3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)),
-    ],
-)
-@pytest.mark.parametrize("pads", [0, 2])
-@pytest.mark.parametrize("are_far", [False, True])
-def test_blocks_have_every_pixel_once(extents: tuple[int, ...], pads: int, are_far: bool) -> None:
-    found: list[tuple[int, int]] = []
-    data = strides_of([extents[0], *(extent + pads for extent in extents[1:])])
-    axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
-    for block in tile_blocks(axes, are_far=are_far):
-        assert block.tiles.size <= 4
-        assert block.rows.size <= 16
-        loops = [(axis.size, axis.strides) for axis in block.axes]
-        pixels = positions(
-            [(axis.size, (*axis.strides, 0)) for axis in block.axes]
-            + [(axis.size, (*axis.strides, step)) for axis, step in zip(block.pixels, block.steps, strict=True)],
-            (*block.offsets, 0),
-        )
-        rows = positions(
-            [(size, (strides[0], 0)) for size, strides in loops]
-            + [(block.tiles.size, (block.tiles.strides[0], block.step)), (block.rows.size, (block.rows.strides[0], 1))],
-            (block.offsets[0], 0),
-        )
-        # Where the sums of a pixel stand, the products of its window were summed up.
-        assert {(place, row) for place, _, row in pixels} <= set(rows)
-        assert len({row for _, row in rows}) <= 64
-        # Nothing behind the last pixel is read.
-        assert max(place for place, _ in rows) <= max(place for place, _, _ in pixels)
-        found.extend((place, stored) for place, stored, _ in pixels)
-    assert sorted(found) == sorted(positions([(axis.size, axis.strides) for axis in axes], (0, 0)))
-
-
-def strides_of(extents: Sequence[int]) -> list[int]:
-    """Those of an array in order."""
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-
-
-def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """From `start`, along axes with their sizes and strides."""
-    found = [start]
-    for size, strides in axes:
-        steps = [[i * stride for stride in strides] for i in range(size)]
-        found = [tuple(map(sum, zip(at, step, strict=True))) for at in found for step in steps]
-    return found
-
-
-# Contractions in matrix tiles: bits of the portable form, code that is counted, and which contractions get them.
-
-SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
-# A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
 
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
@@ -185,19 +127,6 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
         text = str(lower(parse(small.text()), AMX, Phase.X86).module)
         assert "vpdpbusd" in text
         assert "x86.tdpbusd" not in text
-    rows, row = [Axis(100, (64, 64))], [Axis(1, (64, 64))]
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16), 64)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1), 64)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16), 64)
-    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16), 64)
-    # One row of few channels waits for its dot products, one of many for its weights.
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 144), 16)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 320), 1001)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 60), 16)
-    # Tiles of two shapes are configured for each: what is left of 196 pixels, and of 24 channels.
-    even, uneven = [Axis(784, (64, 64))], [Axis(196, (64, 64))]
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(even), (1, 7), 16)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(uneven), (1, 7), 24)
 
 
 CHAIN = """

@@ -2,9 +2,7 @@
 
 import array
 import gc
-import operator
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -224,15 +222,6 @@ def test_words_must_be_aligned() -> None:
         executable.run([np.zeros(4, np.int16)], [odd])
     with pytest.raises(InputError, match="must be a contiguous and aligned array to be bound"):
         executable.bind([odd], [np.zeros(4, np.int16)])
-
-
-def test_threads_share_bindings(layer: CompiledExecutable) -> None:
-    images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
-    calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(operator.call, calls * 50))
-    for one, call in zip(images, calls, strict=True):
-        np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
 
 
 def test_compile_takes_a_path_or_a_module(tmp_path: Path, image: NDArray[Any], expected: NDArray[Any]) -> None:
