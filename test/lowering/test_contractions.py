@@ -1,7 +1,5 @@
 """Strategies of contractions: drawn networks on every kind of target, the order of loops, and groups."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Depthwise convolutions and their packed weights, convolutions of few channels, and sums of windows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

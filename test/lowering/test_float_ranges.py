@@ -1,7 +1,5 @@
 """Chains of float ops, sums in order, and the ranges of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Element-wise upstream ops: what they compute in the reference and compiled, and which of them share a kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows whose results are read again, executables that are copied, pickled and sent to processes, and hot loops."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import operator

@@ -1,7 +1,5 @@
 """Kernels that are compiled a few at a time, and kernels that are divided."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

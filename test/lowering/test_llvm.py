@@ -1,7 +1,5 @@
 """Steps to LLVM: unrolled loops and rows of vectors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Contractions in matrix tiles: their bits, the code around them, and which contractions get them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

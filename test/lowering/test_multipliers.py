@@ -1,8 +1,6 @@
 """Requantization, sums and products of kernels by fixed-point multipliers and by fused multiply-adds, compared with the
 reference's arithmetic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

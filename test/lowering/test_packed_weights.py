@@ -1,7 +1,5 @@
 """Packed weights and their remainders, multiplied out as a micro-kernel does it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

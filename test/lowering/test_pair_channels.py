@@ -1,7 +1,5 @@
 """Products of 16-bit pairs: reordered channels, bounds of sums, and data stored as 16-bit words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compilation step by step: where it can stop, errors of each step, and what each phase may contain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

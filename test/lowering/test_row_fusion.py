@@ -1,7 +1,5 @@
 """Row fusion: which ops share a loop over blocks of rows, and their views."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

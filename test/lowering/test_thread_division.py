@@ -1,7 +1,5 @@
 """How the work of a kernel is divided among threads, and what that costs."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Memory that threads share: barriers, scratch memory, reads and writes of each part."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re
