@@ -190,24 +190,11 @@ def few_channels(case: Case, data: str) -> ir.Module:
     return convolved(case, data, drawn_weight(case[1], "i8"), (0,), ends(data)[1] - 5)
 
 
-def outliers(case: Case) -> ir.Module:
-    """A convolution with a few weights that are more than a signed byte less their zero point."""
-    values = np.random.default_rng(3).integers(20, 240, size=case[1], dtype=np.uint8)
-    values[1, 0, 0, 0], values[2, 1, -1, -1] = 255, 255
-    return convolved(case, "ui8", values, (120,), 77)
-
-
 @variants_together
 @pytest.mark.parametrize("number", range(len(FEW_CHANNELS)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
     module = few_channels(FEW_CHANNELS[number], data)
-    check(module)
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_clipped_weights(number: int) -> None:
-    module = outliers(FEW_CHANNELS[number])
     check(module)
 
 
