@@ -1,6 +1,7 @@
 """Chains of float ops, sums in order, and the ranges of tensors."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,48 +83,63 @@ RECORDED = [
 ]
 
 
-def no_line(*_: object) -> None:
-    """There are no numbers."""
+# And large ratios, of which 32 bits hold few numbers; what ONNX Runtime makes of those was not recorded.
+SUMS = [
+    *RECORDED[:2],
+    ((3.3872272968292236, 3.427267074584961, 1.0632202625274658), (161, 73, 250), (0, 0), None),
+    ((7.364745140075684, 1.8394681215286255, 0.345777690410614), (72, 111, 67), (0, 0), None),
+]
+WAYS = ("multiply_add_sum", "fixed_point_sum")
 
 
 @pytest.mark.parametrize(
     ("target", "refused"),
     [
-        ("avx512vnni,portable", []),
-        ("avx512vnni,portable", ["multiply_add_sum"]),
-        ("avx512vnni,portable", ["multiply_add_sum", "fixed_point_sum"]),
-        ("generic", []),
-        ("generic", ["fixed_point_sum"]),
+        ("avx512vnni,portable", 0),
+        ("avx512vnni,portable", 1),
+        ("avx512vnni,portable", 2),
+        ("generic", 1),
+        ("generic", 2),
     ],
 )
-@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED)
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), SUMS)
 def test_kernels_equal_the_reference_on_all_pairs(
     scales: tuple[float, ...],
     zero_points: tuple[int, ...],
     quantized: tuple[int, int],
-    expected: int,
+    expected: int | None,
     target: str,
-    refused: list[str],
+    refused: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for way in refused:
-        monkeypatch.setattr(addition, way, no_line)
-    values: dict[str, Any] = {"element": "ui8"}
+    """In the first of the ways that finds numbers, and step by step where none does."""
+    found: list[bool] = []
+
+    def noted(way: Callable[..., object], is_refused: bool, *given: object) -> object:
+        numbers = None if is_refused else way(*given)
+        found.append(numbers is not None)
+        return numbers
+
+    for index, name in enumerate(WAYS):
+        monkeypatch.setattr(addition, name, partial(noted, getattr(addition, name), index < refused))
+    values: dict[str, Any] = {}
     for name, scale, zero_point in zip(("lhs", "rhs", "output"), scales, zero_points, strict=True):
         values |= {f"{name}_scale": scale, f"{name}_zero_point": zero_point}
     once: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
     shifted: dict[str, Any] = {"arithmetic": "shifted_fixed", "rounding": "fixed32_double", "output_min": 20}
 
     def add(lhs: ir.Value, rhs: ir.Value) -> list[ir.Value]:
-        return [build(AddOp, lhs, rhs, **values, **how).output for how in (once, {**shifted, "output_max": 200})]
+        hows: list[dict[str, Any]] = [once, {**shifted, "output_max": 200}]
+        return [build(AddOp, lhs, rhs, element="ui8", **values, **how).output for how in hows]
 
     module = graph(["tensor<256x256xui8>"] * 2, add)
     left, right = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8), indexing="ij")
     pairs = [np.ascontiguousarray(left), np.ascontiguousarray(right)]
     wanted = interpreter.run(module, pairs)
-    assert wanted[0][quantized] == expected
-    for found, right_one in zip(compile_module(module, target=target)(*pairs), wanted, strict=True):
-        np.testing.assert_array_equal(found, right_one)
+    assert expected in (None, wanted[0][quantized])
+    for one, other in zip(compile_module(module, target=target)(*pairs), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any(found) == (refused < 2)
 
 
 # Float functions off the middle of their range, compiled, compared with PyTorch, ONNX Runtime and LiteRT.
