@@ -93,14 +93,7 @@ WAYS = ("multiply_add_sum", "fixed_point_sum")
 
 
 @pytest.mark.parametrize(
-    ("target", "refused"),
-    [
-        ("avx512vnni,portable", 0),
-        ("avx512vnni,portable", 1),
-        ("avx512vnni,portable", 2),
-        ("generic", 1),
-        ("generic", 2),
-    ],
+    ("target", "refused"), [(target, refused) for target in ("avx512vnni,portable", "generic") for refused in range(3)]
 )
 @pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), SUMS)
 def test_kernels_equal_the_reference_on_all_pairs(

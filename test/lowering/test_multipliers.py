@@ -30,7 +30,13 @@ from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
     fixed_point_multiplier,
     shifted_thresholds,
 )
-from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import MultiplyAddRounding, multiply_add_rounding
+from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
+    FactorProduct,
+    MultiplyAddRounding,
+    factor_product,
+    multiply_add_rounding,
+)
+from qdialect.lowering.qnn_to_linalg.conversions import binary
 from qdialect.reference import interpreter
 from qdialect.targets import GENERIC, TARGETS, Target, host_features
 
@@ -197,12 +203,22 @@ def products(element: str, channels: int, extent: int = 5) -> ir.Module:
 
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("channels", [1, 87, 144])
-def test_products_have_the_bits_of_the_reference_on_every_kind(element: str, channels: int) -> None:
+def test_products_have_the_bits_of_the_reference_on_every_kind(
+    element: str, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[FactorProduct | None] = []
+
+    def noted(*given: Any) -> FactorProduct | None:
+        found.append(factor_product(*given))
+        return found[-1]
+
+    monkeypatch.setattr(binary, "factor_product", noted)
     module = products(element, channels)
     inputs = drawn_inputs(module)
     wanted = interpreter.run(module, inputs)
     for name in KINDS:
         check_compiled(module, name, [inputs], [wanted])
+    assert any(found)
 
 
 # Fused multiply-adds on targets without the instruction: the bits of exact rational numbers, and of NumPy's.
