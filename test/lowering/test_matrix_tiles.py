@@ -1,6 +1,5 @@
 """Contractions in matrix tiles: their bits, the code around them, their epilogues, and which contractions get them."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,7 +27,6 @@ from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
 from qdialect.targets import resolve
 from tools.hot_loop import disassembled
@@ -127,56 +125,6 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
         text = str(lower(parse(small.text()), AMX, Phase.X86).module)
         assert "vpdpbusd" in text
         assert "x86.tdpbusd" not in text
-
-
-CHAIN = """
-#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
-#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
-#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
-func.func @main(%data: memref<1x3x4x4xi8>, %weights: memref<4x1x16x4xi8>, %out: memref<1x1x3x16xi32>) {{
-  %c0 = arith.constant 0 : index
-  %pad = arith.constant 0 : i8
-  %start = {start}
-  %x = vector.transfer_read %data[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
-    : memref<1x3x4x4xi8>, vector<1x3x4x4xi8>
-  %y = vector.transfer_read %weights[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
-    : memref<4x1x16x4xi8>, vector<4x1x16x4xi8>
-  %x32 = arith.{extension} %x : vector<1x3x4x4xi8> to vector<1x3x4x4xi32>
-  %y32 = arith.extsi %y : vector<4x1x16x4xi8> to vector<4x1x16x4xi32>
-  %sums = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
-    "parallel", "reduction", "reduction"], kind = #vector.kind<{kind}>}} %x32, %y32, %start
-    : vector<1x3x4x4xi32>, vector<4x1x16x4xi32> into vector<1x1x3x16xi32>
-  {between}
-  vector.transfer_write %sums, %out[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
-    : vector<1x1x3x16xi32>, memref<1x1x3x16xi32>
-  return
-}}
-"""
-ZEROS = "arith.constant dense<0> : vector<1x1x3x16xi32>"
-DEFAULTS = {"start": ZEROS, "extension": "extui", "kind": "add", "between": ""}
-
-
-def lowered(**changed: str) -> tuple[str, list[str]]:
-    """The chain in instructions, and why it was left alone."""
-    module = module_of(CHAIN.format(**(DEFAULTS | changed)))
-    with explain_matches() as found:
-        to_x86(module, AMX)
-    return str(module), [one.message for one in found if "tile-chain" in one.message]
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"start": ZEROS.replace("<0>", "<1>")}, "sums must start at 0 and be added to by contractions alone"),
-        ({"kind": "maxsi"}, "combining kind must be add, but got maxsi"),
-        ({"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"}, "sums must be used once"),
-    ],
-)
-def test_another_chain_is_left_alone_with_a_reason(changed: dict[str, str], reason: str) -> None:
-    text, reasons = lowered(**changed)
-    assert "llvm.x86.tdpbusd" not in text
-    assert not re.search(r"ldtilecfg|tilerelease", text)
-    assert any(reason in one for one in reasons), reasons
 
 
 # Weights of matrix tiles: in which order they are read, and what is fetched ahead or leaves the first level alone.
