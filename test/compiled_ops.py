@@ -35,6 +35,12 @@ INTEGERS = ("ui8", "i8", "i16", "ui16", "i32")
 ANY_ELEMENT = (*INTEGERS, "i64", "f32", "i1")
 _HOST = targets.host().name
 _TARGETS = dict.fromkeys((_HOST, "generic"))
+WIDTHS = [
+    name
+    for name in ("avx512vbmi", "avx2", "sse4.1", "generic")
+    if targets.TARGETS[name].features <= targets.host_features()
+]
+"""Of each width of vectors a target that this CPU executes; test/fuzz draws from all targets."""
 
 
 def tensor(shape: Sequence[int], element: str) -> str:

@@ -1,7 +1,5 @@
 """A .tflite model with a loop, as Keras writes recurrent layers: a counter, a list of rows, a state and a sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """A MobileNet V1 0.25 with seeded weights, for machines that have no real one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

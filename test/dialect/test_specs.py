@@ -16,7 +16,7 @@ from op_texts import functions, with_choices
 
 import qdialect
 from qdialect import dialect as qnn
-from qdialect.arithmetic import FloatRounding, activations
+from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Alpha
 from qdialect.dialect import fields as kinds
 from qdialect.dialect.fields import F64, attribute
@@ -289,25 +289,6 @@ def test_interfaces(element: str) -> None:
     storage = f"u{element[2:]}" if element.startswith("u") else element
     typed = check_round_trip(qdialect.parse(interface(element, known)))
     assert f"%arg0: tensor<4x!quant.uniform<{storage}:f32, 0.047058823529411764:3>>" in typed
-
-
-def test_a_narrow_storage_range_is_a_clamp() -> None:
-    type_ = "tensor<3x!quant.uniform<i8<-127:127>:f32, 0.5:1>>"
-    module = qdialect.parse(f"""
-    func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
-      %0 = quant.qcast %x : tensor<3xf32> to {type_}
-      %1 = quant.dcast %0 : {type_} to tensor<3xf32>
-      return %1 : tensor<3xf32>
-    }}
-    """)
-    qdialect.PassManager.parse(FROM).run(module)
-    operations = list(module.body.operations[0].regions[0].blocks[0].operations)
-    names = [op.operation.name for op in operations]
-    assert names == ["qnn.quantize", "qnn.clip", "qnn.dequantize", "func.return"]
-    quantize = operations[0]
-    assert isinstance(quantize, qnn.QuantizeOp)
-    assert quantize.rounding is FloatRounding.HALF_EVEN
-    assert "{max = 127 : i64, min = -127 : i64}" in str(module)
 
 
 # Unary ops: a class without a function, or with a parameter that nothing gives, is an error where it is defined.

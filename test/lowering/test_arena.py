@@ -1,7 +1,5 @@
 """Where buffers lie: in the arena, and in arrays of users."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

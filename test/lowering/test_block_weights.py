@@ -1,7 +1,5 @@
 """Products with weights in blocks and rows of such weights: compiled for every kind of CPU they are the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from math import prod

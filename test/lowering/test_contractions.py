@@ -1,10 +1,6 @@
 """Strategies of contractions: drawn networks on every kind of target, the order of loops, and groups."""
 
-from __future__ import annotations
-
 import re
-from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,8 +8,6 @@ import pytest
 from compiled_ops import Attributes, check, tensor
 from drawn_graphs import graph
 from drawn_networks import Network, drawn
-from hypothesis import given
-from hypothesis import strategies as st
 from quantized_layers import requantize
 
 from qdialect import targets
@@ -23,9 +17,8 @@ from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import Strategy, TiledOperand, row_tiles, rows_for, strategy_of, tile_model
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand, strategy_of, tile_model
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.program.program import lanes_for
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference.interpreter import run
@@ -85,36 +78,6 @@ def test_code_has_the_registers_and_the_instructions_of_its_target(name: str) ->
     assert not unknown & found
 
 
-# Tile sizes: everything is covered once, and a tile fits the registers.
-
-AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
-# Registers, and how many of them one vector of 16 lanes takes.
-BUDGETS = [(AVX512, 32, 1), (GENERIC, 16, 2)]
-CHANNELS = st.integers(1, 600).map(lanes_for)
-EXTENTS = st.integers(1, 400)
-DEPTHS = st.integers(1, 5000)
-
-
-def covered(parts: list[tuple[int, int, int]]) -> list[int]:
-    return [position for start, extent, _ in parts for position in range(start, start + extent)]
-
-
-@given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
-@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
-def test_rows_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, lanes: int, depth: int, extents: list[int]
-) -> None:
-    for block in strategy.channel_blocks(lanes, depth):
-        axes = row_tiles(extents, block.rows)
-        for extent, parts in zip(extents, axes, strict=True):
-            assert covered(parts) == list(range(extent))
-            assert all(size % rows == 0 for _, size, rows in parts)
-        for tile in product(*axes):
-            rows = prod(rows for _, _, rows in tile)
-            # Accumulators, weights and one broadcast row.
-            assert width * (rows * block.vectors + block.vectors + 1) <= registers
-
-
 def test_tiles_fit_the_registers_of_every_machine() -> None:
     for name in (*TARGETS, *CPUS):
         target = resolve(name)
@@ -129,17 +92,6 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
             for vectors, rows in choice.tiles.rows.items():
                 # Weights, a broadcast row, a product and ones.
                 assert rows * vectors + vectors + 3 <= target.machine.vector_registers
-
-
-@pytest.mark.parametrize(
-    ("cpu", "channels", "rows"),
-    [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
-)
-def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: int) -> None:
-    # Two products a cycle, each five cycles late, keep ten sums busy: 6 rows of 2 vectors are enough, 4 are not.
-    strategy = strategy_of(resolve(cpu))
-    block = strategy.channel_blocks(channels, 300)[0]
-    assert rows_for(28, block.rows, strategy.least_rows(block)) == rows
 
 
 # Contractions in which all pixels meet one tile of channels before the next: large weights are read once.

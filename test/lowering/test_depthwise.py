@@ -1,6 +1,4 @@
-"""Depthwise convolutions and their packed weights, convolutions of few channels, and sums of windows."""
-
-from __future__ import annotations
+"""Depthwise convolutions, convolutions of few channels, and sums of windows."""
 
 from typing import Any
 
@@ -8,8 +6,6 @@ import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, check, check_compiled, drawn_inputs, ends, tensor, variants_together
 from drawn_graphs import convolution, graph
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import qdialect
@@ -17,9 +13,7 @@ from qdialect import PassManager, parse
 from qdialect.dialect import Conv2DOp, MatMulOp, TransposeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.register_tiles import sums_fit
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features
@@ -118,43 +112,6 @@ def test_multipliers_of_channels(target: str, is_fused: bool) -> None:
     check(module)
 
 
-# Weights of depthwise kernels as K groups: they add up, and pairs of them keep the bound.
-
-EXTREMES = [-255, -129, -128, -127, -64, -1, 0, 1, 64, 127, 128, 129, 255]
-
-
-def added_up(k_groups: list[KGroups], shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The weights that K groups stand for."""
-    total = np.zeros((shape[0], shape[1] + 4, shape[2] + 4), np.int64)
-    for one in k_groups:
-        for row in range(one.taps.shape[1]):
-            for tap, steps in enumerate(np.ndindex(*one.steps)):
-                down = one.row + row + (sum(steps) if one.is_vertical else 0)
-                along = one.column + (0 if one.is_vertical else sum(steps))
-                total[:, down, along] += one.taps[:, row, tap]
-    assert not total[:, shape[1] :].any()
-    assert not total[:, :, shape[2] :].any()
-    return total[:, : shape[1], : shape[2]]
-
-
-KERNELS = [(3, 3), (3, 2), (2, 3), (1, 3), (5, 5), (1, 7), (3, 1), (1, 5), (2, 9), (5, 1)]
-
-
-@given(st.sampled_from(KERNELS), st.booleans(), st.data())
-def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool, data: st.DataObject) -> None:
-    size = 2 * kernel[0] * kernel[1]
-    drawn = data.draw(st.lists(st.sampled_from(EXTREMES) | st.integers(-255, 255), min_size=size, max_size=size))
-    weights = np.array(drawn, np.int32).reshape(2, *kernel)
-    k_groups = k_groups_of(weights, in_pairs=in_pairs)
-    np.testing.assert_array_equal(added_up(k_groups, weights.shape), weights)
-    if in_pairs:
-        padded = [np.pad(one.taps, ((0, 0), (0, 0), (0, one.taps.shape[2] % 2))) for one in k_groups]
-        assert all(sums_fit(taps) for taps in padded)
-    else:
-        # One tap of one row would be multiplied element by element, by other instructions.
-        assert all(one.taps[0].size > 1 for one in k_groups)
-
-
 # Rows of taps that are no whole number of K groups.
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
@@ -192,24 +149,11 @@ def few_channels(case: Case, data: str) -> ir.Module:
     return convolved(case, data, drawn_weight(case[1], "i8"), (0,), ends(data)[1] - 5)
 
 
-def outliers(case: Case) -> ir.Module:
-    """A convolution with a few weights that are more than a signed byte less their zero point."""
-    values = np.random.default_rng(3).integers(20, 240, size=case[1], dtype=np.uint8)
-    values[1, 0, 0, 0], values[2, 1, -1, -1] = 255, 255
-    return convolved(case, "ui8", values, (120,), 77)
-
-
 @variants_together
 @pytest.mark.parametrize("number", range(len(FEW_CHANNELS)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
     module = few_channels(FEW_CHANNELS[number], data)
-    check(module)
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_clipped_weights(number: int) -> None:
-    module = outliers(FEW_CHANNELS[number])
     check(module)
 
 

@@ -1,7 +1,5 @@
 """Float32 functions, quantization and reductions of kernels: compiled they are the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

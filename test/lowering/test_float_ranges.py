@@ -1,8 +1,7 @@
 """Chains of float ops, sums in order, and the ranges of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from quantized_layers import clamp
 
 import qdialect
 from qdialect import targets
-from qdialect.arithmetic import Activation, activate, float_sum, float_sum_numbers, transcendental
-from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.arithmetic import Activation, transcendental
 from qdialect.dialect import AddOp, F32MaxOp, F32MinOp, RangeScaleOp, RangeZeroPointOp, build
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.ir._mlir import arith, ir
@@ -23,7 +21,6 @@ from qdialect.lowering.qnn_to_linalg.bodies import addition
 from qdialect.passes.float_chains import build_activation, match_activation, uniform_constant
 from qdialect.passes.pattern import producer
 from qdialect.reference import interpreter
-from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from tools.evidence import float_sweep
 from tools.evidence.float_sweep import Function, Subject, compared, numbers, of_torch, pairs, rows, torch
@@ -41,17 +38,6 @@ def module_of(body: Callable[[ir.Value], ir.Value]) -> tuple[ir.Module, ir.Value
     end.operation.operands[0] = value
     module.operation.verify()
     return module, value
-
-
-@pytest.mark.parametrize("activation", STAGE_ACTIVATIONS)
-def test_every_activation_is_found_and_means_the_same(activation: Activation) -> None:
-    alpha = 0.1 if activation.has_alpha else 0.0
-    module, value = module_of(lambda x: build_activation(activation, x, alpha))
-    found = match_activation(value)
-    assert found is not None
-    assert (found.activation, found.alpha, found.is_closed) == (activation, float(np.float32(alpha)), True)
-    x = np.random.default_rng(3).normal(size=(6, 50)).astype(np.float32) * 4
-    np.testing.assert_array_equal(run(module, [x])[0], activate(activation, alpha, x))
 
 
 def test_a_function_that_is_evaluated_in_float64_is_no_stage() -> None:
@@ -94,61 +80,59 @@ RECORDED = [
     ((0.05353185161948204, 0.03582951799035072, 0.045797303318977356), (113, 169, 254), (165, 83), 248),
     ((0.04218011721968651, 0.05837279558181763, 0.013826764188706875), (255, 127, 8), (252, 157), 126),
     ((0.06921231001615524, 0.051151737570762634, 0.031609680503606796), (238, 81, 79), (239, 109), 127),
-    ((0.022086871787905693, 0.011721027083694935, 0.06873873621225357), (22, 2, 119), (199, 35), 181),
-    ((0.016503099352121353, 0.01125734206289053, 0.0305082555860281), (240, 186, 167), (224, 181), 157),
-    ((0.06970439851284027, 0.025204790756106377, 0.03206279128789902), (126, 122, 66), (123, 178), 104),
-    ((0.0622556246817112, 0.012800917029380798, 0.014720724895596504), (80, 136, 103), (119, 101), 237),
-    ((0.05845953896641731, 0.06467384099960327, 0.07492518424987793), (169, 122, 38), (230, 130), 92),
 ]
 
 
-@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED)
-def test_sums_equal_onnx_runtime(
-    scales: tuple[float, ...], zero_points: tuple[int, ...], quantized: tuple[int, int], expected: int
-) -> None:
-    numbers = float_sum_numbers(scales, zero_points)
-    assert float_sum(np.array(quantized[0]), np.array(quantized[1]), numbers) == expected
-
-
-def no_line(*_: object) -> None:
-    """There are no numbers."""
+# And large ratios, of which 32 bits hold few numbers; what ONNX Runtime makes of those was not recorded.
+SUMS = [
+    *RECORDED[:2],
+    ((3.3872272968292236, 3.427267074584961, 1.0632202625274658), (161, 73, 250), (0, 0), None),
+    ((7.364745140075684, 1.8394681215286255, 0.345777690410614), (72, 111, 67), (0, 0), None),
+]
+WAYS = ("multiply_add_sum", "fixed_point_sum")
 
 
 @pytest.mark.parametrize(
-    ("target", "refused"),
-    [
-        ("avx512vnni,portable", []),
-        ("avx512vnni,portable", ["multiply_add_sum"]),
-        ("avx512vnni,portable", ["multiply_add_sum", "fixed_point_sum"]),
-        ("generic", []),
-        ("generic", ["fixed_point_sum"]),
-    ],
+    ("target", "refused"), [(target, refused) for target in ("avx512vnni,portable", "generic") for refused in range(3)]
 )
-@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED[:3])
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), SUMS)
 def test_kernels_equal_the_reference_on_all_pairs(
     scales: tuple[float, ...],
     zero_points: tuple[int, ...],
     quantized: tuple[int, int],
-    expected: int,
+    expected: int | None,
     target: str,
-    refused: list[str],
+    refused: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for way in refused:
-        monkeypatch.setattr(addition, way, no_line)
-    values: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
+    """In the first of the ways that finds numbers, and step by step where none does."""
+    found: list[bool] = []
+
+    def noted(way: Callable[..., object], is_refused: bool, *given: object) -> object:
+        numbers = None if is_refused else way(*given)
+        found.append(numbers is not None)
+        return numbers
+
+    for index, name in enumerate(WAYS):
+        monkeypatch.setattr(addition, name, partial(noted, getattr(addition, name), index < refused))
+    values: dict[str, Any] = {}
     for name, scale, zero_point in zip(("lhs", "rhs", "output"), scales, zero_points, strict=True):
         values |= {f"{name}_scale": scale, f"{name}_zero_point": zero_point}
+    once: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
+    shifted: dict[str, Any] = {"arithmetic": "shifted_fixed", "rounding": "fixed32_double", "output_min": 20}
 
-    def add(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        return build(AddOp, lhs, rhs, element="ui8", **values).output
+    def add(lhs: ir.Value, rhs: ir.Value) -> list[ir.Value]:
+        hows: list[dict[str, Any]] = [once, {**shifted, "output_max": 200}]
+        return [build(AddOp, lhs, rhs, element="ui8", **values, **how).output for how in hows]
 
     module = graph(["tensor<256x256xui8>"] * 2, add)
     left, right = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8), indexing="ij")
     pairs = [np.ascontiguousarray(left), np.ascontiguousarray(right)]
-    (wanted,) = interpreter.run(module, pairs)
-    assert wanted[quantized] == expected
-    np.testing.assert_array_equal(compile_module(module, target=target)(*pairs), wanted)
+    wanted = interpreter.run(module, pairs)
+    assert expected in (None, wanted[0][quantized])
+    for one, other in zip(compile_module(module, target=target)(*pairs), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any(found) == (refused < 2)
 
 
 # Float functions off the middle of their range, compiled, compared with PyTorch, ONNX Runtime and LiteRT.

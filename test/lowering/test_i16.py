@@ -1,7 +1,5 @@
 """Contractions of 16-bit activations and interpolated tables: compiled they are the reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

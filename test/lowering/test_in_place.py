@@ -1,7 +1,5 @@
 """Rows whose results are read again, executables that are copied, pickled and sent to processes, and hot loops."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import operator
@@ -24,7 +22,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
-from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.diagnostics import InputError
 from tools.hot_loop import hot_loop
 
 SHAPE = (7, 48)
@@ -141,16 +139,6 @@ def test_bound_calls_are_neither_copied_nor_pickled(executable: Executable) -> N
             made(call)
 
 
-def test_a_loaded_file_that_was_replaced_is_saved_as_it_was(executable: Executable, tmp_path: Path) -> None:
-    path = tmp_path / "network.so"
-    executable.save(path)
-    loaded, content = qdialect.load(path), path.read_bytes()
-    path.unlink()
-    path.write_bytes(b"something else")
-    loaded.save(tmp_path / "copy.so")
-    assert (tmp_path / "copy.so").read_bytes() == content
-
-
 def test_open_shapes_are_pickled_with_what_was_compiled(tmp_path: Path) -> None:
     b = ModelBuilder()
     (tmp_path / "model.onnx").write_bytes(
@@ -163,16 +151,6 @@ def test_open_shapes_are_pickled_with_what_was_compiled(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found(np.ones(shape, np.float32)), np.ones(shape))
     with pytest.raises(InputError, match="network must be compiled for batch=1, seq=3 before it is pickled"):
         found(np.ones((1, 3), np.float32))
-
-
-def test_a_network_in_parts_is_not_pickled(tmp_path: Path) -> None:
-    b = ModelBuilder()
-    hardmax = b.node("Hardmax", b.node("Relu", b.input("image", (1, 4, 3, 3), np.float32)))
-    (tmp_path / "model.onnx").write_bytes(b.finish(hardmax, dtype=np.float32))
-    network = qdialect.compile(tmp_path / "model.onnx", fallback="framework")
-    with pytest.raises(CompileError, match="network must be compiled as a whole to be saved"):
-        pickle.dumps(network)
-    assert copy.copy(network) is network
 
 
 # Two nested loops, a jump forwards, padding, and a function without the instruction.

@@ -1,7 +1,5 @@
 """Integer ops, bits and reductions: compiled they are the reference."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

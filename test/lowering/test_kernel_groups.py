@@ -1,12 +1,10 @@
 """Kernels that are compiled a few at a time, and kernels that are divided."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from compiled_ops import check_compiled
+from compiled_ops import WIDTHS, check_compiled
 from onnx_graphs import ModelBuilder
 from op_texts import Text, labels, numbers
 
@@ -147,7 +145,6 @@ def test_chunks_are_taken_once_by_as_many_threads_as_there_are(allowed: int, mon
 # Heads of an attention: products, the softmax between them and their masks are one kernel, bit for bit.
 
 HOST = targets.host().name
-KINDS = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
 
 QUANTIZED = """
 func.func @main(%q: tensor<2x3x9x20xui8>, %k: tensor<2x3x20x37xui8>, %v: tensor<2x3x37x11xui8>)
@@ -211,7 +208,7 @@ def test_heads_of_several_examples_with_the_mask_of_a_head() -> None:
 def test_quantized_heads_are_one_kernel() -> None:
     """The second operand of each product is packed head by head, in the kernel."""
     assert labels(QUANTIZED) == ["rows"]
-    check(parse(QUANTIZED), KINDS)
+    check(parse(QUANTIZED), WIDTHS)
 
 
 def test_threads_share_the_heads() -> None:

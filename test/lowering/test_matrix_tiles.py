@@ -1,21 +1,18 @@
-"""Contractions in matrix tiles: how pixels and channels are cut, their bits, and the order of weights."""
+"""Contractions in matrix tiles: their bits, the code around them, their epilogues, and which contractions get them."""
 
-from __future__ import annotations
-
-import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from drawn_networks import AMX, Network, assert_same_bits, network, with_tiles
 from drawn_vector import module_of
+from numpy.typing import NDArray
 
 from qdialect.aot.object_file import object_code
 from qdialect.cli.explorer.data import bodies_of_functions
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
-from qdialect.lowering.cost.matrix_tiles import TileBlock, are_faster, tile_blocks
+from qdialect.lowering.cost.matrix_tiles import TileBlock, tile_blocks
 from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.lowering.ir import building as b
@@ -30,66 +27,9 @@ from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.vector_to_x86.to_x86 import to_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.compiler import MachineCode
-from qdialect.targets.machine import MACHINES
+from qdialect.targets import resolve
 from tools.hot_loop import disassembled
-
-
-@pytest.mark.parametrize(
-    "extents",
-    [
-        *((1,), (16,), (17,), (49,), (61,), (62,), (112,), (2, 2), (3, 3), (4, 4), (3, 4, 4)),
-        *((3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)),
-    ],
-)
-@pytest.mark.parametrize("pads", [0, 2])
-@pytest.mark.parametrize("are_far", [False, True])
-def test_blocks_have_every_pixel_once(extents: tuple[int, ...], pads: int, are_far: bool) -> None:
-    found: list[tuple[int, int]] = []
-    data = strides_of([extents[0], *(extent + pads for extent in extents[1:])])
-    axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
-    for block in tile_blocks(axes, are_far=are_far):
-        assert block.tiles.size <= 4
-        assert block.rows.size <= 16
-        loops = [(axis.size, axis.strides) for axis in block.axes]
-        pixels = positions(
-            [(axis.size, (*axis.strides, 0)) for axis in block.axes]
-            + [(axis.size, (*axis.strides, step)) for axis, step in zip(block.pixels, block.steps, strict=True)],
-            (*block.offsets, 0),
-        )
-        rows = positions(
-            [(size, (strides[0], 0)) for size, strides in loops]
-            + [(block.tiles.size, (block.tiles.strides[0], block.step)), (block.rows.size, (block.rows.strides[0], 1))],
-            (block.offsets[0], 0),
-        )
-        # Where the sums of a pixel stand, the products of its window were summed up.
-        assert {(place, row) for place, _, row in pixels} <= set(rows)
-        assert len({row for _, row in rows}) <= 64
-        # Nothing behind the last pixel is read.
-        assert max(place for place, _ in rows) <= max(place for place, _, _ in pixels)
-        found.extend((place, stored) for place, stored, _ in pixels)
-    assert sorted(found) == sorted(positions([(axis.size, axis.strides) for axis in axes], (0, 0)))
-
-
-def strides_of(extents: Sequence[int]) -> list[int]:
-    """Those of an array in order."""
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-
-
-def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """From `start`, along axes with their sizes and strides."""
-    found = [start]
-    for size, strides in axes:
-        steps = [[i * stride for stride in strides] for i in range(size)]
-        found = [tuple(map(sum, zip(at, step, strict=True))) for at in found for step in steps]
-    return found
-
-
-# Contractions in matrix tiles: bits of the portable form, code that is counted, and which contractions get them.
-
-SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
-# A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
 
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
@@ -185,69 +125,6 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
         text = str(lower(parse(small.text()), AMX, Phase.X86).module)
         assert "vpdpbusd" in text
         assert "x86.tdpbusd" not in text
-    rows, row = [Axis(100, (64, 64))], [Axis(1, (64, 64))]
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16), 64)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1), 64)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16), 64)
-    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16), 64)
-    # One row of few channels waits for its dot products, one of many for its weights.
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 144), 16)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 320), 1001)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 60), 16)
-    # Tiles of two shapes are configured for each: what is left of 196 pixels, and of 24 channels.
-    even, uneven = [Axis(784, (64, 64))], [Axis(196, (64, 64))]
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(even), (1, 7), 16)
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(uneven), (1, 7), 24)
-
-
-CHAIN = """
-#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
-#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
-#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
-func.func @main(%data: memref<1x3x4x4xi8>, %weights: memref<4x1x16x4xi8>, %out: memref<1x1x3x16xi32>) {{
-  %c0 = arith.constant 0 : index
-  %pad = arith.constant 0 : i8
-  %start = {start}
-  %x = vector.transfer_read %data[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
-    : memref<1x3x4x4xi8>, vector<1x3x4x4xi8>
-  %y = vector.transfer_read %weights[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
-    : memref<4x1x16x4xi8>, vector<4x1x16x4xi8>
-  %x32 = arith.{extension} %x : vector<1x3x4x4xi8> to vector<1x3x4x4xi32>
-  %y32 = arith.extsi %y : vector<4x1x16x4xi8> to vector<4x1x16x4xi32>
-  %sums = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
-    "parallel", "reduction", "reduction"], kind = #vector.kind<{kind}>}} %x32, %y32, %start
-    : vector<1x3x4x4xi32>, vector<4x1x16x4xi32> into vector<1x1x3x16xi32>
-  {between}
-  vector.transfer_write %sums, %out[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
-    : vector<1x1x3x16xi32>, memref<1x1x3x16xi32>
-  return
-}}
-"""
-ZEROS = "arith.constant dense<0> : vector<1x1x3x16xi32>"
-DEFAULTS = {"start": ZEROS, "extension": "extui", "kind": "add", "between": ""}
-
-
-def lowered(**changed: str) -> tuple[str, list[str]]:
-    """The chain in instructions, and why it was left alone."""
-    module = module_of(CHAIN.format(**(DEFAULTS | changed)))
-    with explain_matches() as found:
-        to_x86(module, AMX)
-    return str(module), [one.message for one in found if "tile-chain" in one.message]
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"start": ZEROS.replace("<0>", "<1>")}, "sums must start at 0 and be added to by contractions alone"),
-        ({"kind": "maxsi"}, "combining kind must be add, but got maxsi"),
-        ({"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"}, "sums must be used once"),
-    ],
-)
-def test_another_chain_is_left_alone_with_a_reason(changed: dict[str, str], reason: str) -> None:
-    text, reasons = lowered(**changed)
-    assert "llvm.x86.tdpbusd" not in text
-    assert not re.search(r"ldtilecfg|tilerelease", text)
-    assert any(reason in one for one in reasons), reasons
 
 
 # Weights of matrix tiles: in which order they are read, and what is fetched ahead or leaves the first level alone.
@@ -264,3 +141,129 @@ def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference
     monkeypatch.setattr(tile_contraction, "meets_pixels_first", always)
     drawn = network(13, (1, 5, 19, 68), (72, 1, 1), (40, 3, 1))
     assert_same_bits(drawn, (1, 5, 19, 68))
+
+
+# Epilogues of matrix tiles between the products of the next block: which of them wait, and the bits of all.
+
+BLOCKS, ROWS, K_GROUPS, LANES = 5, 6, 8, 16
+
+# Blocks of products, `step` K groups at once; the epilogue stores the low bytes of `piece` rows of sums at once.
+PROGRAM = """
+#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
+#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
+#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
+func.func @main(%data: memref<6x6x8x4xi8>, %weights: memref<8x1x16x4xi8>, %scratch: memref<1x1x6x16xi32>,
+                %out: memref<6x6x8x4xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 5 : index
+  %k_groups = arith.constant 8 : index
+  %rows = arith.constant 6 : index
+  %piece = arith.constant {piece} : index
+  %step = arith.constant {step} : index
+  %pad = arith.constant 0 : i8
+  %pad32 = arith.constant 0 : i32
+  %zeros = arith.constant dense<0> : vector<1x1x6x16xi32>
+  scf.for %block = %c0 to %blocks step %c1 {{
+    %sums = scf.for %k = %c0 to %k_groups step %step iter_args(%sum = %zeros) -> (vector<1x1x6x16xi32>) {{
+      %x = vector.transfer_read %data[%block, %c0, %k, %c0], %pad {{in_bounds = [true, true, true, true]}}
+        : memref<6x6x8x4xi8>, vector<1x6x{step}x4xi8>
+      %y = vector.transfer_read %weights[%k, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+        : memref<8x1x16x4xi8>, vector<{step}x1x16x4xi8>
+      %x32 = arith.extui %x : vector<1x6x{step}x4xi8> to vector<1x6x{step}x4xi32>
+      %y32 = arith.extsi %y : vector<{step}x1x16x4xi8> to vector<{step}x1x16x4xi32>
+      %next = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
+        "parallel", "reduction", "reduction"], kind = #vector.kind<add>}} %x32, %y32, %sum
+        : vector<1x6x{step}x4xi32>, vector<{step}x1x16x4xi32> into vector<1x1x6x16xi32>
+      scf.yield %next : vector<1x1x6x16xi32>
+    }}
+    vector.transfer_write %sums, %scratch[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
+      : vector<1x1x6x16xi32>, memref<1x1x6x16xi32>
+    %behind = arith.addi %block, %c1 : index
+    scf.for %row = %c0 to %rows step %piece {{
+      %own = vector.transfer_read %scratch[%c0, %c0, %row, %c0], %pad32 {{in_bounds = [true, true]}}
+        : memref<1x1x6x16xi32>, vector<{piece}x16xi32>
+      %bytes = arith.trunci %own : vector<{piece}x16xi32> to vector<{piece}x16xi8>
+      %taps = vector.shape_cast %bytes : vector<{piece}x16xi8> to vector<{piece}x4x4xi8>
+      vector.transfer_write %taps, {array}[{at}, %row, %c0, %c0] {{in_bounds = [true, true, true]}}
+        : vector<{piece}x4x4xi8>, memref<6x6x8x4xi8>
+    }}
+  }}
+  return
+}}
+"""
+# Results that nobody reads, and data of the block behind.
+APART, CHAINED = {"array": "%out", "at": "%block"}, {"array": "%data", "at": "%behind"}
+
+
+def lowered_program(target: str, **changed: str | int) -> ir.Module:
+    module = module_of(PROGRAM.format(**({"step": 2, "piece": 3} | changed)))
+    to_x86(module, resolve(target))
+    return module
+
+
+def waits(module: ir.Module) -> bool:
+    """Whether the code keeps on the stack whose epilogue is to be computed."""
+    return "memref.alloca() : memref<2xindex>" in str(module)
+
+
+def wanted(data: NDArray[np.uint8], weights: NDArray[np.int8], out: NDArray[np.uint8], *, chained: bool) -> None:
+    """The program in NumPy, in place."""
+    matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
+    for block in range(BLOCKS):
+        sums = data[block].reshape(ROWS, -1).astype(np.int64) @ matrix
+        destination = data[block + 1] if chained else out[block]
+        destination[:, :4] = sums.astype(np.uint8).reshape(ROWS, 4, 4)
+
+
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("step", [2, 4, 8])
+@pytest.mark.parametrize("piece", [1, 2, 3])
+def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: bool) -> None:
+    module = lowered_program("amxint8,portable", step=step, piece=piece, **(CHAINED if chained else APART))
+    assert waits(module) == (not chained)
+    to_llvm(module)
+    random = np.random.default_rng(4)
+    arrays: list[NDArray[np.uint8]] = [random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8) for _ in range(2)]
+    weights, scratch = random.integers(-128, 128, (8, 1, 16, 4)).astype(np.int8), np.zeros((1, 1, 6, 16), np.int32)
+    expected = [array.copy() for array in arrays]
+    wanted(expected[0], weights, expected[1], chained=chained)
+    keep = [arrays[0], weights, scratch, arrays[1]]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    for found, right in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+
+
+def scratch_read_too() -> str:
+    """The program with a second result: in each iteration, what scratch had before."""
+    text = PROGRAM.format(step=2, piece=3, **APART)
+    old = "    %sums = "
+    read = (
+        "    %old = vector.transfer_read %scratch[%c0, %c0, %c0, %c0], %pad32 {in_bounds = [true]}\n"
+        "      : memref<1x1x6x16xi32>, vector<16xi32>\n"
+        "    vector.transfer_write %old, %was[%block, %c0] {in_bounds = [true]} : vector<16xi32>, memref<6x16xi32>\n"
+    )
+    return text.replace(old, read + old).replace("xi8>) {", "xi8>, %was: memref<6x16xi32>) {")
+
+
+def test_sums_that_others_read_are_stored_with_their_block() -> None:
+    module = module_of(scratch_read_too())
+    to_x86(module, resolve("amxint8,portable"))
+    to_llvm(module)
+    random = np.random.default_rng(7)
+    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
+    scratch, was = np.full((1, 1, 6, 16), 5, np.int32), np.zeros((6, 16), np.int32)
+    keep = [data, weights, scratch, out, was]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
+    sums = data[: BLOCKS - 1, 0].reshape(BLOCKS - 1, -1).astype(np.int64) @ matrix
+    np.testing.assert_array_equal(was[0], np.full(16, 5))
+    np.testing.assert_array_equal(was[1:BLOCKS], sums)
+
+
+def _weights(random: np.random.Generator) -> NDArray[np.int8]:
+    return random.integers(-128, 128, (8, 1, 16, 4)).astype(np.int8)
+
+
+def _bytes() -> NDArray[np.uint8]:
+    return np.zeros((6, 6, 8, 4), np.uint8)

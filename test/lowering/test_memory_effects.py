@@ -1,7 +1,5 @@
 """Rewrites keep the order of reads and writes, whatever op writes, by whatever view."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drawn_vector import DOT, HOST_TARGETS, assert_same_on_targets, module_of

@@ -1,7 +1,5 @@
 """Compiled arithmetic, reductions, booleans and classes of linalg equal the reference."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

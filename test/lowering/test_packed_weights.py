@@ -1,6 +1,4 @@
-"""Packed weights and their remainders, multiplied out as a micro-kernel does it."""
-
-from __future__ import annotations
+"""Taps that meet padding alone, and weights of which some are more than a signed byte."""
 
 from typing import Any
 
@@ -10,53 +8,14 @@ from compiled_ops import EIGHT_BIT, check, ends, tensor, variants_together
 from drawn_graphs import Window, convolution, graph, ops_of, run_both
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from qdialect.dialect import Conv2DOp, DenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, folded_bias
 from qdialect.passes.trim_taps import TrimTapsPass
 from qdialect.targets import TARGETS
-
-# Weights, zero points and bias as kernels read them, against the definition of a quantized product.
-
-INT32 = np.iinfo(np.int32)
-
-
-@st.composite
-def weights(draw: st.DrawFn) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Weights [OC, K] of either type, with quantized values and zero points that are often at the ends."""
-    dtype = draw(st.sampled_from([np.uint8, np.int8]))
-    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    code = st.one_of(st.sampled_from([low, high]), st.integers(low, high))
-    channels, taps = draw(st.integers(1, 4)), draw(st.integers(1, 9))
-    quantized = draw(st.lists(code, min_size=channels * taps, max_size=channels * taps))
-    points = draw(st.lists(code, min_size=1, max_size=1) | st.lists(code, min_size=channels, max_size=channels))
-    return np.array(quantized, dtype).reshape(channels, taps), tuple(points)
-
-
-@given(
-    weights(),
-    st.integers(0, 255),
-    st.lists(st.one_of(st.sampled_from([INT32.min, INT32.max]), st.integers(INT32.min, INT32.max)), min_size=4),
-    st.randoms(use_true_random=False),
-)
-def test_the_folded_sum_is_the_product(
-    drawn: tuple[NDArray[Any], tuple[int, ...]], input_point: int, biases: list[int], random: Any
-) -> None:
-    weight, points = drawn
-    channels, taps = weight.shape
-    x = np.array([random.choice([0, 255, random.randrange(256)]) for _ in range(taps)], np.int64)
-    bias = np.array(biases[:channels], np.int32)
-    exact = ((x - input_point) * (weight.astype(np.int64) - np.array(points)[:, None])).sum(axis=1) + bias
-    centered = center(weight, points)
-    raw = (x * centered.values.astype(np.int64)).sum(axis=1)
-    found = raw + folded_bias(centered, bias, input_point) - centered.zero_points.astype(np.int64) * x.sum()
-    np.testing.assert_array_equal(found % 2**32, exact % 2**32)
-
 
 # Kernels without the taps that meet padding alone give the same numbers, and keep every other tap.
 

@@ -1,7 +1,5 @@
 """Products of 16-bit pairs: reordered channels, bounds of sums, and data stored as 16-bit words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +23,6 @@ from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
-from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
@@ -359,42 +356,3 @@ def on_words(op: Contraction, strategy: Strategy) -> bool:
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emission, "is_faster_on_words", on_words)
     check_exact(number, EIGHT_BIT[number // 2 % 2], target)
-
-
-# Parts of a contraction whose sums 32 bits hold, and how words are packed.
-
-LARGEST_SUM = 2**16 - 1
-
-
-def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
-    parts = channel_parts(weights)
-    assert parts is not None
-    ends = [first + count for first, count in parts]
-    assert [first for first, _ in parts] == [0, *ends[:-1]]
-    assert ends[-1] == weights.shape[3]
-    sums = [
-        np.abs(weights[..., first:end].astype(int)).sum(axis=(1, 2, 3))
-        for (first, _), end in zip(parts, ends, strict=True)
-    ]
-    assert max(int(one.max()) for one in sums) <= LARGEST_SUM
-    assert all(first % 2 == 0 for first, _ in parts)
-    return parts
-
-
-@pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 1), (511, 1), (512, 2), (1020, 2), (1024, 3), (5001, 10)])
-def test_the_smallest_weights_fill_a_sum_with_511_products(depth: int, count: int) -> None:
-    """``511 * 128 * 2^15 < 2^31``; of 512 products the last two are apart, for a K group is two."""
-    assert len(parts_of(np.full((3, 1, 1, depth), -128, np.int8))) == count
-
-
-def test_a_channel_with_large_weights_decides_for_all() -> None:
-    weights = np.ones((4, 3, 3, 600), np.int8)
-    assert len(parts_of(weights)) == 1
-    weights[2] = 127
-    # Nine taps by 56 channels by 127.
-    assert parts_of(weights)[0] == (0, 56)
-
-
-def test_taps_of_one_channel_that_exceed_a_sum_have_no_parts() -> None:
-    assert channel_parts(np.full((1, 25, 25, 1), 127, np.int8)) is None
-    assert channel_parts(np.full((1, 17, 17, 2), 127, np.int8)) is None

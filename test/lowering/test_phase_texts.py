@@ -1,7 +1,5 @@
 """The text of every phase is a whole program: printed, parsed and run it gives the bits of the reference."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compiled products of two tensors, weights at run time and functions of two tensors equal the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Recurrent cells and resizing: compiled they are the reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,5 @@
 """How the work of a kernel is divided among threads, and what that costs."""
 
-from __future__ import annotations
-
-import multiprocessing
 import os
 import re
 import signal
@@ -10,13 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from bounds import HANG
 from drawn_graphs import random_inputs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +24,7 @@ from qdialect import targets
 from qdialect.lowering.ir.accesses import Run
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.threads.loop_nests import Partition, Work, chained_partition, partition
+from qdialect.lowering.threads.loop_nests import Work, chained_partition, partition
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
 from qdialect.runtime.comparison import random_inputs as random_arrays
@@ -107,19 +102,6 @@ def test_no_iteration_of_chained_nests_is_on_both_sides_of_a_cut(drawn: list[Wor
         assert max(ends) <= min(begins)
 
 
-def test_chained_nests_are_cut_where_their_costs_are_even() -> None:
-    groups, rest, rows = (
-        Work((14,), 40.0, 0, (4,), 59, 4),
-        Work((), 4.0, 56, (), 59, 3),
-        Work((59, 2), 100.0, 0, (200, 64), 59 * 200, 197),
-    )
-    assert chained_partition([groups, rest, rows], 2) == [
-        Partition(1, (0, 7, 14)),
-        Partition(0, (0, 0, 1)),
-        Partition(1, (0, 28, 59)),
-    ]
-
-
 # Networks on several threads: the same bits for every number, in every situation a process may be in.
 
 
@@ -157,39 +139,6 @@ def test_a_network_too_small_has_one_region_without_parts() -> None:
     inputs = random_inputs(module, 3)
     found = called(compile_module(module, threads=2, min_cycles=10**9), inputs)
     assert same(found, list(interpreter.run(module, inputs)))
-
-
-def test_python_threads_share_and_own_executables() -> None:
-    module = chain()
-    inputs = [random_inputs(module, seed) for seed in range(2)]
-    wanted = [list(interpreter.run(module, arrays)) for arrays in inputs]
-    executables = [compile_divided(module, threads=2) for _ in range(2)]
-
-    def work(index: int) -> bool:
-        own, shared = executables[index], executables[0]
-        rounds = [(called(own, inputs[index]), called(shared, inputs[index])) for _ in range(100)]
-        return all(same(found, wanted[index]) for pair in rounds for found in pair)
-
-    with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(work, range(2)))
-
-
-def test_a_forked_process_computes() -> None:
-    module = chain()
-    executable = compile_divided(module, threads=2)
-    inputs = random_inputs(module, 1)
-    wanted = called(executable, inputs)
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    child = context.Process(target=lambda: queue.put(called(executable, inputs)))
-    child.start()
-    child.join(HANG)
-    alive = child.is_alive()
-    if alive:
-        child.kill()
-    assert not alive
-    assert same(queue.get(), wanted)
-    assert same(called(executable, inputs), wanted)
 
 
 def test_an_interrupt_is_an_exception_of_python() -> None:

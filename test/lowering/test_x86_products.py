@@ -1,7 +1,5 @@
 """Instructions by their definitions, transposed squares, and code that was wrong once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

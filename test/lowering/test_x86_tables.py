@@ -1,7 +1,5 @@
 """Tables, exponentials and roundings by x86 instructions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_graphs import copied, graph, op_names, run_both, same_bits
+from drawn_graphs import copied, graph, run_both, same_bits
 from op_texts import all_ops, functions, with_choices
-from quantized_layers import WEIGHT_SCALES, conv, unary
+from quantized_layers import WEIGHT_SCALES, conv
 
 from qdialect.arithmetic import Activation, Multiplier, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
-from qdialect.dialect import UNARY_OPS, ConstantOp, DequantizeOp, FusedConv2DOp, QuantizeOp, build
+from qdialect.dialect import ConstantOp, DequantizeOp, FusedConv2DOp, QuantizeOp, build
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage
 from qdialect.ir._mlir import ir
@@ -23,7 +23,6 @@ from qdialect.ir.context import verify
 from qdialect.passes.float_chains import build_activation
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.pipeline import PassManager
-from qdialect.passes.tabulate_unary import TabulateUnaryPass
 
 LIT = Path(__file__).parents[1] / "lit" / "passes"
 # What these make is no longer of ops that the reference runs, or was not before; or they change nothing.
@@ -94,13 +93,6 @@ def test_weight_scales_are_derived_where_those_of_the_contraction_do_not_give_th
     _, module = next(functions(text.replace("[0.25, 0.125]", "[0.25, 0.2]")))
     found = re.findall(r"weight_scales = (array<.*?>)", str(after_passes(module, "qnn-raise-requantize", "")))
     assert found[0] == found[1] != "array<f64: 5.000000e-01, 2.500000e-01>"
-
-
-@pytest.mark.parametrize("op_class", UNARY_OPS)
-@pytest.mark.parametrize(("source", "element"), [("ui8", "i8"), ("i8", "ui8"), ("i8", "i8")])
-def test_every_unary_op_is_its_table_on_every_value(op_class: Any, source: str, element: str) -> None:
-    module = graph([f"tensor<16x20x{source}>"], lambda x: unary(op_class, x, element))
-    assert op_names(run_both(module, TabulateUnaryPass())) == ["qnn.lut"]
 
 
 @pytest.mark.parametrize("activation", STAGE_ACTIVATIONS)

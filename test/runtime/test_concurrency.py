@@ -321,17 +321,6 @@ class Memory:
         self.users = 0
 
 
-def counted_pool(limit: int) -> tuple[WorkspacePool[Memory], list[Memory]]:
-    """A pool, and the workspaces that it has made so far."""
-    made: list[Memory] = []
-
-    def make() -> Memory:
-        made.append(Memory())
-        return made[-1]
-
-    return WorkspacePool(make, limit), made
-
-
 def used(pool: WorkspacePool[Memory], seconds: float = 0.0) -> int:
     """How many have a workspace at the same time as this caller."""
     workspace = None
@@ -350,16 +339,6 @@ def in_another_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
-
-
-def test_many_callers_share_few_and_none_is_shared() -> None:
-    pool, made = counted_pool(3)
-    found: list[int] = []
-    threads = [in_another_thread(lambda: found.extend(used(pool, 1e-4) for _ in range(50))) for _ in range(8)]
-    for thread in threads:
-        thread.join(HANG)
-    assert found == [1] * 400
-    assert len(made) <= 3
 
 
 def test_a_caller_waits_where_all_are_taken() -> None:

@@ -99,20 +99,6 @@ def test_a_file_that_was_replaced_is_another_network(tmp_path: Path) -> None:
     assert (np.asarray(first(image)) == 9).all()
 
 
-def test_a_forked_process_computes_alone(tmp_path: Path) -> None:
-    program = (
-        "import os, sys, numpy as np, qdialect\n"
-        "network = qdialect.load(sys.argv[1])\n"
-        "image = np.zeros(network.inputs[0].shape, np.int8)\n"
-        "before = network(image)\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    os._exit(int((network(image) != before).any()))\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-    )
-    output_of(program, str(saved(tmp_path, DIVISIBLE, threads=2)))
-
-
 def test_a_network_of_open_shapes_is_saved_with_its_first(tmp_path: Path) -> None:
     builder = ModelBuilder()
     relu = builder.node("Relu", builder.input("image", ("batch", 4)))

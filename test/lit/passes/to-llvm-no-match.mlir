@@ -40,3 +40,147 @@ module {
     llvm.return
   }
 }
+
+// -----
+
+// expected-error @+1 {{a module must have a function main with a body to be lowered, but got no function}}
+module {
+}
+
+// -----
+
+// expected-error @+1 {{a module must have a function main with a body to be lowered, but got f}}
+func.func @f() {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a module must have a function main with a body to be lowered, but got a declaration}}
+func.func private @main()
+
+// -----
+
+// expected-error @+1 {{a module must have a function main with a body to be lowered, but got no function}}
+memref.global "private" @main : memref<4xi8> = dense<1>
+
+// -----
+
+func.func @main(%x: memref<4xi8>) {
+  // expected-error @+1 {{'omp.parallel' op must have a constant number of threads}}
+  omp.parallel {
+    omp.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<4xi8>, %n: i32) {
+  // expected-error @+1 {{'omp.parallel' op must have a constant number of threads}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<64xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<64xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 33 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<64xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 48 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<64xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = -8 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<64xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 0.0 : f64}
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<?xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 0 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<2xi8>) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 0 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%x: i64) {
+  %n = arith.constant 2 : i32
+  // expected-error @+1 {{qnn.record must be an offset of 32 bytes in the last argument of main, a multiple of 8}}
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  } {qnn.record = 0 : i64}
+  return
+}
+
+// -----
+
+func.func @main(%i: index) {
+  %0 = memref.alloc(%i) : memref<?xi8>
+  // expected-note @+2 {{see current operation}}
+  // expected-error @+1 {{qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid}}
+  call @other(%0) : (memref<?xi8>) -> ()
+  return
+}
+func.func @other(%x: memref<?xi8>) {
+  return
+}
