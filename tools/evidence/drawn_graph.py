@@ -29,7 +29,7 @@ _DISCRETE = (
     *("Round", "Sign", "TopK", "Unique"),
 )
 """Operators whose results jump: the last bits of their operands must be those of ONNX Runtime."""
-_WITHOUT_NAN = ("ReduceMax", "ReduceMin", "MaxPool", "ArgMax", "ArgMin", "TopK", "CumSum", "Sign")
+_WITHOUT_NAN = ("ReduceMax", "ReduceMin", "MaxPool", "ArgMax", "ArgMin", "TopK", "CumSum", "Sign", "MatMulNBits")
 """Operators that docs/onnx.md has another NaN of than ONNX Runtime."""
 
 

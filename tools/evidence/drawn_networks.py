@@ -48,7 +48,10 @@ def drawn(
 
 
 def _grow(network: Network, steps: Sequence[Entry]) -> None:
-    """One more step, from the last value, or from an earlier one; none where ONNX Runtime refuses it."""
+    """One more step, from the last value, or from an earlier one; none where it does not fit.
+
+    ONNX Runtime refuses its nodes then, or NumPy draws no number from an empty range.
+    """
     rng, names = network.rng, list(network.values)
     value = names[-1] if rng.random() < 0.8 else str(rng.choice(names))
     fitting = [
@@ -57,7 +60,7 @@ def _grow(network: Network, steps: Sequence[Entry]) -> None:
     before = (len(network.nodes), set(network.values), dict(network.inputs), dict(network.constants))
     try:
         fitting[int(rng.integers(len(fitting)))](network, value)
-    except InvalidNodeError:
+    except (InvalidNodeError, ValueError):
         count, known, network.inputs, network.constants = before
         del network.nodes[count:]
         network.values = {name: one for name, one in network.values.items() if name in known}

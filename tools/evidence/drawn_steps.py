@@ -129,6 +129,8 @@ def _reshape(network: Network, value: str) -> None:
 
 def _reduced(network: Network, value: str) -> None:
     kinds = ("ReduceMean", "ReduceMax", "ReduceSum", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+    if network.dtype(value).itemsize == 8 and np.abs(network.values[value].numpy()).max(initial=0) > 2**40:
+        raise InvalidNodeError("ONNX Runtime adds int64 in float64")
     network.add(_one_of(network, *kinds), [value, network.integers(_axis(network, value))], keepdims=1)
 
 
@@ -311,6 +313,8 @@ def _by_shape(network: Network, value: str) -> None:
 
 def _einsum(network: Network, value: str) -> None:
     *_, rows, inner = network.shape(value)
+    if 0 in network.shape(value):
+        raise InvalidNodeError("ONNX Runtime's process dies of it")
     equation, shape = (("...ij,jk->...ik", (inner, 3)), ("...ij,kj->...ki", (4, inner)), ("...ij,i->...j", (rows,)))[
         int(network.rng.integers(3))
     ]
@@ -319,7 +323,8 @@ def _einsum(network: Network, value: str) -> None:
 
 def _parameters(network: Network, dtype: Any) -> list[str]:
     """Scale and zero point of a tensor."""
-    point = network.array(dtype, ()) if network.rng.random() < 0.5 else np.zeros((), dtype)
+    has_point = network.rng.random() < 0.5 and np.dtype(dtype).itemsize < 4
+    point = network.array(dtype, ()) if has_point else np.zeros((), dtype)
     return [network.number(np.float32, 2.0 ** network.rng.uniform(-9, 0)), network.constant(point)]
 
 
@@ -448,5 +453,11 @@ TYPED_STEPS: Sequence[Entry] = (
     *((_compressed, _MANY, _TYPES), (_by_shape, _MANY, "fiub"), (_einsum, _ANY, _NUMBERS), (_quantize, _ALL, _F32)),
     *((_quantize, _ALL, _F32), (_dequantize, _ALL, "iu"), (_quantized_operator, _ANY, "iu")),
     *((_quantized_operator, _ANY, "iu"), (_integer_product, _ANY, "iu"), (_packed_product, _ANY, _F32)),
-    *((_branches, _ANY, _NUMBERS), (_moved, _MANY, _TYPES), (_moved, _MANY, _TYPES), (_of_data, (1, 2), _NUMBERS)),
+    *(
+        (_branches, _ANY, _F32),
+        (_branches, _ANY, "iu"),
+        (_moved, _MANY, _TYPES),
+        (_moved, _MANY, _TYPES),
+        (_of_data, (1, 2), _NUMBERS),
+    ),
 )
