@@ -296,6 +296,18 @@ def test_a_shape_that_is_known_after_a_call_alone(tmp_path: Path) -> None:
         executable.run([image()], outputs)
 
 
+def test_the_framework_does_not_run_nodes_whose_results_are_not_read(tmp_path: Path) -> None:
+    """Sums over nothing are zeros, whatever gives the empty rows."""
+    text = """<ir_version: 8, opset_import: ["": 17]> f (float[2,3] x) => (float[2,4] sums)
+    <int64[1] zero = {0}, int64[1] one = {1}, float[0,4] weights = {}>
+    { shares = Hardmax(x)
+      rows = Slice(shares, zero, zero, one)
+      sums = MatMul(rows, weights) }"""
+    path = tmp_path / "empty.onnx"
+    path.write_bytes(parser.parse_model(text).SerializeToString())
+    np.testing.assert_array_equal(qdialect.compile(path)(np.ones((2, 3), np.float32)), np.zeros((2, 4)))
+
+
 def test_weights_in_other_files(tmp_path: Path) -> None:
     path = saved(tmp_path, middle())
     wanted = of_onnx_runtime(path, image())

@@ -53,7 +53,8 @@ class _Reader(quantization.CalibrationDataReader):
 
 def _network(rng: np.random.Generator) -> tuple[onnx.ModelProto, tuple[Array, ...]]:
     while True:
-        model, inputs = drawn(rng)
+        model, network = drawn(rng)
+        inputs = tuple(network.inputs.values())
         if all(value.size for value in inputs):
             return model, inputs
 

@@ -51,7 +51,7 @@ class OnnxDivision(PlannedDivision):
             if tensor is not None:
                 self._models.declare_tensor(tensor, _NUMBERS[tensor.element])
         self.known = {name: array for name in self.judged.results if (array := self.array_of(name)) is not None}
-        self._nodes = [node for node in self._graph.nodes if any(n and n not in self.known for n in node.outputs)]
+        self._nodes = self._wanted()
         computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
         self.nodes = with_copies(self._partition_node(node, computed) for node in self._nodes)
         self.inputs = [self._open(tensor.name, tensor) for tensor in self._graph.inputs]
@@ -84,6 +84,17 @@ class OnnxDivision(PlannedDivision):
         infos = frameworks.onnx_runtime_types(lambda: self._models.whole(unknown, graph.constants)) if unknown else []
         self._models.declare(infos)
         return graph.declaring(infos)
+
+    def _wanted(self) -> list[Node]:
+        """The nodes of which the outputs of the model that are not known are made."""
+        wanted = set(self._graph.outputs)
+        found: list[Node] = []
+        for node in reversed(self._graph.nodes):
+            asked = wanted.intersection(node.outputs) - self.known.keys()
+            if asked:
+                found.append(node)
+                wanted.update(self._models.reads(asked.pop()))
+        return found[::-1]
 
     def _partition_node(self, node: Node, computed: Container[str]) -> PartitionNode:
         gives = tuple(filter(None, node.outputs))
