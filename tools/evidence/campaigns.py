@@ -11,7 +11,7 @@ import onnx
 from onnx import helper
 
 from qdialect import targets
-from tools.evidence import drawn_tflite, drawn_torch
+from tools.evidence import drawn_programs, drawn_tflite, drawn_torch
 from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_networks import drawn, quantized
@@ -79,6 +79,10 @@ def outcome_of_torch(seed: int) -> Outcome:
     return _outcome_of_case(drawn_torch.case, seed, may_be_open=False)
 
 
+def outcome_of_program(seed: int) -> Outcome:
+    return _outcome_of_case(drawn_programs.case, seed, may_be_open=False)
+
+
 def outcome_of_model(seed: int) -> Outcome:
     return _outcome_of_case(quantized_case, seed)
 
@@ -87,6 +91,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
     "graphs": outcome_of_graph,
     "tflite": outcome_of_tflite,
     "torch": outcome_of_torch,
+    "programs": outcome_of_program,
     "models": outcome_of_model,
     "files": outcome_of_damage,
 }
@@ -95,6 +100,7 @@ CASES: Mapping[str, Callable[[int], Case]] = {
     "graphs": graph_case,
     "tflite": drawn_tflite.case,
     "torch": drawn_torch.case,
+    "programs": drawn_programs.case,
     "models": quantized_case,
 }
 """The cases of the campaigns that have a model for each seed."""
