@@ -149,7 +149,8 @@ def _dims(program: torch.export.ExportedProgram, given: Sequence[torch.Tensor]) 
     names = program.graph_signature.user_inputs
     noted = {node.name: node.meta["val"].shape for node in program.graph.nodes if node.name in names}
     pairs = [pair for name, one in zip(names, given, strict=True) for pair in zip(noted[name], one.shape, strict=True)]
-    return {str(extent): size for extent, size in pairs if not isinstance(extent, int)}
+    found = {str(extent): size for extent, size in pairs}
+    return {name: size for name, size in found.items() if name.isidentifier()}
 
 
 def _last(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...], calls: int) -> list[Any]:
