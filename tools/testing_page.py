@@ -36,6 +36,8 @@ in a fault is kept in `build/campaigns`.
 - **tflite**: TFLite networks of one type, compared with the reference kernels of LiteRT or its XNNPACK delegate.
 - **torch**: PyTorch networks that PT2E quantizes by torchao's quantizers, before or during training, or `quantize_`;
   most with scales that are powers of two, so that many numbers lie between two quantized values.
+- **programs**: PyTorch programs of all types, not quantized: indices, sorts, comparisons and scatters, numbers with
+  NaN, infinities, -0 and subnormals among them, open extents that the call changes, and buffers that each call writes.
 - **models**: such graphs as ONNX Runtime's static and dynamic quantizers make of them.
 - **files**: files of every format with bits flipped, parts removed or repeated: each ends in an error of the project,
   or runs.

@@ -19,7 +19,7 @@ import numpy as np
 
 from qdialect.driver.torch_constants import ConstantState
 from qdialect.frontends.torch.importer import import_graph
-from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered
+from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered, open_extents, with_extents
 from qdialect.frontends.torch.program.model import Graph
 from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
@@ -42,6 +42,8 @@ OPTIONS = ("fallback", "threads", "target", "tune", "cache", "jobs")
 _TUNED = "max-autotune"
 _MAX_CHANGES = 3
 """How often a graph is compiled again for other values of its parameters, before PyTorch runs it."""
+_MAX_EXTENTS = 8
+"""The first so many extents of a graph are compiled when they return; the others are left to PyTorch."""
 _LOGGER = logging.getLogger("qdialect")
 Call = Callable[..., tuple[Any, ...]]
 _Run = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -55,11 +57,12 @@ def compile_captured(
 
     Parameters and buffers are constants with the values they have now, but for those that the model writes to; where
     others are written to them, the graph is compiled again, and after three times left to eager mode.  A write through
-    ``parameter.data``, which PyTorch does not count, is seen where it changes the middle of the tensor.  Shapes
-    are those of `examples`: where Dynamo leaves an extent open, it becomes the one of this call, and another extent
-    compiles once more.  Contiguous inputs are read where they lie.  What the model writes to its inputs is written to
-    them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
-    Gradients of parameters are those of eager mode, which computes the graph once more for them.
+    ``parameter.data``, which PyTorch does not count, is seen where it changes the middle of the tensor.  Shapes are
+    those of `examples`.  Where Dynamo leaves extents open, other ones compile once more when they come again, and
+    PyTorch runs calls with those that come once, as of a cache that grows.  Contiguous inputs are read where they lie.
+    What the model writes to its inputs is written to them, a result that is a view of an input is one, and other
+    results have the strides that PyTorch gives them.  Gradients of parameters are those of eager mode, which computes
+    the graph once more for them.
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning`
     lists them; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
@@ -76,7 +79,7 @@ def compile_captured(
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     try:
-        return _Captured(module, examples, wanted)
+        return _captured(module, examples, wanted)
     except (ImportModelError, CompileError) as error:
         if wanted.fallback == "none":
             raise
@@ -91,17 +94,82 @@ def compile_captured(
     return module.forward
 
 
+def _captured(module: Any, examples: Sequence[Any], options: CompileOptions) -> Call:
+    """A graph as compiled code; raises `ImportModelError` and `CompileError` where it is not compiled."""
+    has_batch = batch_inputs(module)
+    positions = open_extents(module)
+    known = with_extents(examples, positions)
+    first = _Captured(module, known, options, has_batch, is_open=bool(positions))
+    return _OfExtents(module, known, options, positions, first) if positions and not first.has_any_batch else first
+
+
+class _OfExtents:
+    """A graph with extents that Dynamo leaves open, compiled for the first ones and for others that come again.
+
+    A cache that grows has new ones in each call, for which code would be of no use: they are left to eager mode.
+    """
+
+    def __init__(
+        self, module: Any, examples: Sequence[Any], options: CompileOptions, positions: Sequence[int], first: _Captured
+    ) -> None:
+        self._module, self._options, self._positions = module, options, positions
+        self._numbers = first.numbers
+        self._by_extents: dict[tuple[int, ...], Call | None] = {self._key(examples): first}
+        """By extents; None for those that came once."""
+
+    def _key(self, arguments: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(arguments[position] for position in self._positions)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        key = self._key(arguments)
+        code = self._by_extents.get(key)
+        return (code or self._other(key, arguments))(*arguments)
+
+    def _other(self, key: tuple[int, ...], arguments: Sequence[Any]) -> Call:
+        """The code for extents of which there is none yet."""
+        must_compile = self._options.fallback == "none"
+        if key not in self._by_extents and not must_compile:
+            if len(self._by_extents) < _MAX_EXTENTS:
+                self._by_extents[key] = None
+                _LOGGER.info("PyTorch runs the whole graph: its extents %s are new, and compiled if they return", key)
+            return self._module.forward
+        _LOGGER.info("'%s' compiles again: for extents %s", _NAME, key)
+        try:
+            found: Call = _Captured(self._module, arguments, self._options, (), is_open=True, numbers=self._numbers)
+        except (ImportModelError, CompileError) as error:
+            if must_compile:
+                raise
+            _LOGGER.info("PyTorch runs the whole graph: %s", error.message)
+            found = self._module.forward
+        self._by_extents[key] = found
+        return found
+
+
 class _Captured:
     """A graph that Dynamo captured, compiled for the values that its parameters have, and again where they change."""
 
-    def __init__(self, module: Any, examples: Sequence[Any], options: CompileOptions) -> None:
-        """Raises `ImportModelError` and `CompileError` for a graph that is not compiled."""
+    def __init__(
+        self,
+        module: Any,
+        examples: Sequence[Any],
+        options: CompileOptions,
+        has_batch: Sequence[bool],
+        *,
+        is_open: bool,
+        numbers: tuple[int, ...] | None = None,
+    ) -> None:
+        """`is_open`: Dynamo guards no extents; the others as `lowered`.
+
+        Raises `ImportModelError` and `CompileError` for a graph that is not compiled.
+        """
         self._eager: Call = module.forward
         self._module, self._options = module, options
-        self._has_batch = batch_inputs(module)
+        self._has_batch = has_batch
         found = self._opened(examples)
-        self._is_open = found is not None
-        self._graph = found[0] if found else _for_inference(module, examples)
+        self.has_any_batch = found is not None
+        """Whether it computes batches of any size."""
+        self._graph = found[0] if found else _for_inference(module, examples, is_open=is_open, numbers=numbers)
+        self.numbers = self._graph.numbers.positions
         plain = self._graph.plain_examples(examples)
         # Dynamo guards it: with another answer the graph is captured again.
         self._is_recorded = any(getattr(one, "requires_grad", False) for one in examples)
@@ -146,7 +214,7 @@ class _Captured:
         _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
         state = self._state(plain)
         found = self._opened(arguments)
-        if self._is_open and found is None:
+        if self.has_any_batch and found is None:
             return self._eager(*arguments)
         constants = self._graph.plain_examples(arguments)
         run = found[1] if found else _compiled(self._graph, constants, self._options)
@@ -197,22 +265,24 @@ def _of_batch(module: Any, examples: Sequence[Any], has_batch: Sequence[bool], s
         return torch.zeros((size, *map(int, example.shape[1:])), dtype=example.dtype) if _has_shape(example) else size
 
     given = [sized(one) if has else one for one, has in zip(examples, has_batch, strict=True)]
-    graph = _for_inference(module, given, is_open=True)
+    graph = _for_inference(module, given, numbers=())
     is_new = all(one and one.argument is None and one.group is None and one.is_contiguous for one in graph.layouts)
     if graph.written or not is_new:
         raise ImportModelError("results must be new contiguous tensors to have any batch")
     return graph, read_captured(graph.module, graph.plain_examples(given))
 
 
-def _for_inference(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> Lowered:
-    """The graph in registered operators; raises `ImportModelError` for one that is not for inference."""
+def _for_inference(
+    module: Any, examples: Sequence[Any], *, is_open: bool = False, numbers: tuple[int, ...] | None = None
+) -> Lowered:
+    """The graph as `lowered` gives it; raises `ImportModelError` for one that is not for inference."""
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     is_recorded: bool = import_module("torch").is_grad_enabled()
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     for name, example in zip(names, examples, strict=True):
         if is_recorded and getattr(example, "requires_grad", False) and is_static(example) is None:
             raise ImportModelError(f"input '{name}' must not require a gradient")
-    graph = lowered(module, examples, is_open=is_open)
+    graph = lowered(module, examples, is_open=is_open, numbers=numbers)
     if graph.training:
         raise ImportModelError(f"model must be in evaluation mode, but {graph.training}")
     return graph

@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
 from qdialect.cache.store import Store
+from qdialect.driver import fallback
 from qdialect.driver.fallback import FallbackWarning
 from qdialect.driver.torch_backend import compile_captured
+from qdialect.ir._mlir import ir
 
 __all__ = ["kept"]
 
@@ -48,6 +50,20 @@ def fresh_dynamo() -> Iterator[None]:
     dynamo.reset()
     yield
     dynamo.reset()
+
+
+@pytest.fixture
+def sizes_compiled(monkeypatch: pytest.MonkeyPatch) -> list[ir.Module]:
+    """The modules that are compiled for one size of all inputs."""
+    found: list[ir.Module] = []
+    compile_one = fallback.compile_tuned
+
+    def counted(module: ir.Module, *arguments: Any, **options: Any) -> Any:
+        found.append(module)
+        return compile_one(module, *arguments, **options)
+
+    monkeypatch.setattr(fallback, "compile_tuned", counted)
+    return found
 
 
 def compiled(model: nn.Module, **options: Any) -> Any:
@@ -106,22 +122,47 @@ OF_BATCHES: dict[str, tuple[Callable[[Any], Any], bool]] = {
 
 
 @pytest.mark.parametrize("name", OF_BATCHES)
-def test_any_batch_is_compiled_once_where_entries_are_computed_alone(name: str) -> None:
+def test_any_batch_is_compiled_once_where_entries_are_computed_alone(
+    name: str, sizes_compiled: list[ir.Module]
+) -> None:
     run, is_open = OF_BATCHES[name]
-    graphs: list[int] = []
-
-    def backend(*captured: Any) -> Any:
-        graphs.append(1)
-        return compile_captured(*captured)
-
-    fast = COMPILE(run, backend=backend, dynamic=True)
+    fast = COMPILE(run, backend=compile_captured, dynamic=True)
     for count in (5, 3, 12, 9, 2, 6):
         found, wanted = (pytree.tree_leaves(one(rows(count))) for one in (fast, run))
         for own, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(own, other, atol=1e-6)
             assert np.shape(own) == np.shape(other)
-    # What Dynamo asks of a size divides them into two kinds.
-    assert (len(graphs) <= 2) == is_open
+    assert (not sizes_compiled) == is_open
+
+
+def test_extents_that_return_are_compiled_and_a_cache_that_grows_is_left_to_pytorch(
+    sizes_compiled: list[ir.Module],
+) -> None:
+    graphs: list[Any] = []
+
+    def backend(*captured: Any) -> Any:
+        graphs.append(captured)
+        return compile_captured(*captured)
+
+    def grown(cache: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        joined = torch.cat([cache, x], 1)
+        return joined, (x @ joined.transpose(1, 2)).softmax(-1) @ joined + cache.shape[1]
+
+    fast = COMPILE(grown, backend=backend, dynamic=True)
+    x = rows(1)[None]
+
+    def check(count: int) -> None:
+        cache = rows(count)[None]
+        for own, other in zip(fast(cache, x), grown(cache, x), strict=True):
+            np.testing.assert_allclose(own, other, atol=1e-6)
+
+    found: list[int] = []
+    for count in (3, 4, 3, 5, 4, 4, *range(6, 20), 19, 19, 3, 5, 5):
+        check(count)
+        found.append(len(sizes_compiled))
+    # Those of the first call, of 4 and, as one of the first eight, of 5.
+    assert found == [1, 1, 1, 1, 2, 2, *[2] * 14, 2, 2, 2, 3, 3]
+    assert len(graphs) == 1
 
 
 def test_unsupported_nodes_are_in_the_text() -> None:

@@ -464,3 +464,26 @@ def test_parts_in_memory() -> None:
 def test_strides_of_tensors_that_are_not_contiguous_are_refused() -> None:
     message = refused(lambda x: torch.as_strided(x.t(), (2, 2), (1, 2)), drawn(1, 6, 7))
     assert "aten.as_strided: operand must be contiguous" in message
+
+
+def test_losses_of_margins_are_those_of_the_kernels() -> None:
+    """Which PyTorch's decompositions are not: of NaN, and of labels behind the first negative one."""
+    values, inf, nan = drawn(3, 6, 5), float("inf"), float("nan")
+    values[0, 1], values[1, 2], values[2, 0], values[3] = nan, inf, -inf, nan
+    labels = torch.tensor(
+        [[0, 1, -1, 0, 0], [3, -1, 2, -1, 1], [4, 3, 2, 1, 0], [1, -1, -1, -1, -1], [-1] * 5, [2] * 5]
+    )
+    weight = torch.tensor([0.5, 1, 2, 0.25, 1])
+
+    def losses(x: Tensor, several: Tensor) -> list[Tensor]:
+        target = several[:, 0].clamp(min=0)
+        return [
+            nnf.multilabel_margin_loss(x, several, reduction="none"),
+            nnf.multilabel_margin_loss(x[4:], several[4:]),
+            nnf.multilabel_margin_loss(x[1], several[0], reduction="sum"),
+            nnf.multi_margin_loss(x, target, reduction="none"),
+            nnf.multi_margin_loss(x, target, p=2, margin=0.5, weight=weight, reduction="sum"),
+            nnf.multi_margin_loss(x[4:], target[4:]),
+        ]
+
+    check(losses, values, labels)

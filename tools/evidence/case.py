@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -36,8 +36,9 @@ class Key:
 class Case:
     """A model file, the inputs of a call, and what its framework gives for them.
 
-    `steps` is how far quantized results may be, `limit` how far f32 ones, as a part of the largest; `profile` whose
-    arithmetic is asked for; `alternatives` what the framework gives in its other modes, which are as good.
+    The results are those of the last of so many `calls`. `steps` is how far quantized results may be, `limit` how far
+    f32 ones, as a part of the largest; `dims` the open extents of the first compilation; `profile` whose arithmetic is
+    asked for; `alternatives` what the framework gives in its other modes, which are as good.
     """
 
     suffix: str
@@ -48,6 +49,8 @@ class Case:
     profile: str = ""
     alternatives: tuple[tuple[Array, ...], ...] = ()
     limit: float = FLOAT_LIMIT
+    calls: int = 1
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class InvalidCaseError(Exception):
@@ -117,6 +120,7 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
             target=variant.target,
             threads=variant.threads,
             batch=variant.batch,
+            dims=case.dims,
             profile=case.profile,
             trust=True,
             cache=False,
@@ -125,7 +129,7 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
     if variant.is_saved and len(executable.regions) == 1 and not by_framework:
         executable.save(path.with_suffix(".so"))
         executable = qdialect.load(path.with_suffix(".so"))
-    results = executable(*case.inputs)
+    results = [executable(*case.inputs) for _ in range(case.calls)][-1]
     found = results if isinstance(results, tuple) else (results,)
     arrays = [np.asarray(one) for one in found]
     outcome = min(compare_all(arrays, wanted, case.steps, case.limit) for wanted in (case.wanted, *case.alternatives))

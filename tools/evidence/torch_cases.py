@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +10,10 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.export import Dim
 from torch.utils import _pytree as pytree
 
+from qdialect.support.interface import BFLOAT16
 from tools.evidence.case import Array, Case, InvalidCaseError, Key, Source
 
 _DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
@@ -113,17 +116,46 @@ def _call(operator: Any, dtype: torch.dtype, number: int) -> tuple[torch.nn.Modu
     return _Call(operator.get_op(), leaves, structure).eval(), tensors
 
 
-def case_of_module(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Case:
-    """What eager PyTorch gives, and the exported program; raises `InvalidCaseError` where two runs differ."""
-    copies = [tuple(one.clone() for one in tensors) for _ in range(3)]
+def case_of_module(
+    module: torch.nn.Module,
+    tensors: tuple[torch.Tensor, ...],
+    *,
+    examples: tuple[torch.Tensor, ...] | None = None,
+    calls: int = 1,
+) -> Case:
+    """What eager PyTorch gives in the last of some `calls`, and the exported program.
+
+    With `examples` it is exported for those, with all extents open that may be.  Raises `InvalidCaseError` where two
+    runs differ, and where a program for the `examples` does not take the tensors.
+    """
+    # Behind one name, as drawn programs take them.
+    opened = examples and (tuple(dict.fromkeys(range(one.dim()), Dim.AUTO) for one in examples),)
     with torch.no_grad():
-        first, again = (pytree.tree_leaves(module(*copy)) for copy in copies[:2])
-        program = torch.export.export(module, copies[2], strict=False)
+        first, again = (_last(copy.deepcopy(module), tensors, calls) for _ in range(2))
+        given = tuple(one.clone() for one in examples or tensors)
+        program = torch.export.export(module, given, strict=False, dynamic_shapes=opened)
+        if examples is not None:
+            _last(program.module(), tensors, 1)
     _check_known(program)
     wanted = [_array(one) for one in first]
     if not all(one.tobytes() == _array(other).tobytes() for one, other in zip(wanted, again, strict=True)):
         raise InvalidCaseError("results differ from run to run")
-    return Case(".pt2", _saved(program), tuple(_array(one) for one in tensors), tuple(wanted))
+    inputs = tuple(_array(one) for one in tensors)
+    return Case(".pt2", _saved(program), inputs, tuple(wanted), calls=calls, dims=_dims(program, given))
+
+
+def _dims(program: torch.export.ExportedProgram, given: Sequence[torch.Tensor]) -> Mapping[str, int]:
+    """The sizes of open extents, by their names."""
+    names = program.graph_signature.user_inputs
+    noted = {node.name: node.meta["val"].shape for node in program.graph.nodes if node.name in names}
+    pairs = [pair for name, one in zip(names, given, strict=True) for pair in zip(noted[name], one.shape, strict=True)]
+    found = {str(extent): size for extent, size in pairs}
+    return {name: size for name, size in found.items() if name.isidentifier()}
+
+
+def _last(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...], calls: int) -> list[Any]:
+    """The results of the last call."""
+    return [pytree.tree_leaves(module(*(one.clone() for one in tensors))) for _ in range(calls)][-1]
 
 
 def _check_known(program: torch.export.ExportedProgram) -> None:
@@ -149,7 +181,9 @@ def _saved(program: torch.export.ExportedProgram) -> bytes:
 def _array(value: Any) -> Array:
     if not isinstance(value, torch.Tensor):
         raise InvalidCaseError("a result is no tensor")
-    return value.detach().resolve_conj().resolve_neg().contiguous().numpy()
+    plain = value.detach().resolve_conj().resolve_neg().contiguous()
+    # PyTorch makes no arrays of these.
+    return plain.view(torch.int16).numpy().view(BFLOAT16) if plain.dtype == torch.bfloat16 else plain.numpy()
 
 
 @cache

@@ -2,9 +2,9 @@
 
 An operator that the front end does not know is traced on tensors without memory, so that the simpler operators of which
 PyTorch makes it come to light; each of these is planned in its stead, or decomposed again.  Only PyTorch's own code
-runs: the kernels of its composite operators and the entry of its decomposition table for this very operator.  Tensors
-of small floats stay such, so that each part rounds, and in place of a kernel that rounds what it computes on the way
-stand operators that do so.
+runs, the kernels of its composite operators and the entry of its decomposition table for this very operator, but where
+that is not what its kernel computes.  Tensors of small floats stay such, so that each part rounds, and in place of a
+kernel that rounds what it computes on the way stand operators that do so.
 """
 
 from __future__ import annotations
@@ -274,6 +274,47 @@ def _attention(
     return (raised.to(query.dtype).float() @ value.float() / total).to(query.dtype)
 
 
+# What kernels compute where the decomposition in PyTorch's own table computes something else.
+
+
+def _multi_margin_loss(
+    x: Any, target: Any, p: float = 1, margin: float = 1, weight: Any = None, reduction: int = 1
+) -> Any:
+    """A distance that is not above 0 counts for nothing: PyTorch's decomposition gives NaN of a NaN."""
+    torch = pytorch_operators.torch_package()
+    rows, labels = torch.atleast_2d(x), torch.atleast_1d(target).unsqueeze(1)
+    count = rows.shape[1]
+    distance = margin - rows.gather(1, labels) + rows
+    losses = distance if p == 1 else distance * distance
+    losses = losses if weight is None else losses * weight[labels]
+    is_counted = (torch.arange(count, device=x.device) != labels) & (distance > 0)
+    losses = torch.where(is_counted, losses, 0)
+    return (losses.mean(1).reshape(target.shape), losses.mean(), losses.sum() / count)[reduction]
+
+
+def _multilabel_margin_loss(x: Any, target: Any, reduction: int) -> Any:
+    """As above, and labels behind the first negative one are none: PyTorch's decomposition takes them for 0."""
+    torch = pytorch_operators.torch_package()
+    rows, labels = torch.atleast_2d(x), torch.atleast_2d(target)
+    count = rows.shape[1]
+    places = torch.arange(count, device=x.device)
+    end = torch.where(labels < 0, places, count).amin(1, keepdim=True)
+    is_label = places < end
+    is_target = (places == torch.where(is_label, labels, -1).unsqueeze(-1)).any(1)
+    own = rows.gather(1, torch.where(is_label, labels, 0))
+    distance = 1.0 - own.T.unsqueeze(-1) + rows
+    is_counted = is_label.T.unsqueeze(-1) & ~is_target & (distance > 0)
+    losses = torch.where(is_counted, distance / count, 0).sum((0, -1))
+    found = (losses.reshape(x.shape[:-1]), losses.mean(), losses.sum())[reduction]
+    return found, is_target.to(x.dtype).reshape(target.shape)
+
+
+_KERNELS: Mapping[str, Callable[..., Any]] = {
+    "aten.multi_margin_loss.default": _multi_margin_loss,
+    "aten.multilabel_margin_loss_forward.default": _multilabel_margin_loss,
+}
+
+
 @dataclass(frozen=True)
 class Decomposition:
     """Nodes in order, constants among what they read, and for each result of the operator the name of what gives it."""
@@ -297,7 +338,7 @@ def decompose(node: Node, tensors: Mapping[str, Output], *, is_rounding: bool = 
     names, node = node.refs(), _with_whole_scales(node, tensors)
     is_blended = node.kind.startswith(_BLENDING) and any(tensors[name].element == "ui8" for name in names)
     require(not is_blended, "operand must not be ui8: PyTorch's kernel multiplies and rounds in integers of its own")
-    module = _traced(node, names, tensors, _ROUNDING.get(node.kind) if is_rounding else None)
+    module = _traced(node, names, tensors, (_ROUNDING if is_rounding else _KERNELS).get(node.kind))
     try:
         graph, placeholders = read_traced(module, names)
     except ImportModelError as error:
@@ -337,10 +378,8 @@ def _with_whole_scales(node: Node, tensors: Mapping[str, Output]) -> Node:
     return replace(node, arguments={**node.arguments, "scale_factors": exact})
 
 
-def _traced(
-    node: Node, names: tuple[str, ...], tensors: Mapping[str, Output], rounding: Callable[..., Any] | None
-) -> Any:
-    """The graph module of what the operator calls on tensors without memory."""
+def _traced(node: Node, names: tuple[str, ...], tensors: Mapping[str, Output], parts: Callable[..., Any] | None) -> Any:
+    """The graph module of what the operator, or `parts` in its place, calls on tensors without memory."""
     torch = pytorch_operators.torch_package()
     examples = [
         torch.empty(tensors[name].shape, dtype=pytorch_operators.dtype_of(tensors[name].element), device="meta")
@@ -357,7 +396,7 @@ def _traced(
 
     def call(*given: Any) -> Any:
         held = dict(zip(names, given, strict=True))
-        return pytorch_operators.call_operator(node, lambda name: held[name], "meta", rounding)
+        return pytorch_operators.call_operator(node, lambda name: held[name], "meta", parts)
 
     try:
         with torch.no_grad(), _counting(torch):

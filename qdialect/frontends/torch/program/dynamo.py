@@ -188,16 +188,41 @@ def _asks_shapes_alone(node: Any) -> bool:
     )
 
 
-def lowered(module: Any, examples: Sequence[Any], *, is_open: bool = False) -> Lowered:
+def open_extents(module: Any) -> tuple[int, ...]:
+    """The positions of the arguments that are extents and strides of tensors which Dynamo leaves open.
+
+    Empty where there are none, and where some are no arguments.
+    """
+    values = [node.meta.get("example_value") for node in module.graph.nodes if node.op == "placeholder"]
+    tensors = [value for value in values if str(getattr(value, "layout", None)) == "torch.strided"]
+    numbers = [one for value in tensors for one in (*value.shape, *value.stride()) if _symbol(one)]
+    symbols = {str(symbol) for number in numbers for symbol in number.node.expr.free_symbols}
+    found = [position for position, value in enumerate(values) if _symbol(value) in symbols]
+    return tuple(found) if symbols == {_symbol(values[position]) for position in found} else ()
+
+
+def with_extents(examples: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    """`examples` whose numbers at `positions` are those of this call, which Dynamo does not guard."""
+    return [one.node.hint if at in positions and hasattr(one, "node") else one for at, one in enumerate(examples)]
+
+
+def lowered(
+    module: Any, examples: Sequence[Any], *, is_open: bool = False, numbers: tuple[int, ...] | None = None
+) -> Lowered:
     """A captured module in registered operators, traced for the extents of `examples`.
 
-    Dynamo then guards these, unless the batch `is_open`.
+    Dynamo then guards these, if they are not open.  The arguments at `numbers` may be any in each call; by default
+    those that can be, and Dynamo guards the others.
 
     Raises `ImportModelError` where a function of the model cannot be traced.
     """
-    if is_open:
-        return _traced(module, examples, ())
-    _guard_extents(module)
+    if numbers is not None:
+        try:
+            return _traced(module, examples, numbers)
+        except OpenNumbersError as error:
+            raise ImportModelError(str(error)) from error
+    if not is_open:
+        _guard_extents(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     # Of arguments that are made of others, the places differ.
     numbers = open_numbers(placeholders) if Wrapped.of(examples).is_plain else ()
