@@ -62,8 +62,7 @@ def _pool(operator: Operator) -> Building:
 def _transpose_conv(operator: Operator) -> Building:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
     wanted, weight, data, *bias = checks.operands(operator, 3, 4)
-    require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps, shape = checks.constant(weight, "weight"), operator.outputs[0].shape
+    taps, shape = checks.f32_taps(weight), operator.outputs[0].shape
     ranks = len(data.shape), taps.ndim, len(shape)
     require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
     require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
@@ -179,8 +178,7 @@ def _conv_3d_transpose(operator: Operator) -> Building:
 
 
 def _volume_weight(weight: Tensor, data: Tensor) -> Array:
-    require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps = checks.constant(weight, "weight")
+    taps = checks.f32_taps(weight)
     ranks = (len(data.shape), taps.ndim)
     require(
         ranks == (_VOLUME_RANK, _VOLUME_RANK),
