@@ -163,7 +163,7 @@ def _convolution(operator: Operator) -> Building:
         )
         parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
         total = emitter.build(qnn.DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
-        return finished(emitter, total, bias, windows.activation, shape_of(total.type))
+        return finished(emitter, total, bias, windows.activation, shape_of(total.type), is_bounded=True)
 
     emitter = yield
     if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
