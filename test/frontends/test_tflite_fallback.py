@@ -174,7 +174,8 @@ def test_scalars_that_litert_reads(tmp_path: Path) -> None:
     y = writer.tensor("y", (3,), np.int32)
     writer.operator(tflite.BuiltinOperator.FILL, [size, count], y)
     executable = qdialect.compile(saved(tmp_path, writer.finish([x, count], [y])), fallback="framework")
-    assert executable(np.array(3, np.int32), np.array(7, np.int32)).tolist() == [7, 7, 7]
+    (found,) = executable.results([np.array(3, np.int32), np.array(7, np.int32)])
+    assert found.tolist() == [7, 7, 7]
 
 
 def test_a_custom_operator_of_litert(tmp_path: Path) -> None:

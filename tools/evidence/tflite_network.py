@@ -91,7 +91,8 @@ class Network:
             return rng.integers(0, 2, shape).astype(kind)
         if kind.kind == "f":
             found = np.asarray(rng.normal(size=shape)).astype(kind)
-            special = np.array(_SPECIAL, np.float32).astype(kind)
+            with np.errstate(over="ignore"):
+                special = np.array(_SPECIAL, np.float32).astype(kind)
             return np.where(rng.random(shape) < 0.1, rng.choice(special, shape), found) if self.is_special else found
         low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
         found = np.asarray(rng.integers(low, high, shape, kind, endpoint=True))

@@ -93,7 +93,8 @@ def _cast(network: Network, value: int) -> int | None:
 
 def _requantized(network: Network, value: int) -> int | None:
     """From floats or quantized values to quantized values, of any type."""
-    if value in network.inexact:
+    # The reference kernel gives an end of the range for infinity that its own value does not decide.
+    if value in network.inexact or (network.is_special and network.is_float):
         return None
     network.dtype = np.dtype(network.choice("int8", "uint8", "int16"))
     return network.add("QUANTIZE", [value], network.shapes[value], network.drawn())
@@ -198,7 +199,7 @@ def _gathered(network: Network, value: int) -> int | None:
 def _nd_positions(network: Network, shape: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
     """Indices of elements of the first dimensions, how many these are, and of what shape."""
     depth = int(network.rng.integers(1, len(shape) + 1))
-    leading = tuple(int(n) for n in network.rng.integers(1, 4, network.choice(1, 1, 2)))
+    leading = tuple(int(network.rng.integers(1, 4)) for _ in range(network.choice(1, 1, 2)))
     dtype = network.choice(np.int32, np.int64)
     columns = [network.rng.integers(0, extent, leading).astype(dtype) for extent in shape[:depth]]
     return network.given(np.stack(columns, -1)), depth, leading
@@ -231,7 +232,7 @@ def _segments(network: Network, value: int) -> int | None:
     if not shape or 0 in shape:
         return None
     count = int(network.rng.integers(1, 5))
-    ids = np.sort(network.rng.integers(0, count, shape[:1])).astype(np.int32)
+    ids: Array = np.sort(network.rng.integers(0, count, shape[:1])).astype(np.int32)
     if network.chance(0.4):
         rows = (int(ids[-1]) + 1, *shape[1:])
         return network.same("SEGMENT_SUM", [value, network.constant(ids)], rows, *options("SegmentSumOptions"))
