@@ -31,7 +31,9 @@ in a fault is kept in `build/campaigns`.
 - **graphs**: ONNX networks of convolutions, products, pools, normalizations and movements, in f32 or with quantized
   values between the nodes, of two to four dimensions, with open and with empty batches; compiled for two kinds of CPU
   and one to three threads, and compared with ONNX Runtime with and without its optimizer.
-- **tflite**: TFLite networks of one type, compared with the reference kernels of LiteRT or its XNNPACK delegate.
+- **tflite**: TFLite networks of all types and of conversions between them, with the ends of integers, NaN, infinities
+  and subnormal floats, indices that the file has or the caller gives, empty tensors and scalars, compared with the
+  reference kernels of LiteRT or its XNNPACK delegate.
 - **torch**: PyTorch networks that PT2E quantizes by torchao's quantizers, before or during training, or `quantize_`;
   most with scales that are powers of two, so that many numbers lie between two quantized values.
 - **models**: such graphs as ONNX Runtime's static and dynamic quantizers make of them.
