@@ -33,7 +33,9 @@ in a fault is kept in `build/campaigns`.
   and one to three threads, and compared with ONNX Runtime with and without its optimizer. Half of the seeds from 2,200
   on have all types, conversions, comparisons, computed indices and shapes, and quantized operators too, a quarter of
   these NaN, infinities and the smallest numbers.
-- **tflite**: TFLite networks of one type, compared with the reference kernels of LiteRT or its XNNPACK delegate.
+- **tflite**: TFLite networks of all types and of conversions between them, with the ends of integers, NaN, infinities
+  and subnormal floats, indices that the file has or the caller gives, empty tensors and scalars, compared with the
+  reference kernels of LiteRT or its XNNPACK delegate.
 - **torch**: PyTorch networks that PT2E quantizes by torchao's quantizers, before or during training, or `quantize_`;
   most with scales that are powers of two, so that many numbers lie between two quantized values.
 - **programs**: PyTorch programs of all types, not quantized: indices, sorts, comparisons and scatters, numbers with

@@ -187,7 +187,7 @@ def load_litert(
         try:
             with lock:
                 for index, array in zip(inputs, arrays, strict=True):
-                    interpreter.set_tensor(index, np.ascontiguousarray(array))
+                    interpreter.set_tensor(index, np.asarray(array, order="C"))
                 # Operators with state start anew in each call.
                 interpreter.reset_all_variables()
                 interpreter.invoke()

@@ -165,6 +165,19 @@ def test_bits_are_those_of_the_whole_model(network: Body, profile: str, kernels:
         assert_same(executable.results([image(seed)]), whole(path, image(seed), kernels=kernels))
 
 
+def test_scalars_that_litert_reads(tmp_path: Path) -> None:
+    """FILL of a shape that the data decides."""
+    writer = ModelWriter("scalar")
+    x, count = writer.tensor("x", (), np.int32), writer.tensor("count", (), np.int32)
+    size = writer.tensor("size", (1,), np.int32)
+    writer.operator(tflite.BuiltinOperator.RESHAPE, [x, writer.constant("one", np.array([1], np.int32))], size)
+    y = writer.tensor("y", (3,), np.int32)
+    writer.operator(tflite.BuiltinOperator.FILL, [size, count], y)
+    executable = qdialect.compile(saved(tmp_path, writer.finish([x, count], [y])), fallback="framework")
+    (found,) = executable.results([np.array(3, np.int32), np.array(7, np.int32)])
+    assert found.tolist() == [7, 7, 7]
+
+
 def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
     path = saved(tmp_path, with_detection(network_of(convolved)))
     executable = qdialect.compile(path, fallback="framework")
@@ -401,11 +414,11 @@ def test_transposed_windows_with_gaps(
 def test_ties_and_nan_of_quantize(dtype: type[np.int8 | np.uint8 | np.int16], profile: str, tmp_path: Path) -> None:
     """Ties go away from zero in the reference kernels, to even elsewhere; a rest of 16 bits is LiteRT's own."""
     scale, kernels = 0.0173, "BUILTIN_REF" if profile == "tflite" else "AUTO"
-    for count in (64, 61):
+    for count, point in ((64, 0), (61, 0), *(((61, -5),) if dtype is np.int8 else ())):
         values = (np.arange(count, dtype=np.float32) - 29.5) * np.float32(scale)
         values[[3, 4, 8]] = np.nan, -np.nan, 1e6
         b = ModelWriter("quantize")
-        x, y = b.tensor("x", (count,), np.float32), b.tensor("y", (count,), dtype, Quantization((scale,), (0,)))
+        x, y = b.tensor("x", (count,), np.float32), b.tensor("y", (count,), dtype, Quantization((scale,), (point,)))
         b.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
         path = saved(tmp_path, b.finish([x], [y]))
         wanted = whole(path, values, kernels=kernels)

@@ -279,6 +279,16 @@ def test_functions_keep_their_digits_far_below_zero(kind: int) -> None:
     check_compiled(module, "host", [[data]], [[found]])
 
 
+@pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
+def test_weights_that_are_not_finite_are_refused(kind: int) -> None:
+    """LiteRT leaves out what lies outside of an image."""
+    weight = Given(np.full((1, 3, 3, 1), np.inf, np.float32), is_constant=True)
+    option = options_of("Conv2D" if kind == KIND.CONV_2D else "DepthwiseConv2D", SAME, 1, 1)
+    assert "weight must be finite" in refused(
+        one_operator(kind, [f32(1, 3, 3, 1), weight], [Result((1, 3, 3, 1), np.float32)], option)
+    )
+
+
 @pytest.mark.parametrize("kind", [KIND.MAX_POOL_2D, KIND.AVERAGE_POOL_2D])
 def test_pools_larger_than_memory_are_refused(kind: int) -> None:
     option = options_of("Pool2D", SAME, 1, 1, 2**30, 2**30)

@@ -179,6 +179,15 @@ def test_convolutions(kind: int, batch: int, stride: int, padding: int) -> None:
 
 @variants_together
 @pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
+def test_convolutions_of_infinity(kind: int) -> None:
+    """The results are the farthest finite numbers."""
+    x = drawn(1, 1, 9, 7, 6)
+    x[0, 3, 2, 1] = np.inf
+    check(convolution(kind, 1, 1, 0), x)
+
+
+@variants_together
+@pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
 def test_convolutions_of_near_ties(kind: int) -> None:
     check(convolution(kind, 2, 1, 0), near_ties((2, 9, 7, 6), (1, 2, 3), 255))
 

@@ -161,6 +161,13 @@ def test_indices_that_are_refused() -> None:
     assert message == "update must be smaller in one dimension, but is in 2"
 
 
+def test_an_ellipsis_for_no_dimension_is_refused() -> None:
+    """LiteRT takes one for it at least."""
+    bounds = [Given(i32(one), is_constant=True) for one in ([0, 0], [0, 6], [1, 1])]
+    message = message_of("StridedSlice", [drawn(np.int8, 6), *bounds], [Result((6,), np.int8, QUARTER)], 0, 0, 1)
+    assert message == "ellipsis must stand for a dimension, as LiteRT takes one for it"
+
+
 @variants_together
 @pytest.mark.parametrize("count", [1, 17, 33])
 @pytest.mark.parametrize("dtype", [np.int8, np.float32])

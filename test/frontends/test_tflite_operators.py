@@ -177,6 +177,9 @@ def indexed() -> Iterator[Node]:
         where = Given(positions.astype(np.int64 if dtype is np.int32 else np.int32))
         inputs = [where, known(7), known(7 if dtype is np.int8 else 1, dtype), known(0, dtype)]
         yield "OneHot", inputs, [Result(tuple(shape), dtype)], {0: axis}
+    # Of which the kernel reads the lower half.
+    wide = Given(np.array([1 + 2**32, 2**31, -(2**63)]))
+    yield "OneHot", [wide, known(3), known(1), known(0)], [Result((3, 3), np.int32)], {0: -1}
     for dtype, exclusive, backwards in product(NUMBERS, (0, 1), (0, 1)):
         yield of("Cumsum", [Given(drawn(dtype, 3, 4, 5)), known([1])], (3, 4, 5), dtype, _0=exclusive, _1=backwards)
     # Drawn integers have equal ones among them, and zeros of both signs are equal.

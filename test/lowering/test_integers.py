@@ -119,7 +119,13 @@ def test_the_largest_elements(element: str) -> None:
         check_op(qnn.TopKOp, [tensor(shape, element)], element, [values], axis=axis, count=count)
 
 
-REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
+REDUCTIONS: list[tuple[Shape, Shape]] = [
+    ((7,), (0,)),
+    ((3, 19), (1,)),
+    ((3, 19), (0,)),
+    ((2, 5, 7, 19), (1, 3)),
+    ((2, 517), (1,)),
+]
 
 
 @variants_together
@@ -249,7 +255,7 @@ def test_arg(op: Any, number: int) -> None:
 
 AXES = [
     *(((2, 5, 7, 19), axes) for axes in ((0,), (1, 2), (3,), (2, 3), (1, 3), (0, 1, 2, 3))),
-    *(((70,), (0,)), ((3, 66), (1,)), ((3, 66), (0,)), ((1, 2, 2, 64), (1, 2))),
+    *(((70,), (0,)), ((3, 66), (1,)), ((3, 66), (0,)), ((1, 2, 2, 64), (1, 2)), ((9, 517), (1,))),
 ]
 
 

@@ -7,18 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from qdialect.lowering.ir.upstream import load_kernel_dialects
-from qdialect.runtime.jit import MachineCode
 from quantized_layers import chain
 
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context, parse
 from qdialect.lowering.ir.functions import ops_named
-from qdialect.lowering.ir.phase_pass import check_fused, check_linalg, check_llvm, check_products, check_vector
+from qdialect.lowering.ir.phase_pass import (
+    check_fused,
+    check_linalg,
+    check_llvm,
+    check_products,
+    check_vector,
+    load_kernel_dialects,
+)
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.threads.divided_network import to_threads
 from qdialect.lowering.vector_to_x86.to_x86 import check_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import READ, WRITE, to_llvm, unroll_transfers
+from qdialect.runtime.compiler import MachineCode
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.support.interface import Port
 from qdialect.targets import GENERIC, TARGETS

@@ -1,183 +1,88 @@
-"""Small TFLite networks drawn at random: chains with side branches, of one type, beside LiteRT."""
+"""Small TFLite networks drawn at random: chains with side branches, of all types, beside LiteRT."""
 
 from __future__ import annotations
 
-import os
-import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import prod
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import tflite
 
-from qdialect.frontends import frameworks
-from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization, options
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization, options
 from tools.evidence.case import Array, Case, InvalidCaseError
+from tools.evidence.tflite_network import Network, litert
+from tools.evidence.tflite_numbers import STEPS as NUMBERS
+from tools.evidence.tflite_numbers import Step
 
-_TYPES = ("int8", "int8", "int8", "uint8", "int16", "float32")
+_TYPES = ("int8", "int8", "int8", "uint8", "int16", "float32", "float32", "int32", "int32", "int64", "bool")
 _PROFILES = ("tflite", "tflite-xnnpack")
 _MAX_ELEMENTS = 40_000
-_SCALES = (0.02, 0.05, 0.1, 1 / 64, 0.003, 1.0, 1e-4)
 # How many fused activations the schema numbers: none, relu, relu_n1_to_1, relu6.
 _ACTIVATIONS = (0, 0, 1, 2, 3)
-_FULL = {"int8": -128, "uint8": 0}
-
-
-@dataclass
-class Network:
-    """A graph that grows: its writer, and the shape and quantization of each value by its index."""
-
-    rng: np.random.Generator
-    dtype: np.dtype[Any]
-    writer: ModelWriter = field(default_factory=lambda: ModelWriter("drawn"))
-    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    quantization: dict[int, Quantization | None] = field(default_factory=dict[int, Quantization | None])
-    constants: int = 0
-    is_dyadic: bool = False
-    """Whether scales are powers of two, or three of them, so that many products lie between two quantized values."""
-
-    @property
-    def is_float(self) -> bool:
-        return self.dtype.kind == "f"
-
-    def choice(self, *options: Any) -> Any:
-        return options[int(self.rng.integers(len(options)))]
-
-    def drawn(self) -> Quantization | None:
-        """A scale, seldom an extreme one, and a zero point, at times at an end."""
-        if self.is_float:
-            return None
-        scale = float(np.float32(self.choice(*_SCALES) * self.rng.uniform(0.7, 1.5)))
-        scale = self.dyadic(-7, 2) if self.is_dyadic else scale
-        if self.dtype == np.int16:
-            return Quantization((scale / 128,), (0,))
-        low = int(np.iinfo(self.dtype).min)
-        return Quantization((scale,), (self.choice(int(self.rng.integers(low, low + 256)), low + 128, low, low + 255),))
-
-    def dyadic(self, low: int, high: int) -> float:
-        return 2.0 ** int(self.rng.integers(low, high)) * self.choice(1.0, 1.0, 1.0, 1.5)
-
-    def fixed(self, scale: float, offset: int, of_words: float = 1 / 32768) -> Quantization | None:
-        """What a function demands of its result: `offset` is that of the zero point from the lowest value."""
-        if self.dtype == np.int16:
-            return Quantization((of_words,), (0,))
-        return None if self.is_float else Quantization((scale,), (_FULL[self.dtype.name] + offset,))
-
-    def numbers(self, shape: Sequence[int], dtype: Any = None) -> Array:
-        kind = np.dtype(dtype or self.dtype)
-        if kind.kind == "f":
-            return self.rng.normal(size=shape).astype(kind)
-        low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
-        return self.rng.integers(low, high + 1, shape).astype(kind)
-
-    def constant(self, value: Array, quantization: Quantization | None = None) -> int:
-        self.constants += 1
-        return self.writer.constant(f"c{self.constants}", value, quantization)
-
-    def integers(self, *numbers: int) -> int:
-        return self.constant(np.array(numbers, np.int32))
-
-    def tensor(self, shape: Sequence[int], quantization: Quantization | None, dtype: Any = None) -> int:
-        index = self.writer.tensor(f"v{len(self.shapes)}", shape, dtype or self.dtype.type, quantization)
-        if dtype is None:
-            self.shapes[index], self.quantization[index] = tuple(shape), quantization
-        return index
-
-    def add(
-        self, kind: str, inputs: Sequence[int], shape: Sequence[int], given: Quantization | None, *option: Any
-    ) -> int:
-        result = self.tensor(shape, given)
-        self.writer.operator(getattr(tflite.BuiltinOperator, kind), inputs, result, *option)
-        return result
-
-    def same(self, kind: str, inputs: Sequence[int], shape: Sequence[int], *option: Any) -> int:
-        """Of the quantization of the first input that is a value."""
-        value = next(one for one in inputs if one in self.shapes)
-        return self.add(kind, inputs, shape, self.quantization[value], *option)
-
-    def weighted(self, value: int, shape: Sequence[int], axis: int) -> list[int]:
-        """A constant of weights of the value's products and, at times without, a bias."""
-        count, rng = shape[axis], self.rng
-        if self.is_float:
-            bias = [self.constant(self.numbers([count]))] if rng.random() < 0.8 else []
-            return [self.constant(self.numbers(shape) * np.float32(0.3)), *bias]
-        wide = np.int64 if self.dtype == np.int16 else np.int32
-        scales = rng.uniform(0.003, 0.02, self.choice(1, count, count) if self.dtype != np.uint8 else 1).tolist()
-        scales = [self.dyadic(-9, -4) for _ in scales] if self.is_dyadic else scales
-        point = int(rng.integers(100, 150)) if self.dtype == np.uint8 else 0
-        of_weights = Quantization(tuple(scales), (point,) * len(scales), axis if len(scales) > 1 else 0)
-        weights = self.numbers(shape, np.uint8 if self.dtype == np.uint8 else np.int8)
-        known = self.quantization[value]
-        assert known is not None
-        of_bias = Quantization(tuple(known.scales[0] * one for one in scales), (0,) * len(scales))
-        bias = self.constant(rng.integers(-3000, 3000, count).astype(wide), of_bias)
-        return [
-            self.constant(np.maximum(weights, weights.dtype.type(np.iinfo(weights.dtype).min + 1)), of_weights),
-            bias,
-        ]
-
-    def others(self, shape: Sequence[int], quantization: Quantization | None = None) -> list[int]:
-        """The values of this shape, and of this quantization if one is given."""
-        fitting = [one for one, found in self.shapes.items() if found == tuple(shape)]
-        return [one for one in fitting if quantization is None or self.quantization[one] == quantization]
 
 
 def case(seed: int) -> Case:
-    """The network of a seed, and what LiteRT's reference kernels or, of odd seeds, its XNNPACK delegate gives."""
+    """The network of a seed, and what LiteRT's reference kernels or, of odd seeds, its XNNPACK delegate gives.
+
+    It has as many of its steps as LiteRT takes.
+    """
+    profile = _PROFILES[seed % 2]
+    refused = InvalidCaseError("no step fits")
+    for steps in range(int(np.random.default_rng(seed).integers(2, 9)), 0, -1):
+        try:
+            content, arrays = _drawn(seed, steps, is_reference=profile == _PROFILES[0])
+            wanted = litert(content, arrays, is_reference=profile == _PROFILES[0])
+        except InvalidCaseError as error:
+            refused = error
+        else:
+            return Case(".tflite", content, arrays, wanted, profile=profile)
+    raise refused
+
+
+def _drawn(seed: int, steps: int, *, is_reference: bool) -> tuple[bytes, tuple[Array, ...]]:
+    """A model of so many steps, the first ones of any number, and its inputs."""
     rng = np.random.default_rng(seed)
     network = Network(rng, np.dtype(str(rng.choice(_TYPES))), is_dyadic=bool(rng.random() < 0.5))
+    network.is_delegated = not is_reference
+    # What XNNPACK makes of such floats depends on their place.
+    network.is_special = network.chance(0.3) and is_reference
+    shape = _shape(network)
+    for _ in range(network.choice(1, 1, 2)):
+        network.value(network.numbers(shape), network.drawn())
+    used, taken = set[int](), 0
+    for _ in range(8 * steps):
+        values = list(network.shapes)
+        value = values[-1] if network.chance(0.75) else network.choice(*values)
+        result = None if network.size(value) > _MAX_ELEMENTS else _grown(network, value)
+        taken += result is not None
+        used |= {value} if result is not None else set()
+        if taken == steps:
+            break
+    ends = [one for one in network.shapes if one not in used and one not in network.inputs][-3:]
+    if not ends:
+        raise InvalidCaseError("no step fits")
+    return network.writer.finish(list(network.inputs), ends), tuple(network.inputs.values())
+
+
+def _shape(network: Network) -> tuple[int, ...]:
+    """Mostly of a batch and of channels; seldom of no dimension, or of no element."""
+    rng = network.rng
     inner = [int(one) for one in rng.integers(2, 11, int(rng.choice([0, 1, 2, 2, 2])))]
     shape = (network.choice(1, 1, 2, 3), *inner, network.choice(1, 3, 4, 8, 16, 17, 32))
-    inputs = [network.tensor(shape, network.drawn()) for _ in range(network.choice(1, 1, 2))]
-    values, used, wanted = list(inputs), set[int](), int(rng.integers(2, 9))
-    for _ in range(8 * wanted):
-        value = values[-1] if rng.random() < 0.75 else network.choice(*values)
-        result = None if prod(network.shapes[value]) > _MAX_ELEMENTS else _grown(network, value)
-        if result is not None:
-            values.append(result)
-            used.add(value)
-        if len(values) == len(inputs) + wanted:
-            break
-    ends = [one for one in values if one not in used and one not in inputs][-3:] or [values[-1]]
-    content, arrays = network.writer.finish(inputs, ends), tuple(network.numbers(shape) for _ in inputs)
-    profile = _PROFILES[seed % 2]
-    return Case(
-        ".tflite", content, arrays, _litert(content, arrays, is_reference=profile == _PROFILES[0]), profile=profile
-    )
-
-
-def _litert(content: bytes, arrays: Sequence[Array], *, is_reference: bool) -> tuple[Array, ...]:
-    """What LiteRT gives, in a process of its own: some of its kernels read outside of their memory."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            found: Any = tuple(frameworks.load_litert(content, 1, is_reference=is_reference)(arrays))
-        except Exception as error:
-            found = str(error)
-        with os.fdopen(writer, "wb") as file:
-            pickle.dump(found, file)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        answer = file.read()
-    os.waitpid(child, 0)
-    found = pickle.loads(answer) if answer else "LiteRT ends the process"
-    if isinstance(found, str):
-        raise InvalidCaseError(found)
-    return found
-
-
-_Step = Callable[[Network, int], "int | None"]
+    if network.chance(0.06):
+        return network.choice((), (), (0, *shape[1:]), (*shape[:-1], 0), shape[-1:])
+    return shape
 
 
 def _grown(network: Network, value: int) -> int | None:
     """One more value; none where the step that is drawn does not fit."""
-    rank = len(network.shapes[value])
-    fitting = [step for step, ranks in _STEPS if rank in ranks]
+    network.dtype = network.types[value]
+    rank, kind = len(network.shapes[value]), _kind(network, value)
+    steps = NUMBERS if 0 in network.shapes[value] else (*_STEPS, *NUMBERS)
+    fitting = [step for step, ranks, kinds in steps if rank in ranks and kind in kinds]
     return network.choice(*fitting)(network, value) if fitting else None
+
+
+def _kind(network: Network, value: int) -> str:
+    return "q" if network.quantization[value] is not None else _KINDS.get(network.dtype.name, "n")
 
 
 def _windows(network: Network, value: int) -> tuple[list[int], list[int], list[int], dict[str, int]] | None:
@@ -301,9 +206,9 @@ def _in_floats(network: Network, value: int) -> int | None:
         network.shapes[value],
         network.choice("TANH", "SQRT", "ABS", "EXP", "SIN", "FLOOR", "NEG", "LOGISTIC", "COS"),
     )
-    floats, after = (network.tensor(shape, None, np.float32) for _ in range(2))
-    network.writer.operator(tflite.BuiltinOperator.DEQUANTIZE, [value], floats)
-    network.writer.operator(getattr(tflite.BuiltinOperator, kind), [floats], after)
+    floats = network.plain("DEQUANTIZE", [value], shape, np.float32)
+    after = network.plain(kind, [floats], shape, np.float32)
+    network.inexact.add(after)
     return network.add("QUANTIZE", [after], shape, network.drawn())
 
 
@@ -319,10 +224,8 @@ def _retyped(network: Network, value: int) -> int | None:
     if other is None:
         return None
     shape, scale = network.shapes[value], network.dyadic(-6, 1)
-    middle = network.writer.tensor(
-        f"m{len(network.shapes)}", shape, other, Quantization((scale,), (int(network.rng.integers(128)),))
-    )
-    network.writer.operator(tflite.BuiltinOperator.QUANTIZE, [value], middle)
+    middle = network.tensor(shape, Quantization((scale,), (int(network.rng.integers(128)),)), other)
+    network.node("QUANTIZE", [value], [middle])
     return network.add("QUANTIZE", [middle], shape, network.drawn())
 
 
@@ -367,29 +270,12 @@ def _padded(network: Network, value: int) -> int:
     return network.same("MIRROR_PAD" if is_mirrored else "PAD", [value, network.constant(pads)], result, *option)
 
 
-def _sliced(network: Network, value: int) -> int:
-    shape = network.shapes[value]
-    starts = [int(network.rng.integers(0, n)) for n in shape]
-    steps = [network.choice(1, 1, 2) for _ in shape]
-    result = [-(-(n - start) // step) for n, start, step in zip(shape, starts, steps, strict=True)]
-    bounds = [network.integers(*one) for one in (starts, shape, steps)]
-    return network.same("STRIDED_SLICE", [value, *bounds], result, *options("StridedSliceOptions"))
-
-
 def _joined(network: Network, value: int) -> int:
     shape = list(network.shapes[value])
     axis = int(network.rng.integers(len(shape)))
     other = network.choice(*network.others(shape, network.quantization[value]))
     shape[axis] *= 2
     return network.same("CONCATENATION", [value, other], shape, *options("ConcatenationOptions", Axis=axis))
-
-
-def _gathered(network: Network, value: int) -> int:
-    shape = list(network.shapes[value])
-    axis = int(network.rng.integers(len(shape)))
-    places = network.integers(*network.rng.integers(0, shape[axis], 3).tolist())
-    shape[axis] = 3
-    return network.same("GATHER", [value, places], shape, *options("GatherOptions", Axis=axis))
 
 
 def _split(network: Network, value: int) -> int | None:
@@ -400,7 +286,7 @@ def _split(network: Network, value: int) -> int | None:
     shape[axis] //= 2
     halves = [network.tensor(shape, network.quantization[value]) for _ in range(2)]
     inputs, option = [network.integers(axis), value], options("SplitOptions", NumSplits=2)
-    network.writer.operator(tflite.BuiltinOperator.SPLIT, inputs, halves, *option)
+    network.node("SPLIT", inputs, halves, *option)
     return network.choice(*halves)
 
 
@@ -417,10 +303,12 @@ def _resized(network: Network, value: int) -> int:
 
 
 _ANY = (2, 3, 4, 5)
-_STEPS: Sequence[tuple[_Step, Sequence[int]]] = (
-    *(((_convolution, (4,)),) * 9 + ((_pool, (4,)),) * 3 + ((_dense, (2, 3)),) * 6 + ((_pair, _ANY),) * 3),
-    *(((_function, _ANY),) * 4 + ((_transposed_convolution, (4,)), (_prelu, (4,)), (_resized, (4,)))),
-    *((_batched, (2, 3)), (_extreme, _ANY), (_in_floats, _ANY), (_rescaled, _ANY), (_retyped, _ANY)),
-    *((_reduced, _ANY), (_reshaped, _ANY)),
-    *((_transposed, _ANY), (_padded, _ANY), (_sliced, _ANY), (_joined, _ANY), (_gathered, _ANY), (_split, _ANY)),
+_KINDS = {"float32": "f", "int32": "i", "int64": "i", "bool": "b"}
+_STEPS: Sequence[tuple[Step, Sequence[int], str]] = (
+    *(((_convolution, (4,), "fq"),) * 9 + ((_pool, (4,), "fq"),) * 3 + ((_dense, (2, 3), "fq"),) * 6),
+    *(((_function, _ANY, "fq"),) * 4 + ((_pair, _ANY, "fq"),) * 3),
+    *((_transposed_convolution, (4,), "fq"), (_prelu, (4,), "fq"), (_resized, (4,), "fq"), (_batched, (2, 3), "fq")),
+    *((_extreme, _ANY, "fqi"), (_in_floats, _ANY, "q"), (_rescaled, _ANY, "q"), (_retyped, _ANY, "q")),
+    *((_reduced, _ANY, "fq"), (_reshaped, _ANY, "fqib"), (_transposed, _ANY, "fqib"), (_padded, _ANY, "fqib")),
+    *((_joined, _ANY, "fqib"), (_split, _ANY, "fqib")),
 )

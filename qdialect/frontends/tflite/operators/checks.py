@@ -99,6 +99,14 @@ def constant(tensor: Tensor, what: str) -> NDArray[Any]:
     return required(tensor.data, f"{what} must be constant")
 
 
+def f32_taps(weight: Tensor) -> NDArray[np.float32]:
+    """The constant f32 weight of windows, finite: outside of an image LiteRT leaves products out that are 0 here."""
+    require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
+    taps = constant(weight, "weight")
+    require(bool(np.isfinite(taps).all()), "weight must be finite")
+    return taps
+
+
 def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[int, ...]:
     """The entries of a constant i32 or i64 tensor, which are at most `maximum`: any number of nodes may share it."""
     require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")

@@ -287,7 +287,7 @@ def finished(
 def _convolution(operator: Operator) -> Building:
     options = checks.window_options(operator)
     data, weight, *bias = checks.operands(operator, 2, 3)
-    taps, shape = checks.constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
+    taps, shape = checks.f32_taps(weight), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
     if operator.kind == "DEPTHWISE_CONV_2D":
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import F32Conv2DOp
+from qdialect.dialect import DynamicConv2DOp, F32Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
-from qdialect.frontends.building.slices import check_indices, framed, gather
+from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.convolution import TransposedWindow, rows_of_windows, transposed_sums
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.operators import checks
 from qdialect.frontends.tflite.operators.f32 import check_bias, clamped, finished
-from qdialect.frontends.tflite.operators.hybrid import asymmetric, delegated, i8_weights
+from qdialect.frontends.tflite.operators.hybrid import MAX_IMAGES, RunTimeQuantized, asymmetric, delegated, i8_weights
 from qdialect.frontends.tflite.operators.registry import Building, imports_f32, imports_hybrid
 from qdialect.ir._mlir import ir
 
@@ -62,8 +62,7 @@ def _pool(operator: Operator) -> Building:
 def _transpose_conv(operator: Operator) -> Building:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
     wanted, weight, data, *bias = checks.operands(operator, 3, 4)
-    require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps, shape = checks.constant(weight, "weight"), operator.outputs[0].shape
+    taps, shape = checks.f32_taps(weight), operator.outputs[0].shape
     ranks = len(data.shape), taps.ndim, len(shape)
     require(ranks == (4, 4, 4), f"input, weight and output must have 4 dimensions, but got {list(ranks)}")
     require(data.shape[3] == taps.shape[3], f"input must have {taps.shape[3]} channels, but got {data.shape[3]}")
@@ -87,27 +86,43 @@ def _hybrid_transpose_conv(operator: Operator) -> Building:
     check_bias(bias, taps.shape[0])
     before = how.explicit(shape[1:3], taps.shape[1:3])[:2]
     window = TransposedWindow(how.strides, how.dilation, before, shape[1:3])
-    whole, factors = np.moveaxis(taps.astype(np.float32), (0, -1), (1, 0)), np.array(weight.scales, np.float32)
-
-    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, start: Array | None) -> ir.Value:
-        wide = emitter.convert("arith.extf", data, "f32")
-        return _convolved(emitter, wide, taps, (1,) * len(steps), steps, start, is_rounded=False)
+    whole, factors = np.moveaxis(taps, (0, -1), (1, 0)), np.array(weight.scales, np.float32)
+    images = data.shape[0]
+    require(images <= MAX_IMAGES, f"input must have at most {MAX_IMAGES} images, but got {images}")
 
     emitter = yield
     # The delegate leaves outputs with pixels that no window reaches behind the others.
     extents = zip(data.shape[1:3], how.strides, taps.shape[1:3], shape[1:3], strict=True)
     is_delegated = emitter.is_delegated and all((n - 1) * step + k >= size for n, step, k, size in extents)
     image = (delegated if is_delegated else asymmetric)(emitter, emitter.value(data), (1, 2, 3))
-    values, points = (emitter.convert("arith.sitofp", one, "f32") for one in (image.values, image.zero_point))
-    # bfloat16 has all whole numbers of 8 bits and a sign.
-    narrow = emitter.convert("arith.truncf", emitter.f32("subf", values, points), "bf16")
-    total = transposed_sums(whole, window, convolve)(emitter, narrow)
+    sums = [_whole_sums(emitter, image, index, whole, window) for index in range(images)]
+    total = sums[0] if images == 1 else emitter.concatenate(sums, 0)
     if not is_delegated:
         total = emitter.f32("mulf", emitter.f32("mulf", total, emitter.constant(factors)), image.scale)
         return finished(emitter, total, bias, how.activation, shape)
     starts = [emitter.reshape(emitter.value(one), shape[-1:]) for one in bias] or [0.0]
     total = emitter.f32("fma", emitter.f32("mulf", total, image.scale), emitter.constant(factors), *starts)
     return clamped(emitter, total, how.activation)
+
+
+def _whole_sums(
+    emitter: OpBuilder, data: RunTimeQuantized, index: int, weight: Array, window: TransposedWindow
+) -> ir.Value:
+    """``sum of (a - z) * w`` of one image as f32 numbers, from i8 weights [I, O, H, W]."""
+    rest = [Slice(0, 1, extent) for extent in shape_of(data.values.type)[1:]]
+    values = take_slices(emitter, data.values, [Slice(index, 1, 1), *rest])
+    point = take_slices(emitter, data.zero_point, [Slice(index, 1, 1), *[Slice(0, 1, 1)] * len(rest)])
+
+    def from_point(value: ir.Value) -> ir.Value:
+        # Its own inverse: the zeros around an image become the zero point, whose products are 0.
+        return Arithmetic(emitter).op("arith.xori", value, emitter.broadcast(point, shape_of(value.type)))
+
+    def convolve(emitter: OpBuilder, data: ir.Value, taps: Array, steps: Shape, _: Array | None) -> ir.Value:
+        scale = emitter.constant(np.ones(1, np.float32))
+        parts = (from_point(data), emitter.constant(taps), scale, emitter.reshape(point, (1,)), None)
+        return emitter.build(DynamicConv2DOp, *parts, element="f32", weight_scales=(1.0,), dilation=steps)
+
+    return transposed_sums(weight, window, convolve)(emitter, from_point(values))
 
 
 def _transposed(operator: Operator, data: Tensor, taps: Array, wanted: Tensor, bias: list[Tensor]) -> Building:
@@ -179,8 +194,7 @@ def _conv_3d_transpose(operator: Operator) -> Building:
 
 
 def _volume_weight(weight: Tensor, data: Tensor) -> Array:
-    require(weight.element == "f32", f"weight must be f32, but got {weight.element}")
-    taps = checks.constant(weight, "weight")
+    taps = checks.f32_taps(weight)
     ranks = (len(data.shape), taps.ndim)
     require(
         ranks == (_VOLUME_RANK, _VOLUME_RANK),

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import tflite
 
-from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic
@@ -127,7 +126,7 @@ _MAX_DEPTH = 1 << 20
 
 @imports("ONE_HOT")
 def _one_hot(operator: Operator) -> Building:
-    """An index outside of the new dimension has no number of its own there."""
+    """An index outside of the new dimension has no number of its own there; the kernel reads 32 bits of each."""
     axis = read_options(operator, tflite.OneHotOptions, lambda options: options.Axis())
     positions, depth, on, off = operands(operator, 4)
     check_index_type(positions, "indices")
@@ -140,13 +139,12 @@ def _one_hot(operator: Operator) -> Building:
     along = rank if axis == -1 else axis_of([axis], rank + 1)
     split = (*positions.shape[:along], 1, *positions.shape[along:])
     shape = (*positions.shape[:along], depths[0], *positions.shape[along:])
-    dtype = np.int32 if positions.element == "i32" else np.int64
-    index = np.arange(depths[0], dtype=dtype).reshape(-1, *[1] * (rank - along))
+    index = np.arange(depths[0], dtype=np.int32).reshape(-1, *[1] * (rank - along))
     emitter = yield
-    given = emitter.reshape(emitter.value(positions), split)
-    spread = emitter.build(BroadcastOp, given, element=positions.element, shape=shape)
-    known = emitter.build(BroadcastOp, emitter.constant(index), element=positions.element, shape=shape)
-    s, (chosen, other) = Arithmetic(emitter), (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
+    s = Arithmetic(emitter)
+    spread = emitter.broadcast(emitter.reshape(s.resize(emitter.value(positions), "i32"), split), shape)
+    known = emitter.broadcast(emitter.constant(index), shape)
+    chosen, other = (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
     return s.select(s.compare("eq", spread, known), chosen, other)
 
 

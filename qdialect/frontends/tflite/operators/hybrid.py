@@ -30,7 +30,8 @@ from qdialect.ir._mlir import ir
 # takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
 # holds, so it is added before.
 
-_MAX_IMAGES = 64
+MAX_IMAGES = 64
+"""That a convolution computes one after another."""
 # What XNNPACK's delegate takes, and how many weights its packing adds up at a time.
 _DELEGATED_BLOCK, _AT_ONCE_PACKED = 32, 16
 _PARTS = (-1 << 16, -1 << 8, -1)
@@ -146,7 +147,7 @@ def _convolution(operator: Operator) -> Building:
     )
     require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
     images = data.shape[0]
-    require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
+    require(images <= MAX_IMAGES, f"input must have at most {MAX_IMAGES} images, but got {images}")
     checks.f32_bounds(windows.activation)
     check_bias(bias, channels)
     window = (taps.shape[1], taps.shape[2])
@@ -163,7 +164,7 @@ def _convolution(operator: Operator) -> Building:
         )
         parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
         total = emitter.build(qnn.DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
-        return finished(emitter, total, bias, windows.activation, shape_of(total.type))
+        return finished(emitter, total, bias, windows.activation, shape_of(total.type), is_bounded=True)
 
     emitter = yield
     if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:

@@ -170,6 +170,7 @@ def select(
             result.append(1)
             continue
         if kind is _Kind.REST:
+            require(left > 0 or i == len(begins), "ellipsis must stand for a dimension, as LiteRT takes one for it")
             found = [Slice(0, 1, extent) for extent in shape[len(slices) : len(slices) + left]]
         else:
             found = [_slice_of(shape[len(slices)], begins[i], ends[i], strides[i], i, masks)]

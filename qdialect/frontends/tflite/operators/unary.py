@@ -245,13 +245,15 @@ _RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8"
 
 
 def _of_floats(emitter: Emitter, data: Tensor, output: Tensor) -> ir.Value:
-    """Quantized f32 numbers, by a division with ties away from zero in the reference kernels, where NaN is the minimum.
+    """Quantized f32 numbers, by a division with ties away from zero in the reference kernels.
 
-    Others multiply by the reciprocal and round ties to even; XNNPACK, which leaves 16 bits to LiteRT's own kernel,
-    makes NaN the maximum.
+    There a NaN is the lowest of 32 bits, and its sum with a zero point below 0 wraps around to the maximum.  Others
+    multiply by the reciprocal and round ties to even; XNNPACK, which leaves 16 bits to LiteRT's own kernel, makes NaN
+    the maximum.
     """
     profile = TFLITE_XNNPACK if emitter.is_delegated else TFLITE
-    nan = NanPolicy.MAX if emitter.is_delegated and output.element != "i16" else NanPolicy.MIN
+    is_highest = output.zero_point < 0 or (emitter.is_delegated and output.element != "i16")
+    nan = NanPolicy.MAX if is_highest else NanPolicy.MIN
     how: dict[str, Any] = {"rounding": profile.float_rounding, "scaling": profile.scaling, "nan": nan}
     how |= {"scales": [output.scale], "zero_points": [output.zero_point]}
     return emitter.build(qnn.QuantizeOp, emitter.value(data), element=output.element, **how)

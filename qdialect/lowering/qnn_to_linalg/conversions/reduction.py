@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, prod
+from math import gcd, inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +135,7 @@ def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
         kernel = Kernel(lowering.program)
         zero_points = kernel.number("zero_points", _count(op) * signed_shift(op.input.type), "i32")
         finish = partial(_less, zero_points)
-        over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
+        over.emit(lowering, kernel, SUM, finish, _lanes_of_sums(op), op.operation.name)
         return
     low = -(2 ** (int(element[1:]) - 1))
     folds: dict[type[qnn.IntegerReduceOp], tuple[str, int]] = {
@@ -157,6 +157,7 @@ def _less(number: Value, body: Body, acc: Value, _: Sequence[Value]) -> Value:
 
 _SUM_LANES = 32
 """Two vectors of sums, whose additions overlap."""
+_MANY_BYTES = 256
 _MAX_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
@@ -178,7 +179,14 @@ def _over_axes(lowering: GraphLowering, op: qnn.MeanOp | qnn.SumOp) -> None:
         return rescale(body, _less(zero_points, body, acc, values), parameters)
 
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
+    over.emit(lowering, kernel, SUM, finish, _lanes_of_sums(op), op.operation.name)
+
+
+def _lanes_of_sums(op: qnn.MeanOp | qnn.SumOp | qnn.IntegerReduceOp) -> int:
+    """Of a row as many bytes as are whole vectors, which are added to one another before their lanes are."""
+    shape = shape_of(op.input.type)
+    is_row = len(shape) - 1 in op.axes and shape[-1] > _SUM_LANES
+    return gcd(shape[-1] // _SUM_LANES * _SUM_LANES, _MANY_BYTES) if is_row else _SUM_LANES
 
 
 def _count(op: qnn.MeanOp | qnn.SumOp | qnn.IntegerReduceOp) -> int:
