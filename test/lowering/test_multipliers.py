@@ -36,7 +36,6 @@ from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     factor_product,
     multiply_add_rounding,
 )
-from qdialect.lowering.qnn_to_linalg.conversions import binary
 from qdialect.reference import interpreter
 from qdialect.targets import GENERIC, TARGETS, Target
 
@@ -208,7 +207,7 @@ def test_products_have_the_bits_of_the_reference(element: str, channels: int, mo
         found.append(factor_product(*given))
         return found[-1]
 
-    monkeypatch.setattr(binary, "factor_product", noted)
+    monkeypatch.setattr(f"{factor_product.__module__}.factor_product", noted)
     module = products(element, channels)
     inputs = drawn_inputs(module)
     wanted = interpreter.run(module, inputs)
