@@ -209,8 +209,8 @@ class Machine:
 
     Rates are of instructions on whole vectors of `vector_bits`: a dot product is `vpdpbusd` where the CPU has it,
     `vpmaddwd` elsewhere.  Figures are approximate: they follow Intel's and AMD's optimization manuals and Fog,
-    "Instruction tables", and are good enough to rank tiles.  Only those of Zen 4 and Sapphire Rapids were compared with
-    measurements.
+    "Instruction tables", and are good enough to rank tiles.  Those of Zen 4, Zen 5 and Sapphire Rapids were compared
+    with measurements.
     """
 
     vector_bits: int

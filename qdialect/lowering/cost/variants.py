@@ -55,6 +55,8 @@ class ContractionShape:
     data_bytes: int
     parameters: int
     """Numbers of each channel that the epilogue reads."""
+    rows: int | None
+    """For which tiles are chosen; None if that is not known."""
 
 
 def varied(strategy: Strategy, name: str) -> Strategy:
@@ -105,7 +107,7 @@ def depthwise_candidates(tiles: DepthwiseTiles, rows: int) -> tuple[str, list[st
 
 
 def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
-    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters, math.prod(shape.pixels))
+    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters, shape.rows)
 
 
 def _register_tiles(strategy: Strategy, model: TileModel, shape: ContractionShape) -> Iterator[str]:

@@ -103,7 +103,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
 
 _READ = "vector.transfer_read"
 _LONGEST = 128
-"""Ops of a loop whose numbers are moved; beside those of a longer one a read takes no time."""
+"""Ops of a loop whose numbers are moved; next to those of a longer one a read takes no time."""
 
 
 def hoist_numbers(module: ir.Module) -> None:

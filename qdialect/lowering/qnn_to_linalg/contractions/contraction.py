@@ -423,6 +423,11 @@ class Contraction:
             return Layout.PAIRS
         return Layout.WORDS if strategy.are_words(self.pixel_count) else Layout.BYTES
 
+    def tile_rows(self, layout: Layout) -> int | None:
+        """For how many rows tiles are chosen; None where bytes are packed at run time, for any number of rows."""
+        is_known = layout is Layout.FLOATS or not isinstance(self.weights, StoredWeights)
+        return self.pixel_count if is_known else None
+
     def sums_pairs(self, strategy: Strategy, group: geometry.ChannelGroup, axes: geometry.ReductionAxes) -> bool:
         """Whether the products of constant weights of `group` are summed in pairs."""
         if Layout.PAIRS not in strategy.others:

@@ -152,6 +152,7 @@ def _variants(program: Program, op: Contraction) -> Tunable:
         in_tiles and are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
         len(op.epilogue.channel_parameters()),
+        op.tile_rows(op.layout(strategy, group, axes)),
     )
     own, candidates = contraction_candidates(strategy, shape)
     title = f"{prod(shape.pixels)} pixels, {op.channels} channels, {axes.taps} taps"

@@ -84,9 +84,7 @@ class Site:
     def _blocks(self, group: ChannelGroup, axes: ReductionAxes) -> list[ChannelBlock]:
         strategy, op = self.kernel.program.strategy, self.op
         layout, parameters = op.layout(strategy, group, axes), len(op.epilogue.channel_parameters())
-        # What packs matrices of bytes at run time does not know how many rows meet them.
-        pixels = op.pixel_count if layout is Layout.FLOATS or not isinstance(op.weights, StoredWeights) else None
-        return strategy.channel_blocks(group.lanes, axes.weight_bytes, layout, parameters, pixels)
+        return strategy.channel_blocks(group.lanes, axes.weight_bytes, layout, parameters, op.tile_rows(layout))
 
 
 @dataclass(frozen=True)
