@@ -33,15 +33,16 @@ def graph_case(seed: int) -> Case:
     return case_of_model(content, tuple(network.inputs.values()), is_quantized * (4 if is_wide else 1))
 
 
-def drawn_variants(seed: int, *, may_be_open: bool = True) -> Sequence[Variant]:
+def drawn_variants(seed: int, case: Case, *, may_be_open: bool = True) -> Sequence[Variant]:
     """This CPU on one to three threads, and one more kind of code; of an open batch, calls of any batch as well."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind, one in targets.TARGETS.items() if one.features <= targets.host_features()]
     other = str(rng.choice([*kinds, "host,portable"]))
-    batch = "dynamic" if may_be_open and seed % 5 == 0 else 1
+    is_open = may_be_open and seed % 5 == 0
+    own = case.inputs[0].shape[0] if is_open else 1
     return (
-        Variant("host", int(rng.integers(1, 4)), is_saved=bool(rng.random() < 0.2)),
-        Variant(other, int(rng.integers(1, 4)), batch=batch),
+        Variant("host", int(rng.integers(1, 4)), is_saved=bool(rng.random() < 0.2), batch=own or "dynamic"),
+        Variant(other, int(rng.integers(1, 4)), batch="dynamic" if is_open else 1),
     )
 
 
@@ -50,7 +51,7 @@ def _outcome_of_case(make: Callable[[int], Case], seed: int, *, may_be_open: boo
         case = make(seed)
     except InvalidCaseError as error:
         return Outcome(Rank.INVALID, str(error)[:160])
-    return outcome_of(case, drawn_variants(seed, may_be_open=may_be_open))
+    return outcome_of(case, drawn_variants(seed, case, may_be_open=may_be_open))
 
 
 def outcome_of_graph(seed: int) -> Outcome:
