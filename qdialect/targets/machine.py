@@ -62,6 +62,11 @@ ZEN_5_LEVELS = Levels(
     (Level(48 << 10, float("inf"), 0), Level(1 << 20, 32, 0), Level(24 << 20, 27, 64), Level(float("inf"), 10, 590)),
     call_cycles=40,
 )
+# The same of a Skylake-X, of whose third level a core gets its share while others run.
+SKYLAKE_X_LEVELS = Levels(
+    (Level(32 << 10, float("inf"), 0), Level(1 << 20, 43, 0), Level(8 << 20, 10, 70), Level(float("inf"), 5, 220)),
+    call_cycles=40,
+)
 # A Golden Cove core of a server whose third level all cores share: one that reads alone finds its last 64 MB there at
 # the full rate. Writes to the second level have 16 bytes a cycle.
 GOLDEN_COVE_LEVELS = Levels(
@@ -316,7 +321,9 @@ _SKYLAKE = replace(_HASWELL, dot_products=2, near_fetch_distance=_NEAR_FETCH)
 _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
 # A division of 16 numbers takes 10 cycles on Intel's cores with AVX-512, 6 on Zen 4, where comparisons into masks take
 # two, and 2.5 on Zen 5.
-_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64, divides_late=True)
+_SKYLAKE_X = Machine(
+    *(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 43), divides_late=True, pipes=GOLDEN_COVE_PIPES, levels=SKYLAKE_X_LEVELS
+)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
 # All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, and tiles that take more
