@@ -14,7 +14,7 @@ OURS = "qdialect"
 
 # Name: module here, class in it, package it needs, and the distribution whose version is told.
 _ENGINES: Mapping[str, tuple[str, str, str, str]] = {
-    OURS: ("compiled", "Compiler", "onnx", "qdialect"),
+    OURS: ("model_files", "Compiler", "onnx", "qdialect"),
     "onnxruntime": ("model_files", "OnnxRuntime", "onnxruntime", "onnxruntime"),
     "openvino": ("model_files", "OpenVino", "openvino", "openvino"),
     "litert": ("model_files", "LiteRt", "ai_edge_litert", "ai-edge-litert"),

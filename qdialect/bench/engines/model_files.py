@@ -1,7 +1,8 @@
-"""Engines that read model files: ONNX Runtime, OpenVINO, LiteRT, TVM, IREE; each imports its package when made."""
+"""Engines that read model files, this compiler first; each imports its package when it is made."""
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,43 @@ from typing import Any
 
 import numpy as np
 
+import qdialect
 from qdialect.bench.cases import Array, Case, EngineError, Session, foreign, known_forms, session_of
+from qdialect.bench.levels import target_name
 from qdialect.bench.transformers import LANGUAGE_LAYERS
+from qdialect.runtime.memory import allocate
+
+# This compiler: models as their front end reads them, arrays bound to the compiled network.
+
+_OWN_FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_qnn")
+
+
+def _array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """An array that begins at a cache line, as those do in which other engines keep inputs and results."""
+    return allocate(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def _copied(array: Array) -> Array:
+    copy = _array(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+class Compiler:
+    """This package."""
+
+    def variants(self, case: Case) -> Mapping[str, str]:
+        # Drawn workloads are ONNX models; their TFLite form is for those who read nothing else.
+        return known_forms(case, (*_OWN_FORMS, "tflite") if case.kind == "model" else _OWN_FORMS)
+
+    def load(self, case: Case, variant: str, threads: int) -> Session:
+        form = case.forms[variant]
+        inputs = form.inputs()
+        batch = inputs[0].shape[0] if inputs[0].ndim else 1
+        executable = qdialect.compile(form.model, batch=batch, threads=threads, target=target_name(), cache=False)
+        outputs = [_array(port.shape, port.dtype) for port in executable.outputs]
+        return Session(executable.bind([_copied(array) for array in inputs], outputs), lambda: outputs)
+
 
 # ONNX Runtime's CPU provider: all graph optimizations, inputs and outputs bound once.
 
