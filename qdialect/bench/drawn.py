@@ -14,7 +14,7 @@ import numpy as np
 from qdialect.arithmetic import QuantParams
 from qdialect.bench import network as nn
 from qdialect.bench.cases import Array, Case, Form, Source, save
-from qdialect.bench.onnx_writer import write_operators, write_qdq
+from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.random_networks import RANDOM_NETWORKS, draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 
@@ -88,26 +88,14 @@ LAYERS: Mapping[str, Layer] = {
     "W1r": replace(_W1, channels=256, width=1, window=(4, 1)),
     "W2r": replace(_W2, channels=256, width=1, window=(2, 1)),
 }
-"""The workloads that are measured by default."""
-
-VARIATIONS: Mapping[str, Layer] = {
-    # The batch that the layers were first described with.
-    "W1_N128": replace(_W1, batch=128),
-    "W2_N128": replace(_W2, batch=128),
-    "W3_N128": replace(_W3, batch=128),
-    # Without the activation, to measure its cost.
-    "W1_noact": replace(_W1, activation="none"),
-    "W2_noact": replace(_W2, activation="none"),
-    "W5_noact": replace(_W5, activation="none"),
-}
-"""The workloads that are measured only when named."""
+"""By name."""
 
 CHAINS: Mapping[str, tuple[str, int]] = {"W4x8": ("W4", 8), "W6x32": ("W6", 32)}
 """Networks of equal layers, each reading the one before: the layer, and how many."""
 
 
 def layer_network(name: str, layer: Layer) -> nn.Network:
-    """`layer` with numbers of which `name`, up to an underscore, is the seed; results use most of their range."""
+    """`layer` with numbers of which `name` is the seed; results use most of their range."""
     random = _random(name)
     if isinstance(layer, DenseLayer):
         source = nn.QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
@@ -139,7 +127,7 @@ def chain_network(layer: ConvolutionLayer, count: int, name: str) -> nn.Network:
 
 def draw_input(network: nn.Network, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """Random quantized values; the first images are the same whatever the batch."""
-    return _random(f"input of {_seed(name)}").integers(0, 256, network.input.shape, dtype=np.uint8)
+    return _random(f"input of {name}").integers(0, 256, network.input.shape, dtype=np.uint8)
 
 
 def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[nn.Node, ...]:
@@ -192,11 +180,7 @@ def _weights(shape: tuple[int, ...], random: np.random.Generator) -> nn.Weights:
 
 
 def _random(name: str) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32(_seed(name).encode()))
-
-
-def _seed(name: str) -> str:
-    return name.split("_")[0]
+    return np.random.default_rng(zlib.crc32(name.encode()))
 
 
 # Workloads made of seeded numbers: files of layers, chains and whole networks.
@@ -204,10 +188,7 @@ def _seed(name: str) -> str:
 
 def layer_sources() -> list[Source]:
     """Single layers and chains of them."""
-    layers = {**LAYERS, **VARIATIONS}
-    sources = [
-        Source(name, "layer", partial(_prepare_layer, name, layer), name in LAYERS) for name, layer in layers.items()
-    ]
+    sources = [Source(name, "layer", partial(_prepare_layer, name, layer)) for name, layer in LAYERS.items()]
     return sources + [Source(name, "chain", partial(_prepare_chain, name, *chain)) for name, chain in CHAINS.items()]
 
 
@@ -257,22 +238,13 @@ def _prepare_layer(name: str, layer: Layer, folder: Path) -> Case:
 
 
 def _layer_forms(network: nn.Network) -> Mapping[str, Callable[[], bytes]]:
-    forms = {
-        "qdq": lambda: write_qdq(network),
-        "qop": lambda: write_operators(network),
-        "tflite": lambda: write_tflite(network),
-    }
+    forms = {"qdq": lambda: write_qdq(network), "tflite": lambda: write_tflite(network)}
     if isinstance(network.nodes[0], nn.Convolution):
         forms["qdq_nhwc"] = lambda: write_qdq(network, channels_last=True)
-        forms["qop_nhwc"] = lambda: write_operators(network, channels_last=True)
     last = network.nodes[-1]
     if isinstance(last, nn.Activation):
         forms["tflite_f32"] = lambda: write_tflite(network, f32_activations=True)
         forms["qdq_one_rounding"] = lambda: write_qdq(network, rounds_middle=False)
-        if last.kind == "swish":
-            forms["qop_three_roundings_nhwc"] = lambda: write_operators(
-                network, channels_last=True, rounds_sigmoid=True
-            )
     return forms
 
 

@@ -9,15 +9,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from qdialect.bench.cases import Case, EngineError
+from qdialect.bench.cases import EngineError
 from qdialect.bench.levels import HOST, environment
-from qdialect.support.diagnostics import QDialectError
 
 # Environment variables that set the number of threads of packages without an argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -84,38 +83,6 @@ class WorkerProcess:
         text = os.pread(self._said, os.fstat(self._said).st_size, 0)
         lines = text.decode(errors="replace").strip().splitlines()
         return f": {lines[-1][-_LAST_CHARACTERS:]}" if lines else ""
-
-
-# Measures a model in a fresh process: a module is run with the model's file and prints one JSON object.
-
-Fields = dict[str, Any]
-
-_FORMS = ("qdq", "onnx", "tflite")
-
-
-def measured_apart(module: str, case: Case) -> Fields:
-    """The output of ``python -m MODULE MODEL BATCH``; raises `EngineError` if that fails."""
-    form = next(case.forms[name] for name in _FORMS if name in case.forms)
-    first = form.inputs()[0]
-    batch = first.shape[0] if first.ndim else 1
-    command = [sys.executable, "-m", module, form.model, str(batch)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        what, said = module.rpartition(".")[2], done.stderr.strip()[-_LAST_CHARACTERS:]
-        raise EngineError(f"{what} of '{case.name}' ended with status {done.returncode}: {said}")
-    return json.loads(done.stdout)
-
-
-def print_measured(measure: Callable[[str, int], Fields], arguments: Sequence[str]) -> int:
-    """The child's side: print what `measure` finds of the model with this batch; the exit status."""
-    model, batch = arguments
-    try:
-        fields = measure(model, int(batch))
-    except QDialectError as error:
-        print(error.render(), file=sys.stderr)
-        return 1
-    print(json.dumps(fields))
-    return 0
 
 
 # A command in a process of its own, within limits of time and memory.

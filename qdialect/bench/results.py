@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from qdialect.bench.clock import agree
-from qdialect.bench.core_share import CoreShare
-from qdialect.bench.footprint import Footprint
+from qdialect.bench.footprint import CoreShare, Footprint
 from qdialect.support.diagnostics import InputError
 
 VERSION = 1

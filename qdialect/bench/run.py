@@ -11,13 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from qdialect.bench.cases import Case, EngineError, Source
 from qdialect.bench.clock import Clock, common_state
-from qdialect.bench.core_share import CoreShare, core_share
 from qdialect.bench.engines import ENGINES, OURS, missing_package
-from qdialect.bench.footprint import Footprint, footprint
+from qdialect.bench.footprint import CoreShare, Footprint, measured_apart
 from qdialect.bench.goals import COMPILED
 from qdialect.bench.levels import HOST, reason_to_leave_out
 from qdialect.bench.process import WorkerProcess
@@ -190,9 +188,6 @@ class _Run:
 def _is_rival(entry: Rounds, other: Rounds) -> bool:
     """Whether being slower than `entry` makes `other` superfluous: an exact one yields to exact ones alone."""
     return entry.agreement["is_exact"] or not other.agreement["is_exact"]
-
-
-T = TypeVar("T")
 
 
 def describe_machine() -> dict[str, str]:
@@ -375,12 +370,14 @@ class Run:
                     yield measurement
             wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
             if wants_footprint and self.settings.target == HOST and OURS in self.selection.engines:
-                self._measure_apart("compiling in a fresh process", "footprint", footprint, self._footprints, case)
-                self._measure_apart("measuring every kernel", "share of the core", core_share, self._core_shares, case)
+                self._measure_apart(case)
 
-    def _measure_apart(self, doing: str, what: str, measure: Callable[[Case], T], found: list[T], case: Case) -> None:
-        self.progress(f"{case.name}: {doing}")
+    def _measure_apart(self, case: Case) -> None:
+        self.progress(f"{case.name}: compiling in a fresh process, and measuring every kernel")
         try:
-            found.append(measure(case))
+            footprint, core_share = measured_apart(case)
         except EngineError as error:
-            self.selection.absent[f"{what} of {case.name}"] = str(error)
+            self.selection.absent[f"footprint of {case.name}"] = str(error)
+            return
+        self._footprints.append(footprint)
+        self._core_shares.append(core_share)

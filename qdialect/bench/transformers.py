@@ -58,14 +58,12 @@ class Workload:
 
 
 def transformer_sources() -> list[Source]:
-    """T1 to T6, two forms of T5 and T6, and as variations their other forms, and T1 to T4 with two layers each."""
+    """T1 to T6, two forms of T5 and T6, and as variations their other forms."""
     sources = [Source(name, KIND, partial(prepare, name, load)) for name, load in WORKLOADS.items()]
-    sources += [
+    return sources + [
         Source(name, KIND, partial(prepare, name, load), name in _LANGUAGE_DEFAULTS)
         for name, load in LANGUAGE_LAYERS.items()
     ]
-    short = {f"{name}_short": replace(load, shape=replace(load.shape, layers=2)) for name, load in WORKLOADS.items()}
-    return sources + [Source(name, KIND, partial(prepare, name, load), False) for name, load in short.items()]
 
 
 def prepare(name: str, workload: Workload, folder: Path) -> Case:

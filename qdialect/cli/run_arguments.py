@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from qdialect.bench import frameworks
 from qdialect.cli import arguments as args
-from qdialect.cli import profile_chart
 from qdialect.frontends.model_files import FORMATS
 from qdialect.support.diagnostics import InputError
 from qdialect.support.options import DYNAMIC
@@ -32,8 +31,7 @@ examples:
   qdialect-run model.mlir --input a.npy b.npy --output-dir results
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
-  qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
-                                                          time of each kernel call, as a table and a chart
+  qdialect-run model.tflite --benchmark --profile-ops     time of each kernel call
   qdialect-run model.tflite --threads 4 --trace trace.json
                                                           when each kernel call runs on each thread, for Perfetto
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
@@ -58,7 +56,6 @@ class Arguments(args.ImportArguments):
     benchmark: bool
     profile_ops: bool
     json: bool
-    profile_chart: str | None
     trace: str | None
     target: str
     mattr: str | None
@@ -103,11 +100,6 @@ def parser() -> args.CommandParser:
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
     made.switch("--benchmark", help="measure a call, and the bare dot-product instruction for comparison")
     made.switch("--profile-ops", help="with --benchmark: time, share of peak and bytes of every kernel")
-    made.add_argument(
-        "--profile-chart",
-        metavar="FILE",
-        help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
-    )
     made.add_argument(
         "--trace",
         metavar="FILE",
@@ -166,13 +158,6 @@ def check(options: Arguments) -> None:
     if options.compare_layers:
         _check_layers(options)
     args.check_output("--trace", options.trace, options.model)
-    args.check_output("--profile-chart", options.profile_chart, options.model)
-    path = options.profile_chart
-    if path is not None and not options.profile_ops:
-        raise InputError("--profile-chart must be given with --profile-ops")
-    if path is not None and Path(path).suffix not in profile_chart.SUFFIXES:
-        wanted = " or ".join(profile_chart.SUFFIXES)
-        raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
 
 
 def _check_layers(options: Arguments) -> None:

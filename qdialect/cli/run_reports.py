@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops, trace, trace_library
-from qdialect.cli import profile_chart, terminal
+from qdialect.cli import terminal
 from qdialect.cli.arguments import import_options, target_name
 from qdialect.cli.run_arguments import Arguments
 from qdialect.frontends.model_files import read_model
@@ -133,16 +133,11 @@ class Reports:
             print(f"other programs took {100 * left:.0f} % of the core meanwhile: alone, a call takes less")
 
     def profile(self, inputs: Sequence[Array]) -> None:
-        """Measure every kernel call, and print a table and draw the chart that is asked for."""
+        """Measure every kernel call, and print a table."""
         found = profile_ops(
             self._module, inputs, target=target_name(self._options), externals=dict(self._options.externals)
         )
         print(f"\n{profile_table(found)}")
-        path = self._options.profile_chart
-        if path is not None:
-            content = profile_chart.file_content(found, path, Path(self._options.model).name)
-            terminal.write_file(path, content.encode(errors="replace"))
-            print(f"wrote {path}")
 
     def trace(self, inputs: Sequence[Array]) -> None:
         """Write the trace that is asked for."""

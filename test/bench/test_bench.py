@@ -16,10 +16,9 @@ from qdialect.bench import engines, levels, pictures, report, run, sources
 from qdialect.bench.cases import Case, EngineError, Form, Source, save
 from qdialect.bench.clock import Clock, common_state
 from qdialect.bench.core_model.kernel_cycles import counted, kernel_cycles
-from qdialect.bench.core_share import CoreShare, core_share
 from qdialect.bench.drawn import ConvolutionLayer, draw_input, layer_network, write_case
 from qdialect.bench.engines.pytorch import layer_variants
-from qdialect.bench.footprint import Footprint, footprint
+from qdialect.bench.footprint import CoreShare, Footprint, measured_apart
 from qdialect.bench.goals import judge
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
@@ -105,9 +104,7 @@ def test_a_run_leaves_out_what_does_not_start_or_cannot_be_read(case: Case) -> N
 def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
     Path(case.forms["qdq"].model).write_bytes(b"damaged")
     with pytest.raises(EngineError, match=r"footprint of 'tiny' ended with status 1: .*damaged"):
-        footprint(case)
-    with pytest.raises(EngineError, match=r"core_share of 'tiny' ended with status 1: .*damaged"):
-        core_share(case)
+        measured_apart(case)
 
 
 def test_unknown_names_are_refused() -> None:

@@ -20,7 +20,7 @@ from torch_models import dequantized, quantized
 import qdialect
 from qdialect.bench import frameworks
 from qdialect.bench.frameworks import Runner
-from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.truth import Exact
 from qdialect.bench.units import compared_units
 from qdialect.bench.units.onnx_units import OnnxNetwork, cut, exposed, quantized_tensors
 from qdialect.bench.units.torch_units import load as load_torch

@@ -191,6 +191,7 @@ BAD_ARRAYS = {
     "a magic number": b"\x93NUMPY",
     "a version": b"\x93NUMPY\x01\x00",
     "a version that is unknown": b"\x93NUMPY\x09\x00v\x00",
+    "a version for records with other names": header(GOOD_HEADER, version=b"\x03\x00"),
     "half a length": b"\x93NUMPY\x02\x00v\x00",
     "a header that is cut": header(GOOD_HEADER)[:30],
     "a header too long": b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + bytes(99),
@@ -248,10 +249,6 @@ def test_arrays_are_read_as_numpy_writes_them(tmp_path: Path) -> None:
             found = npy.read_npy(str(path))
             assert found.dtype == np.dtype(dtype)
             np.testing.assert_array_equal(found, converted)
-    path.write_bytes(header(GOOD_HEADER.replace("(2, 3)", "(2L, 3L)"), bytes(range(6))))
-    assert npy.read_npy(str(path)).tolist() == [[0, 1, 2], [3, 4, 5]]
-    path.write_bytes(header(GOOD_HEADER, bytes(range(6)), b"\x03\x00"))
-    assert npy.read_npy(str(path)).shape == (2, 3)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import qdialect
 from qdialect.bench import frameworks, truth
 from qdialect.bench.frameworks import Runner
 from qdialect.bench.process import Ended, Limits, run
-from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.truth import Exact
 from tools.zoo import units
 from tools.zoo.agreement import Agreement, Cause, Difference, Distance, Ties, causes, distance
 from tools.zoo.campaign import Campaign

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.truth import Exact
 from qdialect.support.interface import Array
 
 # An output that is constant has no range; its distance is an absolute one.

@@ -34,14 +34,13 @@ these behind them, but vector code is not:
   predicted = max(products + stores, loads of tiles) + vector code + 200 for each configuration
   products    16 cycles each, a cycle less for each row less than 16, down to 9
   stores      a cycle for each row
-  loads       rows / (loads a cycle), and 64 / (bandwidth of L2) for each that is not in L1
+  loads       rows / (loads a cycle)
   vector code max(multiplications, instructions / (instructions a cycle))
 
 In the 256 cycles after an instruction on tiles, a Xeon of the fourth generation starts one 512-bit multiplication,
 conversion, shift or minimum of integers a cycle, not two: 512 independent fused multiply-adds behind one `tilezero`
 took 387 cycles, 256 + 256 / 2, and 256 or fewer as many cycles as they are.  A `tdpbusd` with 32 additions took 16.5
-cycles, one with 32 fused multiply-adds 32.  A bare loop of four loads and four products took 64 cycles with all in the
-L1, 80 with two of the loads from L2 and 104 with all four: 64 lines at 40 bytes a cycle are 102.
+cycles, one with 32 fused multiply-adds 32.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from qdialect.bench.core_model.memory_traffic import KERNEL_NUMBER, Reuse, missed_lines, tile_loads
+from qdialect.bench.core_model.memory_traffic import KERNEL_NUMBER, Reuse
 from qdialect.bench.core_model.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied, simplified
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
-from qdialect.lowering.ir.functions import TRIPS, bounds, contraction_of, function_of, functions, name_of, ops_named
+from qdialect.lowering.ir.functions import TRIPS, bounds, contraction_of, functions, inside, name_of
 from qdialect.targets.machine import Machine
 
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
@@ -65,7 +64,6 @@ _PRODUCT = re.compile(r"vpdp|pmadd|dpbf16")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP, _BRANCH = "scf.for", "scf.if"
 _PORTS = ("loads", "stores", "divisions")
-_LINE = 64
 MUCH = 1.1
 """How much longer something takes that limits a kernel."""
 # The work of one of two units while matrix tiles are multiplied.
@@ -85,7 +83,7 @@ class KernelCycles:
     bound: float
     """At least."""
     predicted: float
-    """Loop by loop, with all data in L1; a kernel of tiles loads them from where they are."""
+    """Loop by loop, with all data in L1."""
     limit: str = field(default="", compare=False)
     """The bottleneck with all data in L1: the busiest port, or latency where iterations wait."""
 
@@ -112,12 +110,12 @@ def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles
     for function in functions(module):
         number = KERNEL_NUMBER.match(name_of(function))
         if number:
-            loads = tile_loads(function)
+            has_tiles = any(TILE_ROWS in op.attributes for op in inside(function))
             # What competes with products of tiles was not measured.
-            core = replace(machine, pipes=None) if loads else machine
+            core = replace(machine, pipes=None) if has_tiles else machine
             counts = counted(function, core)
-            if loads:
-                time, waits = _predicted_tiles(counts, missed_lines(loads, core.l1_bytes), core), False
+            if has_tiles:
+                time, waits = _predicted_tiles(counts, core), False
             else:
                 time = predicted(function, core)
                 waits = time > MUCH * predicted(function, core, waits=False)
@@ -136,10 +134,10 @@ def predicted(op: ir.Operation, machine: Machine, *, waits: bool = True) -> floa
     return _trips(op) * body
 
 
-def _predicted_tiles(counts: Mapping[str, float], missed: float, machine: Machine) -> float:
-    """Cycles of a kernel of tiles, whose loads find `missed` lines in L2."""
-    rows, instructions = counts.get("tile loads", 0), counts.get("instructions", 0) / machine.vector_instructions
-    loads = max(rows - missed, 0) / machine.loads + missed * _LINE / machine.l2_bandwidth
+def _predicted_tiles(counts: Mapping[str, float], machine: Machine) -> float:
+    """Cycles of a kernel of tiles, whose loads find all in L1."""
+    instructions = counts.get("instructions", 0) / machine.vector_instructions
+    loads = counts.get("tile loads", 0) / machine.loads
     products = counts.get("tiles", 0) + counts.get("tile stores", 0)
     configurations = CONFIGURATION_CYCLES * counts.get("configurations", 0)
     return max(products, loads) + max(counts.get("multiplications", 0), instructions) + configurations
@@ -158,12 +156,14 @@ def kernels_of_kinds(module: ir.Module) -> tuple[set[int], set[int]]:
 
 
 def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
-    # Printing a function numbers the values of its whole module.
+    numbered = ((KERNEL_NUMBER.match(name_of(function)), function) for function in functions(module))
+    return {int(number[1]) for number, function in numbered if number and _has(instruction, function)}
+
+
+def _has(instruction: re.Pattern[str], function: ir.Operation) -> bool:
     named = {"llvm.call_intrinsic": "intrin", "llvm.inline_asm": "asm_string"}
-    ops = ops_named(module, *named)
-    users = (op for op in ops if instruction.search(ir.StringAttr(op.attributes[named[op.name]]).value))
-    numbers = (KERNEL_NUMBER.match(name_of(function_of(op))) for op in users)
-    return {int(number[1]) for number in numbers if number}
+    texts = (ir.StringAttr(op.attributes[named[op.name]]).value for op in inside(function) if op.name in named)
+    return any(map(instruction.search, texts))
 
 
 def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False) -> float:

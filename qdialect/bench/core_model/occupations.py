@@ -6,14 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from qdialect.bench.core_model.memory_traffic import root
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.accesses import effects_of
 from qdialect.lowering.ir.functions import constant, contraction_of, functions, inside, owner_of
 from qdialect.lowering.ir.phase_pass import load_kernel_dialects, run_passes
-from qdialect.lowering.ir.views import static_strides
+from qdialect.lowering.ir.views import behind, static_strides
 from qdialect.targets.machine import Kind, Pipes
 
 # The pipes that an op at the phase `x86` occupies, by the instructions that LLVM generates for it.
@@ -283,7 +282,7 @@ def _merge_reads(function: ir.Operation) -> None:
     ops = [(op, effects_of(op)) for op in inside(function)]
     if not all(effects.is_known for _, effects in ops):
         return
-    written = {root(op.operands[number]) for op, effects in ops for number in effects.writes}
+    written = {_root(op.operands[number]) for op, effects in ops for number in effects.writes}
     for block in _blocks(function):
         known: dict[tuple[object, ...], ir.Operation] = {}
         for op in [op.operation for op in block.operations if op.name in LOADS]:
@@ -293,6 +292,12 @@ def _merge_reads(function: ir.Operation) -> None:
             first = known.setdefault((op.name, buffer, str(op.results[0].type), frozenset(position.items())), op)
             if first != op:
                 op.results[0].replace_all_uses_with(first.results[0])
+
+
+def _root(buffer: ir.Value) -> ir.BlockArgument | None:
+    """The argument that `buffer` is a view of."""
+    found = behind(buffer)
+    return ir.BlockArgument(found) if isinstance(found.owner, ir.Block) else None
 
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
@@ -307,7 +312,7 @@ def _where(read: ir.Operation) -> tuple[ir.BlockArgument | None, Sum | None]:
     """The buffer that is read, and the byte of it that the read begins with; None where that is not known."""
     if read.name == "llvm.load":
         return _pointed(read.operands[0])
-    buffer = root(read.operands[0])
+    buffer = _root(read.operands[0])
     return buffer, None if buffer is None else _position(read)
 
 
@@ -326,7 +331,7 @@ def _pointed(pointer: ir.Value) -> tuple[ir.BlockArgument | None, Sum]:
         return None, total
     descriptor = owner_of(op.operands[0])
     is_cast = descriptor is not None and descriptor.name == "builtin.unrealized_conversion_cast"
-    return (root(descriptor.operands[0]) if descriptor is not None and is_cast else None), total
+    return (_root(descriptor.operands[0]) if descriptor is not None and is_cast else None), total
 
 
 def _position(op: ir.Operation) -> Sum | None:

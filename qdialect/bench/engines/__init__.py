@@ -14,14 +14,14 @@ OURS = "qdialect"
 
 # Name: module here, class in it, package it needs, and the distribution whose version is told.
 _ENGINES: Mapping[str, tuple[str, str, str, str]] = {
-    OURS: ("compiled", "Compiler", "onnx", "qdialect"),
+    OURS: ("model_files", "Compiler", "onnx", "qdialect"),
     "onnxruntime": ("model_files", "OnnxRuntime", "onnxruntime", "onnxruntime"),
     "openvino": ("model_files", "OpenVino", "openvino", "openvino"),
     "litert": ("model_files", "LiteRt", "ai_edge_litert", "ai-edge-litert"),
     "torch": ("pytorch", "PyTorch", "torch", "torch"),
     "inductor": ("inductor", "Inductor", "torch", "torch"),
     "ggml": ("ggml", "Ggml", "ggml", "ggml-python"),
-    "iree": ("iree", "Iree", "iree", "iree-base-compiler"),
+    "iree": ("model_files", "Iree", "iree", "iree-base-compiler"),
     "tvm": ("model_files", "Tvm", "tvm", "apache-tvm"),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from qdialect.bench.truth.tracing import traced
+from qdialect.bench.truth import traced
 from qdialect.support.interface import Array
 
 Result = tuple[Array, ...]

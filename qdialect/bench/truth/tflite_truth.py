@@ -13,11 +13,10 @@ import numpy as np
 import tflite
 
 from qdialect.bench.frameworks import Array, Runner
-from qdialect.bench.truth import NoTruthError
+from qdialect.bench.truth import NoTruthError, traced
 from qdialect.bench.truth.tflite_functions import FUNCTIONS, PRODUCTS
 from qdialect.bench.truth.tflite_lstm import LSTMS
 from qdialect.bench.truth.tflite_node import DTYPES, Node, is_quantized, numbers, on_grid, rounded, stored, traced_name
-from qdialect.bench.truth.tracing import traced
 from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_graph, read_options
 from qdialect.frontends.tflite.folding import fold_constants

@@ -12,7 +12,7 @@ from torch import Tensor, fx
 
 from qdialect.bench.frameworks import Array, Runner, imported
 from qdialect.bench.frameworks.pytorch import leaves, program, tensors
-from qdialect.bench.truth.tracing import traced
+from qdialect.bench.truth import traced
 
 
 def load(path: str) -> Runner:

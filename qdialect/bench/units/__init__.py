@@ -17,7 +17,7 @@ import numpy as np
 import qdialect
 from qdialect.bench import frameworks, truth
 from qdialect.bench.frameworks import Array, Runner, Sample
-from qdialect.bench.truth.tracing import Exact, tracing
+from qdialect.bench.truth import Exact, tracing
 
 _MODULES = {".onnx": "onnx_units", ".pt2": "torch_units", ".tflite": "tflite_units"}
 
