@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86 import integer_products, prefetch
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 from qdialect.targets.machine import Machine
 
 # `vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
@@ -49,18 +48,17 @@ class _Dots:
 class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
-    name: ClassVar[str] = "dot-product"
     roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
 
-    def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Dots | None:
         if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op, has_fields=True)
-        if found is None or isinstance(found, MatchFailure):
-            return found
+        if found is None:
+            return None
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
         known = sorted(found.factors.dots(self._instructions))
@@ -68,9 +66,10 @@ class DotProduct(InstructionPattern[_Dots]):
             return None
         if lanes not in known:
             wanted = " or ".join([", ".join(map(str, known[:-1])), str(known[-1])] if known[1:] else ["4"])
-            return MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
-        reason = _taps_problem(found) or _lanes_problem(found)
-        return MatchFailure(reason) if reason else _Dots(found, lanes)
+            raise MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
+        _check_taps(found)
+        _check_lanes(found)
+        return _Dots(found, lanes)
 
     def emit(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
@@ -113,32 +112,26 @@ def _pair_sums_fit(read: Read) -> bool:
     return all(step % _PAIR == 0 for step in steps)
 
 
-def _taps_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the innermost loop of both factors is not a reduction of the adjacent taps that the instruction sums."""
+def _check_taps(found: integer_products.NarrowContraction) -> None:
+    """The innermost loop of both factors is a reduction of the adjacent taps that the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
-    if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
-        return "innermost loop of both factors must be one reduction"
-    taps = loops.extents[data.loops[-1]]
-    if taps != found.factors.taps:
-        return f"innermost reduction must have {found.factors.taps} taps, but got {taps}"
-    if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
-        return "taps must lie side by side"
-    return None
+    is_one = data.loops[-1:] == weights.loops[-1:] != () and data.loops[-1] not in loops.result
+    require(is_one, "innermost loop of both factors must be one reduction")
+    taps, wanted = loops.extents[data.loops[-1]], found.factors.taps
+    require(taps == wanted, f"innermost reduction must have {wanted} taps, but got {taps}")
+    require(data.read.moving[-1] == weights.read.moving[-1] == 1, "taps must lie side by side")
 
 
-def _lanes_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the lanes of a factor, each with its taps, are not contiguous."""
-    lane = found.loops.result[-1]
+def _check_lanes(found: integer_products.NarrowContraction) -> None:
+    """The lanes of a factor, each with its taps, are contiguous."""
+    lane, taps = found.loops.result[-1], found.factors.taps
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
-    if not with_lanes:
-        return "one of the factors must have the lanes of the result"
+    require(len(with_lanes) > 0, "one of the factors must have the lanes of the result")
     for side in with_lanes:
-        if side.loops[-2] != lane:
-            return "lanes must be the loop around the taps"
-        whole = [found.loops.extents[lane], found.factors.taps]
-        if side.read.moving[-2] != found.factors.taps or b.shape_of(side.read.buffer)[-2:] != whole:
-            return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
-    return None
+        require(side.loops[-2] == lane, "lanes must be the loop around the taps")
+        buffer = side.read.buffer
+        is_dense = side.read.moving[-2] == taps and b.shape_of(buffer)[-2:] == [found.loops.extents[lane], taps]
+        require(is_dense, f"lanes must lie side by side in their buffer, but got {buffer.type}")
 
 
 def _load(
@@ -222,24 +215,23 @@ class _Widened:
 class WidenedDot(InstructionPattern[_Widened]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
-    name: ClassVar[str] = "widened-dot"
     roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
 
-    def check(self, op: ir.Operation) -> _Widened | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Widened | None:
         if integer_products.factors_of(op) is not integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op)
-        if found is None or isinstance(found, MatchFailure):
-            return found
+        if found is None:
+            return None
         lanes = found.loops.extents[found.loops.result[-1]]
-        if lanes not in self._dots:
-            wanted = ", ".join(map(str, sorted(self._dots)))
-            return MatchFailure(f"lanes of the result must be one of {wanted}, but got {lanes}")
-        reason = _data_problem(found) or _weights_problem(found)
-        return MatchFailure(reason) if reason else _Widened(found, lanes)
+        wanted = ", ".join(map(str, sorted(self._dots)))
+        require(lanes in self._dots, f"lanes of the result must be one of {wanted}, but got {lanes}")
+        _check_data(found)
+        _check_weights(found)
+        return _Widened(found, lanes)
 
     def emit(self, op: ir.Operation, match: _Widened) -> ir.Value:
         found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
@@ -260,27 +252,24 @@ class WidenedDot(InstructionPattern[_Widened]):
         return result
 
 
-def _data_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the innermost loops of the data are not pairs of four adjacent taps, the same in every lane."""
+def _check_data(found: integer_products.NarrowContraction) -> None:
+    """The innermost loops of the data are pairs of four adjacent taps, the same in every lane."""
     data, loops = found.data, found.loops
-    if set(data.loops[-2:]) & set(loops.result) or [loops.extents[loop] for loop in data.loops[-2:]] != [_PAIR] * 2:
-        return "innermost loops of the data must be two reductions of two taps"
-    if data.read.moving[-2:] != (_PAIR, 1):
-        return f"taps must lie side by side, but got {data.read.buffer.type}"
-    return "data must be the same in every lane" if loops.result[-1] in data.loops else None
+    extents = [loops.extents[loop] for loop in data.loops[-2:]]
+    are_taps = extents == [_PAIR] * 2 and not set(data.loops[-2:]) & set(loops.result)
+    require(are_taps, "innermost loops of the data must be two reductions of two taps")
+    require(data.read.moving[-2:] == (_PAIR, 1), f"taps must lie side by side, but got {data.read.buffer.type}")
+    require(loops.result[-1] not in data.loops, "data must be the same in every lane")
 
 
-def _weights_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the weights are not the even taps of every lane, then the odd ones."""
-    (pair, odd), lane = found.data.loops[-2:], found.loops.result[-1]
-    if found.weights.loops[-3:] != (odd, lane, pair):
-        return "innermost loops of the weights must be odd taps, lanes and pairs"
+def _check_weights(found: integer_products.NarrowContraction) -> None:
+    """The weights are the even taps of every lane, then the odd ones."""
+    (pair, odd), lane, read = found.data.loops[-2:], found.loops.result[-1], found.weights.read
+    is_ordered = found.weights.loops[-3:] == (odd, lane, pair)
+    require(is_ordered, "innermost loops of the weights must be odd taps, lanes and pairs")
     lanes = found.loops.extents[lane]
-    whole = [_PAIR, lanes, _PAIR]
-    is_dense = found.weights.read.moving[-3:] == (_PAIR * lanes, _PAIR, 1)
-    if not is_dense or b.shape_of(found.weights.read.buffer)[-3:] != whole:
-        return f"weights must lie side by side in their buffer, but got {found.weights.read.buffer.type}"
-    return None
+    is_dense = read.moving[-3:] == (_PAIR * lanes, _PAIR, 1) and b.shape_of(read.buffer)[-3:] == [_PAIR, lanes, _PAIR]
+    require(is_dense, f"weights must lie side by side in their buffer, but got {read.buffer.type}")
 
 
 def _weights(op: ir.Operation, match: _Widened, position: Sequence[int]) -> ir.Value:
@@ -325,25 +314,23 @@ class _Pairs:
 class PairDot(InstructionPattern[_Pairs]):
     """Two products of bf16 numbers, which are halves of the same words, added one after the other to normal sums."""
 
-    name: ClassVar[str] = "pair-dot"
     roots = ("math.fma",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.bf16_dots
 
-    def check(self, op: ir.Operation) -> _Pairs | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Pairs | None:
         if NORMAL_SUMS not in op.attributes:
             return None
         *lower, start = op.operands
         first = b.defining(start, "math.fma")
         *upper, start = first.operands if first else op.operands
         lanes = b.lanes_of(start)
-        if lanes not in self._dots:
-            return MatchFailure(f"lanes must be one of {', '.join(map(str, self._dots))}, but got {lanes}")
+        require(lanes in self._dots, f"lanes must be one of {', '.join(map(str, self._dots))}, but got {lanes}")
         words = [_word(value, "arith.shli", HALF) for value in lower]
         others = [_word(value, "arith.andi", UPPER_HALF) for value in upper]
         if words[0] is None or words[1] is None or words != others:
-            return MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
+            raise MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
         return _Pairs((words[0], words[1]), start)
 
     def emit(self, op: ir.Operation, match: _Pairs) -> ir.Value:

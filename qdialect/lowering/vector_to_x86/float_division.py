@@ -6,15 +6,14 @@ import math as numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import ROUNDED
-from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, require_f32
+from qdialect.passes.pattern import require
 
 # Markstein's division: with z = RN(1 / d), the reciprocal rounded to nearest,
 #
@@ -55,21 +54,19 @@ class _Divisor:
 class InvariantDivision(InstructionPattern[_Divisor]):
     """The division of vectors of f32 numbers by a number that is broadcast to 16 lanes or more."""
 
-    name: ClassVar[str] = "invariant-division"
     roots = ("arith.divf",)
 
-    def check(self, op: ir.Operation) -> _Divisor | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Divisor | None:
         type_ = op.results[0].type
         broadcast = b.defining(op.operands[1], "vector.broadcast")
         # The division of what is out of range, too, is one in a branch.
         if broadcast is None or not isinstance(type_, ir.VectorType) or _is_in_branch(op):
             return None
-        if not isinstance(type_.element_type, ir.F32Type):
-            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        require_f32(type_.element_type)
         source = broadcast.operands[0]
         count = numbers.prod(b.shape_of(source)) if _is_vector(source) else 1
-        if type_.shape[-1] % _ROW or numbers.prod(type_.shape) < _ROW * count:
-            return MatchFailure(f"each divisor must divide a multiple of {_ROW} numbers, but got {type_} for {count}")
+        is_many = type_.shape[-1] % _ROW == 0 and numbers.prod(type_.shape) >= _ROW * count
+        require(is_many, f"each divisor must divide a multiple of {_ROW} numbers, but got {type_} for {count}")
         return _Divisor(source, ROUNDED in op.attributes)
 
     def emit(self, op: ir.Operation, match: _Divisor) -> ir.Value:
