@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from qdialect.dialect.fields import (
@@ -405,6 +406,15 @@ def check_channel_parameters(label: str, channels: int, **parameters: Sequence[f
     for name, values in parameters.items():
         wanted = "1 entry" if channels == 1 else f"1 or {channels} entries"
         require(len(values) in (1, channels), label, f"{name} must have {wanted}, but got {len(values)}")
+
+
+def check_row_parameters(label: str, data: ir.Value, **parameters: ir.Value) -> None:
+    """Each parameter has one element for the tensor or one for each row."""
+    rows = [*shape_of(data.type)[:-1], 1]
+    for name, value in parameters.items():
+        found = list(shape_of(value.type))
+        holds = prod(found) == 1 or found == rows
+        require(holds, label, f"{name} must have 1 element or the shape {rows}, but got {found}")
 
 
 def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:

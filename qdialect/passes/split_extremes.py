@@ -8,7 +8,7 @@ from typing import ClassVar
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import GraphPass, Replacement, producer, rebuilt, require
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, require
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256
@@ -32,8 +32,8 @@ class SplitExtreme(Replacement[int]):
         is_long = shape[last] >= _LEAST_COLUMNS
         require(is_long, f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
         found = producer(op.input)
-        is_computed = found is not None and found.operation.name.startswith(("arith.", "math."))
-        require(is_computed and len(found.operation.operands) > 0, "must read what an element-wise op computes")
+        if found is None or not found.operation.name.startswith(("arith.", "math.")) or not found.operation.operands:
+            raise MatchFailure("must read what an element-wise op computes")
         return last
 
     def emit(self, op: F32MaxOp | F32MinOp, match: int) -> ir.Value:
