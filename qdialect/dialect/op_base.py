@@ -21,7 +21,7 @@ from qdialect.dialect.fields import (
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MAX_ELEMENTS, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, MAX_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.support.registry import note_foreign
 
@@ -419,7 +419,7 @@ def check_row_parameters(label: str, data: ir.Value, **parameters: ir.Value) -> 
 
 def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:
     """Every zero point lies in the range of the tensor it belongs to."""
-    low, high = range_of(type_)
+    low, high = ELEMENT_RANGES[element_of(type_)]
     for value in zero_points:
         require(low <= value <= high, label, f"{name} must be in [{low}, {high}], but got {value}")
 

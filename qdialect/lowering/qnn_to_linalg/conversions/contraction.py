@@ -17,6 +17,7 @@ from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions import contraction as contractions
@@ -28,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strid
 from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, padding_of, transposed_phases
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Grid, Window
-from qdialect.lowering.qnn_to_linalg.program.operands import known_number, required_constant, source_of
+from qdialect.lowering.qnn_to_linalg.program.operands import known_number, source_of
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import EmitStage, EpiloguePart, RowParameter

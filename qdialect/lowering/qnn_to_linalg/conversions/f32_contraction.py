@@ -14,6 +14,7 @@ from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, 
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
@@ -27,7 +28,7 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strid
 from qdialect.lowering.qnn_to_linalg.kernels import reduction as reductions
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, required_constant
+from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 
 _ROWS, _YMM_ROWS = 8, 6

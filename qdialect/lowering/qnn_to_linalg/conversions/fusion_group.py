@@ -18,7 +18,14 @@ from qdialect.dialect.type_constraints import SMALL_FLOATS, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import joined, names_of
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies import quantization
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    ROUND_HALF_AWAY,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    EmitLookup,
+    InterpolatedTable,
+    can_be_rounded,
+)
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Known, Source, Stored, map_stored, stored_points
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, is_splat
@@ -36,9 +43,9 @@ _NARROW = 2**23
 # Of a power of two whose reciprocal is a normal number.
 _LARGEST_EXPONENT = 126
 _ROUND = {
-    FloatRounding.HALF_EVEN: quantization.ROUND_HALF_EVEN,
-    FloatRounding.HALF_AWAY: quantization.ROUND_HALF_AWAY,
-    FloatRounding.HALF_UP: quantization.ROUND_HALF_UP,
+    FloatRounding.HALF_EVEN: ROUND_HALF_EVEN,
+    FloatRounding.HALF_AWAY: ROUND_HALF_AWAY,
+    FloatRounding.HALF_UP: ROUND_HALF_UP,
 }
 
 
@@ -74,7 +81,7 @@ def _ratio(op: QuantizeOp) -> tuple[list[FloatArray], Callable[[Body, Value, Seq
         return [], lambda _, f32, __: f32
     if not divides:
         return [factors], lambda body, f32, arrays: body.multiply(f32, arrays[0])
-    tag = ROUNDED if quantization.can_be_rounded(factors, range_of(op.output.type), op.zero_points) else ""
+    tag = ROUNDED if can_be_rounded(factors, range_of(op.output.type), op.zero_points) else ""
     return [factors], lambda body, f32, arrays: body.binary("arith.divf", f32, arrays[0], attribute=tag)
 
 
@@ -195,16 +202,14 @@ class _FusionGroup:
     numbers: dict[ir.Value, float] = field(default_factory=dict[ir.Value, float])
     """Constants whose elements are all the same."""
     _known: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
-    _lookups: dict[ir.Operation, quantization.EmitLookup] = field(
-        default_factory=dict[ir.Operation, quantization.EmitLookup]
-    )
+    _lookups: dict[ir.Operation, EmitLookup] = field(default_factory=dict[ir.Operation, EmitLookup])
 
     def declare_tables(self, kernel: Kernel) -> None:
         """Declare the tables of its members as parameters of `kernel`."""
         for i, op in enumerate(self.lowering.fusion_groups.members(self.root)):
             view = op.opview
             if isinstance(view, InterpolatedLutOp):
-                self._lookups[op] = quantization.InterpolatedTable.of(view).declare(kernel, f"table{i}")
+                self._lookups[op] = InterpolatedTable.of(view).declare(kernel, f"table{i}")
 
     def node(self, op: ir.Operation) -> EmitNode:
         """The function that computes an element of a member."""

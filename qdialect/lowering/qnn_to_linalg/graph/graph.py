@@ -22,7 +22,7 @@ from qdialect.ir.context import joined, names_of, note_at
 from qdialect.lowering.ir.functions import error_at, only_user
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
-from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
+from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
@@ -116,7 +116,7 @@ class GraphLowering:
         group = self._row_fusion.starting.get(op)
         if group is not None:
             _CONVERSIONS[FUSED_ROWS](self, group)
-        is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or self.fusion_groups.is_inside(op)
+        is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or op in self.fusion_groups.inside
         if op.name in CONSTANT_OPS or is_elsewhere:
             return
         epilogue = self._epilogues.get(op)
@@ -167,10 +167,10 @@ class GraphLowering:
 
     def _inside_padded(self, value: ir.Value) -> programs.BufferSlot | None:
         """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
-        pad = padding_reader(value)
-        if pad is None or self.is_padded(value) or not {value, pad.output}.isdisjoint(self._returned):
+        pad = only_user(value)
+        if not isinstance(pad, qnn.PadOp) or not shape_of(value.type) or self.is_padded(value):
             return None
-        if self._reshaped_result(pad.output) is not None:
+        if not {value, pad.output}.isdisjoint(self._returned) or self._reshaped_result(pad.output) is not None:
             return None
         whole = self._storage(pad.output)
         middle = middle_of(pad, whole)
