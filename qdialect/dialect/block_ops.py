@@ -62,11 +62,7 @@ def _check_integers(block: int, most: int, zero_points: ir.Value | None) -> None
 
 
 class BlockProductOp(BlockWeightOp):
-    """Shared definition: ``[..., K] x [N, K] -> [..., N]``.
-
-    Constraints:
-      C1: data must have K as its last dimension, and weight ceil(K * bits / 8) bytes a row
-    """
+    """Shared definition: ``[..., K] x [N, K] -> [..., N]``; C1 of each op is checked here."""
 
     data = operand(types.FLOAT)
     weight = operand(types.BYTES_2D)
@@ -102,6 +98,7 @@ class BlockDenseOp(BlockProductOp, name="block_dense"):
     sum c of ``a * (q - z)`` of a block ``y = fma(f32(c), round(d * s), y)``, blocks ascending, from zero.
 
     Constraints:
+      C1: data must have K as its last dimension, and weight ceil(K * bits / 8) bytes a row
       C6: order scale_last must have one block
       C7: for activations of i8_block a block of data must have at most 65536 weights, and zero_points be bytes
       C8: activation_block must be 0, or a multiple of 16; where there are several blocks it divides block
@@ -145,6 +142,7 @@ class BlockDynamicDenseOp(BlockProductOp, name="block_dynamic_dense"):
     c of ``(a - z_a) * (q - z)`` of a block ``y = fma(f32(c), round(d * s), y)``, blocks ascending, from zero.
 
     Constraints:
+      C1: data must have K as its last dimension, and weight ceil(K * bits / 8) bytes a row
       C6: scale and zero_point must have 1 element, or the data's shape with a last dimension of 1
       C7: a block must have at most 32768 weights, and zero_points be bytes
     """

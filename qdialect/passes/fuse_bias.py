@@ -12,7 +12,7 @@ from qdialect.dialect import AnyContraction
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.elementwise import per_channel_constant
+from qdialect.passes.elementwise.graph import per_channel_constant
 from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, refuse, require, second_use
 from qdialect.passes.registry import register
 

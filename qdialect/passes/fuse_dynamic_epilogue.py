@@ -28,12 +28,8 @@ _Activated = tuple[qnn.AnyDynamic, Activation, float]
 _FUNCTIONS = {one: tree for one, tree in ACTIVATIONS.items() if isinstance(tree, Node)}
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """The factor of the dequantized accumulators: ``scale * weight_scales``."""
-
-    scale: ir.Value
-    weight_scales: tuple[float, ...] = (1.0,)
+_Factor = tuple[ir.Value, tuple[float, ...]]
+"""Of the dequantized accumulators: a scale, times scales of the channels."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,8 @@ class FuseDynamicScale(Replacement[_Match]):
         )
 
     def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
-        return dynamic_product(match.contraction, match.factor.weight_scales, match.factor.scale, match.zero_point)
+        scale, weight_scales = match.factor
+        return dynamic_product(match.contraction, weight_scales, scale, match.zero_point)
 
 
 def dynamic_product(
@@ -219,9 +216,9 @@ def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor:
         for value, other in _either_way(product):
             scales, scale = _scales(other), _source(value)
             if scales is not None and _is_scale(scale, rows):
-                return _Factor(scale, scales)
+                return scale, scales
     if _is_scale(inner, rows):
-        return _Factor(inner)
+        return inner, (1.0,)
     raise MatchFailure("must multiply by one number or one of each row, times constants of the channels")
 
 

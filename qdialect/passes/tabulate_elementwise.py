@@ -10,7 +10,7 @@ from qdialect.arithmetic import QuantParams, Table, clamp_of_table, table_values
 from qdialect.dialect import QnnOp
 from qdialect.dialect.type_constraints import dtype_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
+from qdialect.passes.elementwise.graph import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
 from qdialect.passes.pattern import GraphPass, producer, require, users
 from qdialect.passes.registry import register

@@ -17,8 +17,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.passes.elementwise import ElementwiseGraph, graph_of, thresholds_of_graph
-from qdialect.passes.elementwise.thresholds import Interval, monotonic_intervals
+from qdialect.passes.elementwise.graph import ElementwiseGraph, graph_of
+from qdialect.passes.elementwise.thresholds import Interval, monotonic_intervals, thresholds_of_graph
 from qdialect.passes.pattern import MatchFailure
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module

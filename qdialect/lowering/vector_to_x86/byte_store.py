@@ -173,7 +173,9 @@ def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes:
     assert narrowed is not None, "checked by _is_narrowed"
     integers = narrowed.operands[0]
     smallest, largest = interval(integers)
-    are_bytes = _never_wraps(narrowed) or 0 <= smallest <= largest <= _LARGEST_BYTE
+    # The truncation may state that its operand is an unsigned number of the narrow type.
+    never_wraps = "overflowFlags" in narrowed.attributes and "nuw" in str(narrowed.attributes["overflowFlags"])
+    are_bytes = never_wraps or 0 <= smallest <= largest <= _LARGEST_BYTE
     require(are_bytes, f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
     return _Bytes(_unclamped(integers), None, low, high)
 
@@ -186,11 +188,6 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes:
     is_kept = is_unwritten(gather, op) and not may_alias(found.table, op.operands[1])
     require(is_kept, "table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
-
-
-def _never_wraps(narrowed: ir.Operation) -> bool:
-    """Whether the truncation states that its operand is an unsigned number of the narrow type."""
-    return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 
 def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | int | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86 import integer_products, prefetch
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.vector_to_x86.integer_products import NarrowContraction
 from qdialect.passes.pattern import MatchFailure, require
 from qdialect.targets.machine import Machine
 
@@ -37,15 +37,7 @@ _LARGEST_OF_PAIRS = 127
 """Unsigned bytes up to it: two products with any signed ones fit 16 bits together."""
 
 
-@dataclass(frozen=True)
-class _Dots:
-    """A contraction along the taps of each lane."""
-
-    found: integer_products.NarrowContraction
-    lanes: int
-
-
-class DotProduct(InstructionPattern[_Dots]):
+class DotProduct(InstructionPattern[NarrowContraction]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     roots = ("vector.contract",)
@@ -53,15 +45,13 @@ class DotProduct(InstructionPattern[_Dots]):
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
 
-    def check(self, op: ir.Operation) -> _Dots | None:
+    def check(self, op: ir.Operation) -> NarrowContraction | None:
         if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op, has_fields=True)
         if found is None:
             return None
-        loops = found.loops
-        lanes = loops.extents[loops.result[-1]]
-        known = sorted(found.factors.dots(self._instructions))
+        lanes, known = found.lanes, sorted(found.factors.dots(self._instructions))
         if not known:
             return None
         if lanes not in known:
@@ -69,18 +59,18 @@ class DotProduct(InstructionPattern[_Dots]):
             raise MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
         _check_taps(found)
         _check_lanes(found)
-        return _Dots(found, lanes)
+        return found
 
-    def emit(self, op: ir.Operation, match: _Dots) -> ir.Value:
-        found, loops = match.found, match.found.loops
-        emit = byte_dots(self._instructions, found)[match.lanes]
+    def emit(self, op: ir.Operation, match: NarrowContraction) -> ir.Value:
+        found, loops = match, match.loops
+        emit = byte_dots(self._instructions, found)[found.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
-        outer_weights, weights = _load(op, found.weights, match)
+        outer_weights, weights = _load(op, found.weights, found)
         # For the same products, words need twice the loads of bytes, which leaves few load slots for prefetches.
         is_loading = found.factors is integer_products.WORDS and self._instructions.multiplies_words
         if lane not in found.data.loops:
             _prefetch_ahead(found, self._instructions.machine, is_loading)
-        outer_data, data = _load(op, found.data, match)
+        outer_data, data = _load(op, found.data, found)
         result = found.start
         terms = [loop for loop in loops.reduced if loop != tap]
         for point in loops.points(loops.result[:-1]):
@@ -94,7 +84,7 @@ class DotProduct(InstructionPattern[_Dots]):
         return result
 
 
-def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContraction) -> Mapping[int, EmitDot]:
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
     """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
     fits = found.data.largest <= _LARGEST_OF_PAIRS or _pair_sums_fit(found.weights.read)
     if instructions.pair_dots and found.factors is integer_products.BYTES and fits:
@@ -112,7 +102,7 @@ def _pair_sums_fit(read: Read) -> bool:
     return all(step % _PAIR == 0 for step in steps)
 
 
-def _check_taps(found: integer_products.NarrowContraction) -> None:
+def _check_taps(found: NarrowContraction) -> None:
     """The innermost loop of both factors is a reduction of the adjacent taps that the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
     is_one = data.loops[-1:] == weights.loops[-1:] != () and data.loops[-1] not in loops.result
@@ -122,7 +112,7 @@ def _check_taps(found: integer_products.NarrowContraction) -> None:
     require(data.read.moving[-1] == weights.read.moving[-1] == 1, "taps must lie side by side")
 
 
-def _check_lanes(found: integer_products.NarrowContraction) -> None:
+def _check_lanes(found: NarrowContraction) -> None:
     """The lanes of a factor, each with its taps, are contiguous."""
     lane, taps = found.loops.result[-1], found.factors.taps
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
@@ -135,19 +125,18 @@ def _check_lanes(found: integer_products.NarrowContraction) -> None:
 
 
 def _load(
-    op: ir.Operation, side: integer_products.Side, match: _Dots
+    op: ir.Operation, side: integer_products.Side, found: NarrowContraction
 ) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
     """The outer loops of a factor, and by their indices its taps for all lanes."""
-    taps = match.found.factors.taps
-    has_lanes = match.found.loops.result[-1] in side.loops
+    taps, has_lanes = found.factors.taps, found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
     k_groups: dict[tuple[int, ...], ir.Value] = {}
     with side.read.before(op):
         source = b.collapse_inner(side.read.buffer, 2) if has_lanes else side.read.buffer
         fetch = _load_lanes if has_lanes else _broadcast
-        for point in match.found.loops.points(outer):
+        for point in found.loops.points(outer):
             position = at(point, outer)
-            k_groups[position] = side.taken(fetch(side.read, source, position, match.lanes, taps))
+            k_groups[position] = side.taken(fetch(side.read, source, position, found.lanes, taps))
     return outer, k_groups
 
 
@@ -171,7 +160,7 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
     return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: integer_products.NarrowContraction, machine: Machine, is_loading: bool) -> None:
+def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
     """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
     axis, size = prefetch.tile_axis(found.data.read, prefetch.INNER), found.factors.bits // 8
     if axis is None:
@@ -204,15 +193,7 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
 _TAPS = 4
 
 
-@dataclass(frozen=True)
-class _Widened:
-    """A contraction along pairs of taps of each lane."""
-
-    found: integer_products.NarrowContraction
-    lanes: int
-
-
-class WidenedDot(InstructionPattern[_Widened]):
+class WidenedDot(InstructionPattern[NarrowContraction]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     roots = ("vector.contract",)
@@ -220,28 +201,27 @@ class WidenedDot(InstructionPattern[_Widened]):
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
 
-    def check(self, op: ir.Operation) -> _Widened | None:
+    def check(self, op: ir.Operation) -> NarrowContraction | None:
         if integer_products.factors_of(op) is not integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op)
         if found is None:
             return None
-        lanes = found.loops.extents[found.loops.result[-1]]
         wanted = ", ".join(map(str, sorted(self._dots)))
-        require(lanes in self._dots, f"lanes of the result must be one of {wanted}, but got {lanes}")
+        require(found.lanes in self._dots, f"lanes of the result must be one of {wanted}, but got {found.lanes}")
         _check_data(found)
         _check_weights(found)
-        return _Widened(found, lanes)
+        return found
 
-    def emit(self, op: ir.Operation, match: _Widened) -> ir.Value:
-        found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
+    def emit(self, op: ir.Operation, match: NarrowContraction) -> ir.Value:
+        found, loops, emit = match, match.loops, self._dots[match.lanes]
         pair, odd = found.data.loops[-2:]
-        data, around, outer = _data(op, match), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
+        data, around, outer = _data(op, found), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
         sums = {position: b.extract(found.start, position) for position in np.ndindex(*b.shape_of(found.start)[:-1])}
         others = [loop for loop in (*loops.result[:-1], *loops.reduced) if loop not in (*around, pair)]
         # Weights are loaded next to their use: then they take one register at a time.
         for point in loops.points(around):
-            weights = _weights(op, match, at(point, around))
+            weights = _weights(op, found, at(point, around))
             for other in loops.points(others):
                 step = {**point, **other}
                 position = at(step, loops.result[:-1])
@@ -252,7 +232,7 @@ class WidenedDot(InstructionPattern[_Widened]):
         return result
 
 
-def _check_data(found: integer_products.NarrowContraction) -> None:
+def _check_data(found: NarrowContraction) -> None:
     """The innermost loops of the data are pairs of four adjacent taps, the same in every lane."""
     data, loops = found.data, found.loops
     extents = [loops.extents[loop] for loop in data.loops[-2:]]
@@ -262,7 +242,7 @@ def _check_data(found: integer_products.NarrowContraction) -> None:
     require(loops.result[-1] not in data.loops, "data must be the same in every lane")
 
 
-def _check_weights(found: integer_products.NarrowContraction) -> None:
+def _check_weights(found: NarrowContraction) -> None:
     """The weights are the even taps of every lane, then the odd ones."""
     (pair, odd), lane, read = found.data.loops[-2:], found.loops.result[-1], found.weights.read
     is_ordered = found.weights.loops[-3:] == (odd, lane, pair)
@@ -272,12 +252,12 @@ def _check_weights(found: integer_products.NarrowContraction) -> None:
     require(is_dense, f"weights must lie side by side in their buffer, but got {read.buffer.type}")
 
 
-def _weights(op: ir.Operation, match: _Widened, position: Sequence[int]) -> ir.Value:
+def _weights(op: ir.Operation, found: NarrowContraction, position: Sequence[int]) -> ir.Value:
     """The s16 weights of all lanes at the indices of the loops around them."""
-    side = match.found.weights
+    side = found.weights
     with side.read.before(op):
         flat = b.collapse_inner(side.read.buffer, 2)
-        return b.load(_PAIR * match.lanes, flat, _start(side.read.position([*position, 0, 0])))
+        return b.load(_PAIR * found.lanes, flat, _start(side.read.position([*position, 0, 0])))
 
 
 def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
@@ -285,30 +265,25 @@ def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
     return [*indices[:-2], b.index(0)]
 
 
-def _data(op: ir.Operation, match: _Widened) -> dict[tuple[int, ...], ir.Value]:
+def _data(op: ir.Operation, found: NarrowContraction) -> dict[tuple[int, ...], ir.Value]:
     """By the indices of each K group, its even (0) and odd (1) bytes as words for every lane."""
-    side = match.found.data
-    outer = side.loops[:-2]
-    found: dict[tuple[int, ...], ir.Value] = {}
+    side, outer = found.data, found.data.loops[:-2]
+    loaded: dict[tuple[int, ...], ir.Value] = {}
     with side.read.before(op):
         flat = b.collapse_inner(side.read.buffer, 2)
-        for point in match.found.loops.points(outer):
+        for point in found.loops.points(outer):
             position = at(point, outer)
             indices = _start(side.read.position([*position, 0, 0]))
-            for odd, words in enumerate(widened(broadcast_taps(flat, indices, match.lanes, _TAPS))):
-                found[*position, odd] = words
-    return found
+            for odd, words in enumerate(widened(broadcast_taps(flat, indices, found.lanes, _TAPS))):
+                loaded[*position, odd] = words
+    return loaded
 
 
 # `math.fma` of the lower halves of words, added to that of the upper ones -> `vdpbf16ps`.
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Words of two bf16 numbers each, and the accumulators."""
-
-    words: tuple[ir.Value, ir.Value]
-    start: ir.Value
+_Pairs = tuple[ir.Value, ir.Value, ir.Value]
+"""Accumulators, and two factors: words of two bf16 numbers each."""
 
 
 class PairDot(InstructionPattern[_Pairs]):
@@ -331,14 +306,15 @@ class PairDot(InstructionPattern[_Pairs]):
         others = [_word(value, "arith.andi", UPPER_HALF) for value in upper]
         if words[0] is None or words[1] is None or words != others:
             raise MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
-        return _Pairs((words[0], words[1]), start)
+        return start, words[0], words[1]
 
     def emit(self, op: ir.Operation, match: _Pairs) -> ir.Value:
-        result, shape = match.start, b.shape_of(match.start)
+        result, *factors = match
+        shape = b.shape_of(result)
         emit, pairs = self._dots[shape[-1]], ir.VectorType.get([2 * shape[-1]], ir.BF16Type.get())
-        words = [_spread(word, shape) for word in match.words]
+        words = [_spread(word, shape) for word in factors]
         for position in np.ndindex(*shape[:-1]):
-            start, *own = (b.extract(value, position) if position else value for value in (match.start, *words))
+            start, *own = (b.extract(value, position) if position else value for value in (match[0], *words))
             sums = emit(start, *(b.bitcast(pairs, word) for word in own))
             result = b.insert(sums, result, position) if position else sums
         return result

@@ -92,6 +92,11 @@ class NarrowContraction:
     start: ir.Value
     """The accumulators."""
 
+    @property
+    def lanes(self) -> int:
+        """The innermost extent of the result."""
+        return self.loops.extents[self.loops.result[-1]]
+
 
 def factors_of(op: ir.Operation) -> Factors | None:
     """The narrow factors, in either order, whose products `op` adds to accumulators of 32 bits."""

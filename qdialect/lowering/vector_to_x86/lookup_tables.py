@@ -329,13 +329,9 @@ def _look_up_any(table: Table, indices: ir.Value, lanes: int) -> ir.Value:
     ]
     joined = parts[0]
     for count, part in enumerate(parts[1:], start=1):
-        joined = insert_slice(part, b.splat(b.vector_type((count + 1) * width, 8), 0), joined, count * width)
+        whole = b.splat(b.vector_type((count + 1) * width, 8), 0)
+        joined = _strided(part, _strided(joined, whole, 0), count * width)
     return b.shuffle(joined, joined, list(range(lanes)))
-
-
-def insert_slice(part: ir.Value, fresh: ir.Value, head: ir.Value, offset: int) -> ir.Value:
-    """`head` followed by `part`, in the type of `fresh`."""
-    return _strided(part, _strided(head, fresh, 0), offset)
 
 
 def _strided(value: ir.Value, destination: ir.Value, offset: int) -> ir.Value:

@@ -253,11 +253,6 @@ def first_sums(loop: ir.Operation) -> ir.Value:
     return loop.operands[3]
 
 
-def yielded(block: ir.Block) -> ir.Value:
-    """The value that the body of such a loop yields."""
-    return list(block.operations)[-1].operands[0]
-
-
 # Which contractions are a chain.
 
 _NAME = "tile-chain"
@@ -380,7 +375,8 @@ def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[
         return [], "sums must start at 0 and be added to by contractions alone"
     before, problem = _read_chain(first_sums(owner.operation), starts)
     block = owner.regions[0].blocks[0]
-    inside, own = _read_chain(yielded(block), {**starts, block.arguments[1]: True})
+    yielded = list(block.operations)[-1].operands[0]
+    inside, own = _read_chain(yielded, {**starts, block.arguments[1]: True})
     return [*before, *inside], problem or own or _uses_problem(value)
 
 
