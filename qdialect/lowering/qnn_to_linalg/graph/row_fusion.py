@@ -145,10 +145,9 @@ class RowFusion:
         group, left = {seed}, [seed]
         while left and len(group) < _MAX_OPS:
             last = left.pop()
-            for op in (*map(owner_of, last.operands), *_users(last)):
-                joins = (
-                    op is not None and op not in group and self._joins(op, rows) and _exchanges_rows(op, group, rows)
-                )
+            owners = [owner for owner in map(owner_of, last.operands) if owner is not None]
+            for op in (*owners, *_users(last)):
+                joins = op not in group and self._joins(op, rows) and _exchanges_rows(op, group, rows)
                 if joins and self._first_of(group | {op}) is not None:
                     group.add(op)
                     left.append(op)
