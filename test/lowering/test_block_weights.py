@@ -242,13 +242,6 @@ def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Se
     return module, calls, [interpreter.run(module, call) for call in calls]
 
 
-@pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
-def test_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
-    if target not in (*EXECUTED, PAIRS):
-        pytest.skip("this CPU does not execute it")
-    check_compiled(float_products()[0], target, *float_products()[1:])
-
-
 WINDOWS: Sequence[tuple[tuple[int, int], dict[str, Any]]] = (
     ((3, 3), {}),
     ((2, 1), {"strides": (2, 1), "dilation": (3, 1)}),
@@ -293,10 +286,12 @@ def further_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[
 
 
 @pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
-def test_further_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
+@pytest.mark.parametrize("make", [float_products, further_products])
+def test_products_of_bfloat16_numbers_are_the_reference(make: Any, target: str) -> None:
     if target not in (*EXECUTED, PAIRS):
         pytest.skip("this CPU does not execute it")
-    check_compiled(further_products()[0], target, *further_products()[1:])
+    module, *calls_and_results = make()
+    check_compiled(module, target, *calls_and_results)
 
 
 def test_weights_stay_packed() -> None:
