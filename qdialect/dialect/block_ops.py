@@ -62,7 +62,7 @@ def _check_integers(block: int, most: int, zero_points: ir.Value | None) -> None
 
 
 class BlockProductOp(BlockWeightOp):
-    """Shared definition: ``[..., K] x [N, K] -> [..., N]``; C1 of each op is checked here."""
+    """Shared fields: ``[..., K] x [N, K] -> [..., N]``; C1 of each op is checked here."""
 
     data = operand(types.FLOAT)
     weight = operand(types.BYTES_2D)

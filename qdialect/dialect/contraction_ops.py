@@ -130,7 +130,7 @@ class ContractionOp(QnnOp):
 
 
 class ConvolutionOp(ContractionOp):
-    """Shared definition: NHWC data, OHWI weights, int32 accumulators."""
+    """Shared fields: NHWC data, OHWI weights, int32 accumulators."""
 
     data = operand(types.IMAGE)
     weight = operand(types.WEIGHT_4D)
@@ -347,7 +347,7 @@ class FusedOp(ContractionOp):
 
 
 class FusedConvolutionOp(FusedOp):
-    """Shared definition: 8-bit NHWC data, residual and result."""
+    """Shared fields: 8-bit NHWC data, residual and result."""
 
     data = operand(types.IMAGE)
     weight = operand(types.WEIGHT_4D)
