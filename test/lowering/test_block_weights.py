@@ -242,6 +242,13 @@ def float_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[Se
     return module, calls, [interpreter.run(module, call) for call in calls]
 
 
+@pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
+def test_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
+    if target not in (*EXECUTED, PAIRS):
+        pytest.skip("this CPU does not execute it")
+    check_compiled(float_products()[0], target, *float_products()[1:])
+
+
 WINDOWS: Sequence[tuple[tuple[int, int], dict[str, Any]]] = (
     ((3, 3), {}),
     ((2, 1), {"strides": (2, 1), "dilation": (3, 1)}),
@@ -286,12 +293,10 @@ def further_products() -> tuple[ir.Module, list[tuple[NDArray[Any], ...]], list[
 
 
 @pytest.mark.parametrize("target", [PAIRS, "avx2", "generic"])
-@pytest.mark.parametrize("make", [float_products, further_products])
-def test_products_of_bfloat16_numbers_are_the_reference(make: Any, target: str) -> None:
+def test_further_products_of_bfloat16_numbers_are_the_reference(target: str) -> None:
     if target not in (*EXECUTED, PAIRS):
         pytest.skip("this CPU does not execute it")
-    module, *calls_and_results = make()
-    check_compiled(module, target, *calls_and_results)
+    check_compiled(further_products()[0], target, *further_products()[1:])
 
 
 def test_weights_stay_packed() -> None:
