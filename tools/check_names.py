@@ -212,18 +212,18 @@ def passes(root: Path) -> Iterator[str]:
 
 
 def patterns(root: Path) -> Iterator[str]:
-    """A pattern of phase x86 has a test of its own: ``name = "foo-bar"`` and foo-bar.mlir."""
+    """A pattern of phase x86 has a test of its own: ``class FooBar(InstructionPattern[...])`` and foo-bar.mlir."""
     for path in sorted((root / "qdialect" / "lowering").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "InstructionPattern[" not in text:
             continue
         classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
         for node in classes:
-            for stem in (str(one.value) for one in _class_level_names(node) if isinstance(one, ast.Constant)):
-                # A pass has its tests elsewhere.
-                if not stem.startswith("qnn-") and not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
-                    name = path.relative_to(root).as_posix()
-                    yield f"{name}:{node.lineno}: pattern '{stem}' must have a test test/lit/x86/{stem}.mlir"
+            is_pattern = any(ast.unparse(base).startswith("InstructionPattern[") for base in node.bases)
+            stem = re.sub("(?<!^)(?=[A-Z])", "-", node.name).lower()
+            if is_pattern and not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
+                name = path.relative_to(root).as_posix()
+                yield f"{name}:{node.lineno}: pattern '{stem}' must have a test test/lit/x86/{stem}.mlir"
 
 
 def findings(root: Path, paths: Iterable[Path]) -> Iterator[str]:

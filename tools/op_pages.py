@@ -62,11 +62,10 @@ def _section(op_class: type[QnnOp], tests: Path) -> str:
 
 
 def _shared_meaning(op_class: type[QnnOp]) -> str:
-    """What the base of the family says of all its ops."""
-    base = op_class.__mro__[1]
-    if base.__module__ != op_class.__module__:
-        return ""
-    return inspect.cleandoc(base.__doc__ or "").partition("Constraints:")[0].strip()
+    """What the nearest base of the family that is more than shared fields says of all its ops."""
+    own = (base for base in op_class.__mro__[1:] if base.__module__ == op_class.__module__)
+    texts = (inspect.cleandoc(base.__doc__ or "").partition("Constraints:")[0].strip() for base in own)
+    return next((text for text in texts if not text.startswith("Shared fields: ")), "")
 
 
 def constraints_of(op_class: type[QnnOp]) -> list[str]:

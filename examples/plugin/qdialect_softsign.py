@@ -25,7 +25,7 @@ class TanhIsSoftsign(qdialect.Pattern):
 
     def check(self, op):
         if op.output_scale < 1 / 128:
-            return qdialect.MatchFailure("has a result in which the difference would show")
+            raise qdialect.MatchFailure("has a result in which the difference would show")
         return op.attribute_values()
 
     def rewrite(self, op, match, rewriter):

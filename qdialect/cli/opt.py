@@ -13,9 +13,8 @@ from qdialect.cli.arguments import target_name
 from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
 from qdialect.ir import module_text
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import captured_diagnostics, make_context
+from qdialect.ir.context import bytecode, captured_diagnostics, make_context
 from qdialect.ir.context import parse as parse_module
-from qdialect.ir.module_text import bytecode
 from qdialect.passes import observers
 from qdialect.passes.pattern import counted_rewrites, explain_matches
 from qdialect.passes.pipeline import PassManager

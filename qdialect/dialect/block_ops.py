@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 from qdialect.arithmetic.block_weights import BLOCK_STEP, WEIGHT_BITS, packed_bytes
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
+from qdialect.dialect import type_constraints as types
 from qdialect.dialect.fields import BOOL, I64, attribute, choice, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import (
-    BLOCK_ZERO_POINTS,
-    BYTES_2D,
-    FLOAT,
-    FLOAT_2D,
-    INDEX,
-    SIGNED,
-    element_of,
-    shape_of,
-)
+from qdialect.dialect.op_base import QnnOp, Shape, check_row_parameters, require
 from qdialect.ir._mlir import ir
 
 _LARGEST_INTEGER_BLOCK = 2**16
@@ -48,14 +38,14 @@ class BlockWeightOp(QnnOp):
 
     def check_blocks(self, weight: ir.Value, scales: ir.Value, zero_points: ir.Value | None, depth: int) -> None:
         """Constraints C3 to C5, for K = `depth`."""
-        block, rows = self.block, shape_of(weight.type)[0]
+        block, rows = self.block, types.shape_of(weight.type)[0]
         holds = block > 0 and (block % BLOCK_STEP == 0 or block == depth)
         require(holds, "C3", f"block must be a multiple of {BLOCK_STEP}, or {depth}, but got {block}")
-        blocks, found = -(-depth // block), list(shape_of(scales.type))
+        blocks, found = -(-depth // block), list(types.shape_of(scales.type))
         require(found == [rows, blocks], "C4", f"scales must be {[rows, blocks]}, but got {found}")
         if zero_points is None:
             return
-        is_f32, found = element_of(zero_points.type) == "f32", list(shape_of(zero_points.type))
+        is_f32, found = types.element_of(zero_points.type) == "f32", list(types.shape_of(zero_points.type))
         wanted = [rows, blocks if is_f32 else packed_bytes(blocks, self.bits)]
         require(found == wanted, "C5", f"zero_points must be {wanted}, but got {found}")
 
@@ -64,22 +54,35 @@ def _require_bits(bits: int) -> None:
     require(bits in WEIGHT_BITS, "C2", f"bits must be 2, 4 or 8, but got {bits}")
 
 
-def _product_shape(data: Shape, weight: Shape, bits: int) -> Shape:
-    _require_bits(bits)
-    require(len(data) > 0, "C1", "data must have at least 1 dimension, but got 0")
-    (rows, found), wanted = weight, packed_bytes(data[-1], bits)
-    require(found == wanted, "C1", f"weight must have {wanted} bytes a row, but got {found}")
-    return (*data[:-1], rows)
-
-
 def _check_integers(block: int, most: int, zero_points: ir.Value | None) -> None:
     bounds = f"a block of data must have at most {most} weights"
     require(block <= most, "C7", f"{bounds}, but got {block}")
-    element = "ui8" if zero_points is None else element_of(zero_points.type)
+    element = "ui8" if zero_points is None else types.element_of(zero_points.type)
     require(element == "ui8", "C7", f"zero_points must be ui8, but got {element}")
 
 
-class BlockDenseOp(BlockWeightOp, name="block_dense"):
+class BlockProductOp(BlockWeightOp):
+    """Shared fields: ``[..., K] x [N, K] -> [..., N]``; C1 of each op is checked here."""
+
+    data = operand(types.FLOAT)
+    weight = operand(types.BYTES_2D)
+
+    @property
+    def depth(self) -> int:
+        """K."""
+        return types.shape_of(self.data.type)[-1]
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        data, (rows, found), bits = shapes[0], shapes[1], attributes["bits"]
+        _require_bits(bits)
+        require(len(data) > 0, "C1", "data must have at least 1 dimension, but got 0")
+        wanted = packed_bytes(data[-1], bits)
+        require(found == wanted, "C1", f"weight must have {wanted} bytes a row, but got {found}")
+        return (*data[:-1], rows)
+
+
+class BlockDenseOp(BlockProductOp, name="block_dense"):
     """Product of f32 data with weights in blocks: ``[..., K] x [N, K] -> [..., N]``.
 
     With `activations` f32 the data x stays f32, and y is by `order`, from zero and every step rounded once:
@@ -102,35 +105,24 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
       C9: rounded_products must go with activations f32 and order terms
     """
 
-    data = operand(FLOAT)
-    weight = operand(BYTES_2D)
-    scales = operand(FLOAT_2D)
-    zero_points = optional_operand(BLOCK_ZERO_POINTS)
+    scales = operand(types.FLOAT_2D)
+    zero_points = optional_operand(types.BLOCK_ZERO_POINTS)
     activations = attribute(choice(BlockActivations), BlockActivations.F32)
     activation_block = attribute(I64, 0)
     activation_scale = attribute(choice(ActivationScale), ActivationScale.F32)
     order = attribute(choice(SumOrder), SumOrder.TERMS)
     rounded_products = attribute(BOOL, False)
-    output = result(FLOAT)
-
-    @property
-    def depth(self) -> int:
-        """K."""
-        return shape_of(self.data.type)[-1]
+    output = result(types.FLOAT)
 
     @property
     def data_block(self) -> int:
         """Numbers of a row that are quantized together."""
         return self.activation_block or self.block
 
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return _product_shape(shapes[0], shapes[1], attributes["bits"])
-
     def check(self) -> None:
         self.infer_shape(self.operand_shapes(), {"bits": self.bits})
         self.check_blocks(self.weight, self.scales, self.zero_points, self.depth)
-        blocks, size = shape_of(self.scales.type)[1], self.activation_block
+        blocks, size = types.shape_of(self.scales.type)[1], self.activation_block
         holds = blocks == 1 or self.order is not SumOrder.SCALE_LAST
         require(holds, "C6", f"order scale_last must have 1 block, but got {blocks}")
         if self.activations is BlockActivations.I8_BLOCK:
@@ -143,7 +135,7 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
         require(holds, "C9", f"rounded_products must go with f32 and terms, but got {found[0]} and {found[1]}")
 
 
-class BlockDynamicDenseOp(BlockWeightOp, name="block_dynamic_dense"):
+class BlockDynamicDenseOp(BlockProductOp, name="block_dynamic_dense"):
     """Product of i8 data a, quantized at run time, with weights in blocks: ``[..., K] x [N, K] -> [..., N]``, f32.
 
     `scale` d and `zero_point` z_a are of the data, or of each row, as those of `qnn.dynamic_dense`. With the exact sum
@@ -155,31 +147,17 @@ class BlockDynamicDenseOp(BlockWeightOp, name="block_dynamic_dense"):
       C7: a block must have at most 32768 weights, and zero_points be bytes
     """
 
-    data = operand(SIGNED)
-    weight = operand(BYTES_2D)
-    scale = operand(FLOAT)
-    zero_point = operand(SIGNED)
-    scales = operand(FLOAT_2D)
-    zero_points = optional_operand(BLOCK_ZERO_POINTS)
-    output = result(FLOAT)
-
-    @property
-    def depth(self) -> int:
-        """K."""
-        return shape_of(self.data.type)[-1]
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return _product_shape(shapes[0], shapes[1], attributes["bits"])
+    data = operand(types.SIGNED)
+    scale = operand(types.FLOAT)
+    zero_point = operand(types.SIGNED)
+    scales = operand(types.FLOAT_2D)
+    zero_points = optional_operand(types.BLOCK_ZERO_POINTS)
+    output = result(types.FLOAT)
 
     def check(self) -> None:
         self.infer_shape(self.operand_shapes(), {"bits": self.bits})
         self.check_blocks(self.weight, self.scales, self.zero_points, self.depth)
-        rows = (*shape_of(self.data.type)[:-1], 1)
-        for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
-            found = shape_of(value.type)
-            holds = prod(found) == 1 or found == rows
-            require(holds, "C6", f"{name} must have 1 element or the shape {list(rows)}, but got {list(found)}")
+        check_row_parameters("C6", self.data, scale=self.scale, zero_point=self.zero_point)
         _check_integers(min(self.block, self.depth), LARGEST_DYNAMIC_BLOCK, self.zero_points)
 
 
@@ -189,16 +167,16 @@ class BlockGatherOp(BlockWeightOp, name="block_gather"):
     K is as many numbers as a row of bytes holds. An index below -N or above N - 1 is taken as the nearest of these.
     """
 
-    indices = operand(INDEX)
-    weight = operand(BYTES_2D)
-    scales = operand(FLOAT_2D)
-    zero_points = optional_operand(BLOCK_ZERO_POINTS)
-    output = result(FLOAT)
+    indices = operand(types.INDEX)
+    weight = operand(types.BYTES_2D)
+    scales = operand(types.FLOAT_2D)
+    zero_points = optional_operand(types.BLOCK_ZERO_POINTS)
+    output = result(types.FLOAT)
 
     @property
     def depth(self) -> int:
         """K."""
-        return shape_of(self.output.type)[-1]
+        return types.shape_of(self.output.type)[-1]
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

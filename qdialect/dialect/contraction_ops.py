@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from qdialect.dialect import type_constraints as types
 from qdialect.dialect.fields import (
     I64,
     INTEGERS,
@@ -33,18 +34,6 @@ from qdialect.dialect.op_base import (
 from qdialect.dialect.stages import stage_base
 from qdialect.dialect.stages.builtin_stages import DequantizeStage
 from qdialect.dialect.stages.stage_base import Domain, Stage, StagePosition
-from qdialect.dialect.type_constraints import (
-    ACCUMULATOR,
-    BIAS,
-    EIGHT_BIT,
-    FUSED_BIAS,
-    IMAGE,
-    WEIGHT_2D,
-    WEIGHT_4D,
-    QuantizedType,
-    element_of,
-    shape_of,
-)
 from qdialect.ir._mlir import ir
 
 
@@ -125,23 +114,35 @@ class ContractionOp(QnnOp):
     weight_scales = attribute(SCALES)
     weight_zero_points = attribute(INTEGERS, (0,))
 
-    def check(self) -> None:
-        data, weight, *bias = self.operation.operands
-        self.check_parameters(data, weight, bias[0] if bias else None)
+    channel_axis: ClassVar[int] = 0
+    """The weight's dimension of output channels."""
 
-    def check_parameters(self, data: ir.Value, weight: ir.Value, bias: ir.Value | None, axis: int = 0) -> None:
-        """Constraints C4 to C6 of every contraction; `axis` is the weight's dimension of output channels."""
-        channels = shape_of(weight.type)[axis]
+    def check(self) -> None:
+        data, weight, *others = self.operation.operands
+        channels = types.shape_of(weight.type)[self.channel_axis]
         check_channel_parameters(
             "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
         )
         check_zero_points("C5", "input_zero_point", (self.input_zero_point,), data.type)
         check_zero_points("C5", "weight_zero_points", self.weight_zero_points, weight.type)
-        entries = channels if bias is None else shape_of(bias.type)[0]
+        entries = types.shape_of(others[0].type)[0] if others else channels
         require(entries == channels, "C6", f"bias must have {channels} entries, but got {entries}")
 
 
-class Conv2DOp(ContractionOp, name="conv2d", shape=conv2d_shape):
+class ConvolutionOp(ContractionOp):
+    """Shared fields: NHWC data, OHWI weights, int32 accumulators."""
+
+    data = operand(types.IMAGE)
+    weight = operand(types.WEIGHT_4D)
+    bias = optional_operand(types.BIAS)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(types.ACCUMULATOR)
+
+
+class Conv2DOp(ConvolutionOp, name="conv2d", shape=conv2d_shape):
     """Convolution of NHWC data with OHWI weights into int32 accumulators.
 
     ``acc[n,y,x,o] = bias[o] + sum (data[n, y*s+i*d-p, x*s+j*d-p, c] - z_x) * (weight[o,i,j,c] - z_w[o])``; a window
@@ -154,17 +155,8 @@ class Conv2DOp(ContractionOp, name="conv2d", shape=conv2d_shape):
       C3: the dilated kernel must fit into the padded data
     """
 
-    data = operand(IMAGE)
-    weight = operand(WEIGHT_4D)
-    bias = optional_operand(BIAS)
-    strides = attribute(INTEGERS, (1, 1))
-    padding = attribute(INTEGERS, (0, 0, 0, 0))
-    dilation = attribute(INTEGERS, (1, 1))
-    groups = attribute(I64, 1)
-    output = result(ACCUMULATOR)
 
-
-class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d", shape=conv_transpose2d_shape):
+class ConvTranspose2DOp(ConvolutionOp, name="conv_transpose2d", shape=conv_transpose2d_shape):
     """Transposed convolution of NHWC data with OHWI weights into int32 accumulators.
 
     Every element of the data adds to the window that starts at ``strides`` times its index:
@@ -180,15 +172,7 @@ class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d", shape=conv_trans
       C3: padding must leave a result of at least one element
     """
 
-    data = operand(IMAGE)
-    weight = operand(WEIGHT_4D)
-    bias = optional_operand(BIAS)
-    strides = attribute(INTEGERS, (1, 1))
-    padding = attribute(INTEGERS, (0, 0, 0, 0))
     output_padding = attribute(INTEGERS, (0, 0))
-    dilation = attribute(INTEGERS, (1, 1))
-    groups = attribute(I64, 1)
-    output = result(ACCUMULATOR)
 
 
 class DenseOp(ContractionOp, name="dense", shape=dense_shape):
@@ -200,10 +184,10 @@ class DenseOp(ContractionOp, name="dense", shape=dense_shape):
       C1: the weight's depth must be the data's last dimension
     """
 
-    data = operand(EIGHT_BIT)
-    weight = operand(WEIGHT_2D)
-    bias = optional_operand(BIAS)
-    output = result(ACCUMULATOR)
+    data = operand(types.EIGHT_BIT)
+    weight = operand(types.WEIGHT_2D)
+    bias = optional_operand(types.BIAS)
+    output = result(types.ACCUMULATOR)
 
 
 class MatMulOp(ContractionOp, name="matmul", shape=matmul_shape):
@@ -218,15 +202,17 @@ class MatMulOp(ContractionOp, name="matmul", shape=matmul_shape):
       C3: the dimensions before the last two must broadcast against each other
     """
 
-    data = operand(EIGHT_BIT)
-    weight = operand(EIGHT_BIT)
-    bias = optional_operand(BIAS)
-    output = result(ACCUMULATOR)
+    data = operand(types.EIGHT_BIT)
+    weight = operand(types.EIGHT_BIT)
+    bias = optional_operand(types.BIAS)
+    output = result(types.ACCUMULATOR)
+
+    channel_axis = -1
 
     def check(self) -> None:
         # Shapes first: the constraints after them ask for the last dimension.
         matmul_shape(self.operand_shapes(), {})
-        self.check_parameters(self.data, self.weight, self.bias, axis=-1)
+        super().check()
 
 
 # The epilogue of a fused op: its stages as one attribute, their order, and what the values between them mean.
@@ -245,11 +231,11 @@ class PlacedStage:
     """A resolved stage, and what the values mean before and after it; None where they are not quantized."""
 
     stage: Stage
-    before: QuantizedType | None
-    after: QuantizedType | None
+    before: types.QuantizedType | None
+    after: types.QuantizedType | None
 
 
-def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[PlacedStage]:
+def placed_stages(epilogue: Sequence[Stage], output: types.QuantizedType) -> list[PlacedStage]:
     """The stages in order, with the attributes that `output` implies."""
     placed: list[PlacedStage] = []
     before = None
@@ -261,12 +247,12 @@ def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[Plac
     return placed
 
 
-def shortened(epilogue: Sequence[Stage], output: QuantizedType) -> tuple[Stage, ...]:
+def shortened(epilogue: Sequence[Stage], output: types.QuantizedType) -> tuple[Stage, ...]:
     """Resolved stages without the fields that `output` implies."""
     return tuple(stage.shortened(output) for stage in epilogue)
 
 
-def check_epilogue(attribute: ir.Attribute, output: QuantizedType, bias: str, residual: str | None) -> None:
+def check_epilogue(attribute: ir.Attribute, output: types.QuantizedType, bias: str, residual: str | None) -> None:
     """Constraints C8 to C12 of a fused op, then those of each stage.
 
     `bias` and `residual` are element types; without a residual the latter is None.
@@ -304,7 +290,7 @@ def _check_residual(stages: Sequence[Stage], residual: str | None) -> None:
         require(len(readers) == 1, "C11", f"residual must be read by one stage, but got {names}")
 
 
-def _check_result(last: PlacedStage, output: QuantizedType) -> None:
+def _check_result(last: PlacedStage, output: types.QuantizedType) -> None:
     after = last.after
     assert after is not None, "the last stage leaves quantized values"
     for name in ("scale", "zero_point", "element"):
@@ -338,33 +324,43 @@ class FusedOp(ContractionOp):
     epilogue = attribute(EPILOGUE)
 
     @property
-    def output_type(self) -> QuantizedType:
+    def output_type(self) -> types.QuantizedType:
         """The quantization of the result."""
-        element = element_of(self.operation.results[0].type)
-        return QuantizedType(self.output_scale, self.output_zero_point, element)
+        element = types.element_of(self.operation.results[0].type)
+        return types.QuantizedType(self.output_scale, self.output_zero_point, element)
 
     def stages(self) -> list[PlacedStage]:
         """The stages in order, with the defaults that the text may leave out."""
         return placed_stages(self.epilogue, self.output_type)
 
     def check(self) -> None:
-        data, weight, bias, *residual = self.operation.operands
-        self.check_parameters(data, weight, bias)
-        self.check_stages(bias, residual[0] if residual else None)
-
-    def check_stages(self, bias: ir.Value, residual: ir.Value | None) -> None:
-        """Constraints C7 to C12 of every fused op, and those of the stages."""
+        super().check()
+        _, _, bias, *residuals = self.operation.operands
         type_ = self.operation.results[0].type
         check_zero_points("C7", "output_zero_point", (self.output_zero_point,), type_)
-        written = self.operation.attributes["epilogue"]
-        if residual is not None:
-            found, wanted = shape_of(residual.type), shape_of(type_)
+        written, wanted = self.operation.attributes["epilogue"], types.shape_of(type_)
+        for residual in residuals:
+            found = types.shape_of(residual.type)
             require(found == wanted, "C11", f"residual shape must be {list(wanted)}, but got {list(found)}")
-        of_residual = None if residual is None else element_of(residual.type)
-        check_epilogue(written, self.output_type, element_of(bias.type), of_residual)
+        of_residual = types.element_of(residuals[0].type) if residuals else None
+        check_epilogue(written, self.output_type, types.element_of(bias.type), of_residual)
 
 
-class FusedConv2DOp(FusedOp, name="fused_conv2d", shape=conv2d_shape):
+class FusedConvolutionOp(FusedOp):
+    """Shared fields: 8-bit NHWC data, residual and result."""
+
+    data = operand(types.IMAGE)
+    weight = operand(types.WEIGHT_4D)
+    bias = operand(types.FUSED_BIAS)
+    residual = optional_operand(types.IMAGE)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(types.IMAGE)
+
+
+class FusedConv2DOp(FusedConvolutionOp, name="fused_conv2d", shape=conv2d_shape):
     """A convolution kernel: `qnn.conv2d` and the stages of a fused op, every scale and zero point kept.
 
     Data, residual and result are 8-bit: no wider tensor ever passes from kernel to kernel.
@@ -373,34 +369,15 @@ class FusedConv2DOp(FusedOp, name="fused_conv2d", shape=conv2d_shape):
       C1 to C3: those of `qnn.conv2d`
     """
 
-    data = operand(IMAGE)
-    weight = operand(WEIGHT_4D)
-    bias = operand(FUSED_BIAS)
-    residual = optional_operand(IMAGE)
-    strides = attribute(INTEGERS, (1, 1))
-    padding = attribute(INTEGERS, (0, 0, 0, 0))
-    dilation = attribute(INTEGERS, (1, 1))
-    groups = attribute(I64, 1)
-    output = result(IMAGE)
 
-
-class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d", shape=conv_transpose2d_shape):
+class FusedConvTranspose2DOp(FusedConvolutionOp, name="fused_conv_transpose2d", shape=conv_transpose2d_shape):
     """A transposed convolution's kernels: `qnn.conv_transpose2d` and the stages of a fused op.
 
     Constraints:
       C1 to C3: those of `qnn.conv_transpose2d`
     """
 
-    data = operand(IMAGE)
-    weight = operand(WEIGHT_4D)
-    bias = operand(FUSED_BIAS)
-    residual = optional_operand(IMAGE)
-    strides = attribute(INTEGERS, (1, 1))
-    padding = attribute(INTEGERS, (0, 0, 0, 0))
     output_padding = attribute(INTEGERS, (0, 0))
-    dilation = attribute(INTEGERS, (1, 1))
-    groups = attribute(I64, 1)
-    output = result(IMAGE)
 
 
 class FusedDenseOp(FusedOp, name="fused_dense", shape=dense_shape):
@@ -410,11 +387,11 @@ class FusedDenseOp(FusedOp, name="fused_dense", shape=dense_shape):
       C1: that of `qnn.dense`
     """
 
-    data = operand(EIGHT_BIT)
-    weight = operand(WEIGHT_2D)
-    bias = operand(FUSED_BIAS)
-    residual = optional_operand(EIGHT_BIT)
-    output = result(EIGHT_BIT)
+    data = operand(types.EIGHT_BIT)
+    weight = operand(types.WEIGHT_2D)
+    bias = operand(types.FUSED_BIAS)
+    residual = optional_operand(types.EIGHT_BIT)
+    output = result(types.EIGHT_BIT)
 
 
 class FusedMatMulOp(FusedOp, name="fused_matmul", shape=matmul_shape):
@@ -424,16 +401,17 @@ class FusedMatMulOp(FusedOp, name="fused_matmul", shape=matmul_shape):
       C1 to C3: those of `qnn.matmul`
     """
 
-    data = operand(EIGHT_BIT)
-    weight = operand(EIGHT_BIT)
-    bias = operand(FUSED_BIAS)
-    residual = optional_operand(EIGHT_BIT)
-    output = result(EIGHT_BIT)
+    data = operand(types.EIGHT_BIT)
+    weight = operand(types.EIGHT_BIT)
+    bias = operand(types.FUSED_BIAS)
+    residual = optional_operand(types.EIGHT_BIT)
+    output = result(types.EIGHT_BIT)
+
+    channel_axis = -1
 
     def check(self) -> None:
         matmul_shape(self.operand_shapes(), {})
-        self.check_parameters(self.data, self.weight, self.bias, axis=-1)
-        self.check_stages(self.bias, self.residual)
+        super().check()
 
 
 AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp | MatMulOp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from qdialect.arithmetic.activations import Activation
+from qdialect.dialect import type_constraints as types
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
 from qdialect.dialect.fields import (
@@ -20,21 +21,8 @@ from qdialect.dialect.fields import (
     optional_operand,
     result,
 )
-from qdialect.dialect.op_base import QnnOp, check_channel_parameters, check_zero_points, require
-from qdialect.dialect.type_constraints import (
-    EIGHT_BIT,
-    FLOAT,
-    FLOAT_1D,
-    FLOAT_4D,
-    IMAGE,
-    WEIGHT_2D,
-    WEIGHT_4D,
-    element_of,
-    shape_of,
-)
+from qdialect.dialect.op_base import QnnOp, check_channel_parameters, check_row_parameters, check_zero_points, require
 from qdialect.ir._mlir import ir
-
-_ONE = (1,)
 
 
 class DynamicContractionOp(QnnOp):
@@ -61,14 +49,14 @@ class DynamicContractionOp(QnnOp):
 
     def check_parameters(self, data: ir.Value, weight: ir.Value, zero_point: ir.Value, bias: ir.Value | None) -> None:
         """Constraints C4 to C7, and C10."""
-        channels = shape_of(weight.type)[0]
+        channels = types.shape_of(weight.type)[0]
         check_channel_parameters(
             "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
         )
         check_zero_points("C5", "weight_zero_points", self.weight_zero_points, weight.type)
-        wanted, found = element_of(data.type), element_of(zero_point.type)
+        wanted, found = types.element_of(data.type), types.element_of(zero_point.type)
         require(found == wanted, "C6", f"zero_point element type must be {wanted}, but got {found}")
-        entries = channels if bias is None else shape_of(bias.type)[0]
+        entries = channels if bias is None else types.shape_of(bias.type)[0]
         require(entries == channels, "C7", f"bias must have {channels} entries, but got {entries}")
         largest = LARGEST_SCALE if self.activation.has_alpha else 0.0
         bounds = "in [-2^30, 2^30]" if largest else "0"
@@ -87,21 +75,21 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d", shape=conv2d_
       C9: with padding zero_point must be constant
     """
 
-    data = operand(IMAGE)
-    weight = operand(WEIGHT_4D)
-    scale = operand(FLOAT)
-    zero_point = operand(EIGHT_BIT)
-    bias = optional_operand(FLOAT_1D)
+    data = operand(types.IMAGE)
+    weight = operand(types.WEIGHT_4D)
+    scale = operand(types.FLOAT)
+    zero_point = operand(types.EIGHT_BIT)
+    bias = optional_operand(types.FLOAT_1D)
     strides = attribute(INTEGERS, (1, 1))
     padding = attribute(INTEGERS, (0, 0, 0, 0))
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
-    output = result(FLOAT_4D)
+    output = result(types.FLOAT_4D)
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
         for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
-            count = prod(shape_of(value.type))
+            count = prod(types.shape_of(value.type))
             require(count == 1, "C8", f"{name} must have 1 element, but got {count}")
         is_known = not any(self.padding) or constant_value(self.zero_point) is not None
         require(is_known, "C9", f"with padding {list(self.padding)} zero_point must be constant")
@@ -115,20 +103,16 @@ class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense", shape=dense_sha
       C8: scale and zero_point must have 1 element, or the data's shape with a last dimension of 1
     """
 
-    data = operand(EIGHT_BIT)
-    weight = operand(WEIGHT_2D)
-    scale = operand(FLOAT)
-    zero_point = operand(EIGHT_BIT)
-    bias = optional_operand(FLOAT_1D)
-    output = result(FLOAT)
+    data = operand(types.EIGHT_BIT)
+    weight = operand(types.WEIGHT_2D)
+    scale = operand(types.FLOAT)
+    zero_point = operand(types.EIGHT_BIT)
+    bias = optional_operand(types.FLOAT_1D)
+    output = result(types.FLOAT)
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
-        rows = shape_of(self.data.type)[:-1] + _ONE
-        for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
-            found = shape_of(value.type)
-            holds = prod(found) == 1 or found == rows
-            require(holds, "C8", f"{name} must have 1 element or the shape {list(rows)}, but got {list(found)}")
+        check_row_parameters("C8", self.data, scale=self.scale, zero_point=self.zero_point)
 
 
 AnyDynamic = DynamicConv2DOp | DynamicDenseOp

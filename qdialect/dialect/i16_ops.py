@@ -146,7 +146,6 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
 AnyI16Contraction = I16Conv2DOp | I16DenseOp
 
 
-_WORDS = TypeConstraint(("i16",))
 _WORD_VECTOR = TypeConstraint(("i16",), rank=1)
 _LARGEST_GUARD = 2**29 - 1
 
@@ -161,10 +160,10 @@ class FixedPointFunctionOp(QnnOp, name="fixed_point_function"):
       C1: integer_bits must be in [0, 6]
     """
 
-    input = operand(_WORDS)
+    input = operand(_DATA)
     function = attribute(choice(FixedPointFunction))
     integer_bits = attribute(I64)
-    output = result(_WORDS)
+    output = result(_DATA)
 
     def check(self) -> None:
         found = self.integer_bits
@@ -186,21 +185,20 @@ class I16LayerNormOp(QnnOp, name="i16_layer_norm"):
       C3: variance_guard must be in [1, 536870911]
     """
 
-    input = operand(_WORDS)
+    input = operand(_DATA)
     weight = operand(_WORD_VECTOR)
     bias = operand(BIAS)
     scale = attribute(SCALE)
     variance_guard = attribute(I64)
-    output = result(_WORDS)
+    output = result(_DATA)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         data, weight, bias = shapes
         require(len(data) >= 1, "C1", "input must have a last dimension, but got 0 dimensions")
         wanted, found = [data[-1]] * 2, [*weight, *bias]
-        require(
-            wanted == found, "C2", f"weight and bias must have {data[-1]} entries, but got {found[0]} and {found[1]}"
-        )
+        message = f"weight and bias must have {data[-1]} entries, but got {found[0]} and {found[1]}"
+        require(wanted == found, "C2", message)
         return data
 
     def check(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from qdialect.dialect.fields import (
@@ -20,7 +21,7 @@ from qdialect.dialect.fields import (
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MAX_ELEMENTS, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, MAX_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.support.registry import note_foreign
 
@@ -407,9 +408,18 @@ def check_channel_parameters(label: str, channels: int, **parameters: Sequence[f
         require(len(values) in (1, channels), label, f"{name} must have {wanted}, but got {len(values)}")
 
 
+def check_row_parameters(label: str, data: ir.Value, **parameters: ir.Value) -> None:
+    """Each parameter has one element for the tensor or one for each row."""
+    rows = [*shape_of(data.type)[:-1], 1]
+    for name, value in parameters.items():
+        found = list(shape_of(value.type))
+        holds = prod(found) == 1 or found == rows
+        require(holds, label, f"{name} must have 1 element or the shape {rows}, but got {found}")
+
+
 def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:
     """Every zero point lies in the range of the tensor it belongs to."""
-    low, high = range_of(type_)
+    low, high = ELEMENT_RANGES[element_of(type_)]
     for value in zero_points:
         require(low <= value <= high, label, f"{name} must be in [{low}, {high}], but got {value}")
 

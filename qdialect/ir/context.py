@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 from qdialect.ir import LOADERS, untrusted_input
@@ -144,6 +145,13 @@ def read_bytecode(content: bytes, *flags: str) -> bytes:
             return ir.Module.parse(content).operation.get_asm(enable_debug_info=True).encode()
         except (ir.MLIRError, ValueError):
             return b""
+
+
+def bytecode(module: ir.Module | ir.Operation) -> bytes:
+    """A module, or another op, as MLIR bytecode, locations and constants included."""
+    content = BytesIO()
+    module.operation.write_bytecode(content)
+    return content.getvalue()
 
 
 def read_text(path: Path) -> str:

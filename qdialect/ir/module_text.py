@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import zip_longest
 
 import numpy as np
 
 from qdialect.ir import resources
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import make_context, parse
+from qdialect.ir.context import bytecode, make_context, parse
 from qdialect.support.diagnostics import VerificationError
 
 _CONSTANTS = "qnn.constants"
@@ -50,13 +49,6 @@ class Printing:
         # No string attribute can contain this: their quotes are escaped.
         text = text.replace('loc("-":', f'loc("{name}":') if self.enable_debug_info else text
         return text.rstrip("\n") + "\n"
-
-
-def bytecode(module: ir.Module) -> bytes:
-    """`module` as MLIR bytecode, locations and constants included."""
-    content = BytesIO()
-    module.operation.write_bytecode(content)
-    return content.getvalue()
 
 
 def _with_resource(module: ir.Module) -> ir.Module:

@@ -14,7 +14,7 @@ from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, Replacement, require
 from qdialect.passes.registry import register
 from qdialect.reference.evaluators import EVALUATORS
 
@@ -38,39 +38,28 @@ class RemoveIdentity(Replacement[ir.Value]):
         )
     )
 
-    def check(self, op: qnn.QnnOp) -> ir.Value | MatchFailure | None:
+    def check(self, op: qnn.QnnOp) -> ir.Value | None:
         source = op.operation.operands[0]
-        if source.type != op.operation.results[0].type:
-            return None
-        if isinstance(op, qnn.RequantizeOp):
-            return self._requantize(op)
-        holds = _keeps_values(op)
-        if isinstance(holds, MatchFailure):
-            return holds
-        return source if holds else None
+        return source if source.type == op.operation.results[0].type and _keeps_values(op) else None
 
     def emit(self, op: qnn.QnnOp, match: ir.Value) -> ir.Value:
         return match
 
-    def _requantize(self, op: qnn.RequantizeOp) -> ir.Value | MatchFailure | None:
+
+def _keeps_values(op: qnn.QnnOp) -> bool:
+    if isinstance(op, qnn.RequantizeOp):
         if op.weight_scales != (1.0,) or not same_scale(op.input_scale, op.output_scale):
-            return None
-        if op.input_zero_points != (op.output_zero_point,):
-            return MatchFailure("keeps the scale but moves the zero point")
-        if element_of(op.input.type) not in NARROW_ELEMENTS:
-            return MatchFailure("keeps the parameters, but a 32-bit value may be rounded or saturated on the way")
-        return op.input
-
-
-def _keeps_values(op: qnn.QnnOp) -> bool | MatchFailure:
+            return False
+        require(op.input_zero_points == (op.output_zero_point,), "keeps the scale but moves the zero point")
+        is_exact = element_of(op.input.type) in NARROW_ELEMENTS
+        require(is_exact, "keeps the parameters, but a 32-bit value may be rounded or saturated on the way")
+        return True
     if isinstance(op, qnn.LutOp):
         if not np.array_equal(op.table, identity_table()):
             return False
-        return (
-            True
-            if pattern.same_quantization(op.input_params, op.output_params)
-            else MatchFailure("keeps every quantized value but changes its scale or zero point")
-        )
+        is_same = pattern.same_quantization(op.input_params, op.output_params)
+        require(is_same, "keeps every quantized value but changes its scale or zero point")
+        return True
     if isinstance(op, qnn.ClipOp):
         return (op.min, op.max) == range_of(op.input.type)
     if isinstance(op, qnn.TransposeOp):

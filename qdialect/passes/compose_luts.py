@@ -13,7 +13,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, refuse
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Function, LutMatch, LutPattern, is_eight_bit_function, tabulated, uniform_value
 
@@ -30,7 +30,7 @@ class ComposeDag(LutPattern):
 
     roots = (BinaryOp,)
 
-    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
+    def check(self, op: BinaryOp) -> LutMatch | None:
         subgraph = _subgraph(op)
         if subgraph is None:
             return None
@@ -38,8 +38,8 @@ class ComposeDag(LutPattern):
         # A constant operand makes a function of one tensor, which is a table already.
         if (len(nodes) == 1 and op.lhs != op.rhs) or shape_of(source.type) != shape_of(op.output.type):
             return None
-        meant = _used_outside(nodes) or _meanings(source, nodes)
-        return MatchFailure(meant) if isinstance(meant, str) else tabulated(op, source, meant[source], op.output_params)
+        _require_alone(nodes)
+        return tabulated(op, source, _meanings(source, nodes)[source], op.output_params)
 
 
 def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
@@ -81,14 +81,13 @@ def _depends(value: ir.Value, on: ir.Value) -> bool:
     return False
 
 
-def _used_outside(nodes: list[Node]) -> str | None:
+def _require_alone(nodes: list[Node]) -> None:
     inside = [node.operation for node in nodes]
     for node in nodes[1:]:
         outside = [user for user in pattern.users(node.operation.results[0]) if user.operation not in inside]
         if outside:
             name = node.operation.name
-            return f"needs the result of '{name}' alone, but '{outside[0].name}' uses it too"
-    return None
+            raise MatchFailure(f"needs the result of '{name}' alone, but '{outside[0].name}' uses it too")
 
 
 def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
@@ -100,8 +99,8 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
         yield node.input, _parameters(node)[0]
 
 
-def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams] | str:
-    """The quantization of `source` and of the values between the nodes; a reason where ops assume different ones."""
+def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams]:
+    """The quantization of `source` and of the values between the nodes; a failure where ops assume different ones."""
     clips = {node.output: node.input for node in nodes if isinstance(node, ClipOp)}
     meant: dict[ir.Value, QuantParams] = {
         node.operation.results[0]: node.output_params for node in nodes if not isinstance(node, ClipOp)
@@ -112,9 +111,7 @@ def _meanings(source: ir.Value, nodes: list[Node]) -> dict[ir.Value, QuantParams
         while value in clips:
             value = clips[value]
         known = meant.setdefault(value, own) if value == source else meant.get(value, own)
-        reason = pattern.quantization_difference("input", known, own)
-        if reason:
-            return reason
+        refuse(pattern.quantization_difference("input", known, own))
     return meant
 
 
@@ -123,7 +120,7 @@ class ComposeChain(LutPattern):
 
     roots = (LutOp, ClipOp, RequantizeOp, UnaryOp)
 
-    def check(self, op: Function) -> LutMatch | MatchFailure | None:
+    def check(self, op: Function) -> LutMatch | None:
         inner = pattern.producer(op.input)
         if not is_eight_bit_function(inner) or not is_eight_bit_function(op):
             return None
@@ -131,11 +128,9 @@ class ComposeChain(LutPattern):
             return None
         before, middle_out = _parameters(inner)
         middle_in, after = _parameters(op)
-        reason = pattern.second_use(op.input)
-        if not reason and middle_out is not None and middle_in is not None:
-            reason = pattern.quantization_difference("input", middle_out, middle_in)
-        if reason:
-            return MatchFailure(reason)
+        refuse(pattern.second_use(op.input))
+        if middle_out is not None and middle_in is not None:
+            refuse(pattern.quantization_difference("input", middle_out, middle_in))
         before, after = before or middle_in, after or middle_out
         # Two clips are left to the clamp: of two functions, one has parameters.
         assert before is not None

@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
 from qdialect.passes.outlined import function_of, is_extern
-from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement
+from qdialect.passes.pattern import GraphPass, Pattern, Replacement, refuse
 from qdialect.passes.registry import all_passes, register
 
 
@@ -20,15 +20,13 @@ class DecomposeFused(Replacement[AnyFused]):
 
     roots = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
-    def check(self, op: AnyFused) -> AnyFused | MatchFailure | None:
+    def check(self, op: AnyFused) -> AnyFused | None:
         if is_extern(function_of(op.operation)):
             return None
         for placed in op.stages():
             known = DECOMPOSITIONS.get(type(placed.stage))
             missing = f"has a stage '{placed.stage.name}' that stands for no ops"
-            reason = missing if known is None else known.obstacle(op, placed.stage)
-            if reason:
-                return MatchFailure(reason)
+            refuse(missing if known is None else known.obstacle(op, placed.stage))
         return op
 
     def emit(self, op: AnyFused, match: AnyFused) -> ir.Value:

@@ -16,7 +16,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.canonicalize import FoldConstantMovement, MergeReshapes, RemoveIdentity
-from qdialect.passes.pattern import MatchFailure, PatternPass, Replacement, rebuilt
+from qdialect.passes.pattern import PatternPass, Replacement, rebuilt, require
 from qdialect.passes.registry import register
 
 _UPSTREAM = (*FLOAT_FUNCTIONS, *SIGNED_FUNCTIONS, *UNSIGNED_FUNCTIONS, "arith.bitcast", "arith.cmpf", "arith.cmpi")
@@ -67,13 +67,13 @@ class DropUnitReductions(Replacement[_Reduced]):
 
     roots = tuple(op.OPERATION_NAME for op in _REDUCTIONS)
 
-    def check(self, op: Any) -> _Reduced | MatchFailure | None:
+    def check(self, op: Any) -> _Reduced | None:
         shape = shape_of(op.input.type)
         axes, trailing = tuple(axis for axis in op.axes if shape[axis] != 1), _trailing(shape)
         if len(axes) == len(op.axes) and not trailing:
             return None
-        if not axes and isinstance(op, qnn.F32MaxOp | qnn.F32MinOp) and (op.from_zero or op.nan_as_zero):
-            return MatchFailure("takes the extreme of one number and zero")
+        has_zero = isinstance(op, qnn.F32MaxOp | qnn.F32MinOp) and (op.from_zero or op.nan_as_zero)
+        require(bool(axes) or not has_zero, "takes the extreme of one number and zero")
         return _Reduced(trailing, axes)
 
     def emit(self, op: Any, match: _Reduced) -> ir.Value:

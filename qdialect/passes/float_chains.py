@@ -18,7 +18,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import arith, ir
-from qdialect.passes.pattern import producer, users
+from qdialect.passes.pattern import producer, require, users
 from qdialect.passes.tabulate import uniform_value
 
 F = TypeVar("F")
@@ -60,6 +60,10 @@ class ChainMatch(Generic[F]):
         """Whether nothing but the chain uses its source and its values, the result aside."""
         inside = {value.owner for value in self.values}
         return all(user in inside for value in (self.source, *self.values[:-1]) for user in users(value))
+
+    def require_closed(self) -> None:
+        """Raise `MatchFailure` unless it `is_closed`."""
+        require(self.is_closed, f"must use the ops of its {self.activation} alone, but another op uses one of them")
 
 
 def match_activation(value: ir.Value) -> ChainMatch[Activation] | None:

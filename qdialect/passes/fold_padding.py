@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, differences, produced_by, rebuilt
+from qdialect.passes import pattern
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, rebuilt, refuse
 from qdialect.passes.registry import register
 
 AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
@@ -20,16 +21,16 @@ class FoldPadding(Replacement[PadOp]):
 
     roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
-    def check(self, op: AnyConv2D) -> PadOp | MatchFailure | None:
+    def check(self, op: AnyConv2D) -> PadOp | None:
         pad = produced_by(op.data, PadOp)
         if pad is None:
             return None
         grown = [i for i in (0, 3) if pad.low[i] or pad.high[i]]
         if grown:
-            return MatchFailure(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
+            raise MatchFailure(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
         zero_point = 0 if isinstance(op, I16Conv2DOp) else op.input_zero_point
-        reason = differences(**{"pad value": (zero_point, pad.value)})
-        return MatchFailure(reason) if reason else pad
+        refuse(pattern.differences(**{"pad value": (zero_point, pad.value)}))
+        return pad
 
     def emit(self, op: AnyConv2D, match: PadOp) -> ir.Value:
         top, left, bottom, right = op.padding

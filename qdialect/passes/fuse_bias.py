@@ -12,8 +12,8 @@ from qdialect.dialect import AnyContraction
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.elementwise import per_channel_constant
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, second_use
+from qdialect.passes.elementwise.graph import per_channel_constant
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, refuse, require, second_use
 from qdialect.passes.registry import register
 
 
@@ -32,7 +32,7 @@ class FuseBias(Replacement[_Match]):
 
     roots = ("arith.addi", "arith.subi")
 
-    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
+    def check(self, op: ir.OpView) -> _Match | None:
         lhs, rhs = op.operation.operands
         sides = ((lhs, rhs), (rhs, lhs))
         found = next(((producer(a), b) for a, b in sides if isinstance(producer(a), AnyContraction)), None)
@@ -41,20 +41,15 @@ class FuseBias(Replacement[_Match]):
         contraction, addend = found
         assert isinstance(contraction, AnyContraction)
         is_lost = op.operation.name == "arith.subi"
-        if is_lost and addend != rhs:
-            return MatchFailure("must not subtract the accumulators, but subtract from them")
-        shared = second_use(contraction.output)
-        if shared:
-            return MatchFailure(shared)
+        require(not is_lost or addend == rhs, "must not subtract the accumulators, but subtract from them")
+        refuse(second_use(contraction.output))
         bias = _bias_of(addend)
-        if isinstance(bias, MatchFailure):
-            return bias
         bias = np.broadcast_to(np.negative(bias) if is_lost else bias, shape_of(contraction.output.type)[-1:])
         if contraction.bias is None:
             return _Match(contraction, bias)
         earlier = constant_value(contraction.bias)
         if earlier is None:
-            return MatchFailure("needs the contraction's own bias to be constant")
+            raise MatchFailure("needs the contraction's own bias to be constant")
         return _Match(contraction, earlier + bias)
 
     def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
@@ -63,13 +58,13 @@ class FuseBias(Replacement[_Match]):
         return rebuilt(contraction, contraction.data, contraction.weight, bias).output
 
 
-def _bias_of(addend: ir.Value) -> NDArray[np.int32] | MatchFailure:
+def _bias_of(addend: ir.Value) -> NDArray[np.int32]:
     try:
         channels = per_channel_constant(addend)
-    except ValueError:
-        return MatchFailure("needs the value added to the contraction to be constant")
+    except ValueError as error:
+        raise MatchFailure("needs the value added to the contraction to be constant") from error
     if channels is None:
-        return MatchFailure("needs the constant to depend on the last dimension alone")
+        raise MatchFailure("needs the constant to depend on the last dimension alone")
     return channels[0]
 
 

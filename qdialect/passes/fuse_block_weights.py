@@ -14,7 +14,7 @@ from qdialect.dialect import BlockDenseOp, BroadcastOp, DequantizeOp, F32MatmulO
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
+from qdialect.passes.pattern import GraphPass, Replacement, producer, require
 from qdialect.passes.registry import register
 
 Array = NDArray[Any]
@@ -38,18 +38,18 @@ class FuseBlockWeights(Replacement[PackedWeights]):
 
     roots: ClassVar[tuple[str | type[QnnOp], ...]] = (F32MatmulOp,)
 
-    def check(self, op: F32MatmulOp) -> PackedWeights | MatchFailure | None:
+    def check(self, op: F32MatmulOp) -> PackedWeights | None:
         numbers = _numbers_of(op.matrix)
         if numbers is None or op.bias is not None:
             return None
-        if numbers.integers.ndim != 2:
-            return MatchFailure("must multiply by one matrix")
+        require(numbers.integers.ndim == 2, "must multiply by one matrix")
         rows = numbers.moved(np.transpose)
         size = _block_of(rows.scales, rows.zero_points)
         by_block = rows.scales[:, ::size], rows.zero_points[:, ::size]
         packed = pack_weights(rows.integers, *by_block, size)
         bounds = "must have weights of 8 bits at most, in blocks of a multiple of 16"
-        return MatchFailure(f"{bounds}, but got blocks of {size}") if packed is None else packed
+        require(packed is not None, f"{bounds}, but got blocks of {size}")
+        return packed
 
     def emit(self, op: F32MatmulOp, match: PackedWeights) -> ir.Value:
         operands = [constant(np.ascontiguousarray(one)) for one in match.operands]

@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.fused_stages import decomposes
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, refuse, require
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
 
@@ -37,16 +37,16 @@ class FuseClamp(Replacement[_Match]):
 
     roots = ("qnn.clip", "qnn.relu", "qnn.relu6")
 
-    def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | MatchFailure | None:
+    def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | None:
         clamped = producer(op.input)
         if not isinstance(clamped, AnyFused | BinaryOp | PoolOp | ClipOp):
             return None
-        if isinstance(clamped, AnyFused) and isinstance(clamped.epilogue[-1], LutStage):
-            return MatchFailure("must come before the table of the fused op that feeds it")
+        ends_in_table = isinstance(clamped, AnyFused) and isinstance(clamped.epilogue[-1], LutStage)
+        require(not ends_in_table, "must come before the table of the fused op that feeds it")
         bounds = clamp_of(op)
-        reason = pattern.second_use(op.input) or _mismatch(clamped, op)
-        if reason or bounds is None:
-            return MatchFailure(reason or "must have the same parameters before and after to be a clamp")
+        refuse(pattern.second_use(op.input) or _mismatch(clamped, op))
+        if bounds is None:
+            raise MatchFailure("must have the same parameters before and after to be a clamp")
         return _Match(clamped, _clamped(clamped, bounds))
 
     def emit(self, op: ClipOp | ReluOp | Relu6Op, match: _Match) -> ir.Value:

@@ -11,7 +11,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias, dynamic_product
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, not_constant, producer, second_use
+from qdialect.passes.pattern import GraphPass, Replacement, not_constant, producer, refuse, require, second_use
 from qdialect.passes.registry import register
 
 Contraction = Conv2DOp | DenseOp
@@ -22,17 +22,16 @@ class FuseDequantize(Replacement[Contraction]):
 
     roots = ("qnn.dequantize",)
 
-    def check(self, op: DequantizeOp) -> Contraction | MatchFailure | None:
+    def check(self, op: DequantizeOp) -> Contraction | None:
         contraction = producer(op.input)
         if not isinstance(contraction, Contraction):
             return None
-        if contraction.bias is not None:
-            return MatchFailure("must dequantize accumulators without bias")
-        last = len(shape_of(op.input.type)) - 1
-        if any(op.zero_points) or (len(op.scales) > 1 and op.axis != last):
-            return MatchFailure("must dequantize with zero point 0, by one scale or by those of the channels")
-        reason = second_use(contraction.output) or not_constant(contraction)
-        return MatchFailure(reason) if reason else contraction
+        require(contraction.bias is None, "must dequantize accumulators without bias")
+        are_of_channels = len(op.scales) == 1 or op.axis == len(shape_of(op.input.type)) - 1
+        wanted = "must dequantize with zero point 0, by one scale or by those of the channels"
+        require(not any(op.zero_points) and are_of_channels, wanted)
+        refuse(second_use(contraction.output) or not_constant(contraction))
+        return contraction
 
     def emit(self, op: DequantizeOp, match: Contraction) -> ir.Value:
         return dynamic_product(match, op.scales, constant(np.array(1, np.float32)))

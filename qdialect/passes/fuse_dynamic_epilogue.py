@@ -20,7 +20,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.fused_stages import channel_values
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, refuse, require
 from qdialect.passes.registry import register
 
 Contraction = qnn.Conv2DOp | qnn.DenseOp
@@ -28,12 +28,8 @@ _Activated = tuple[qnn.AnyDynamic, Activation, float]
 _FUNCTIONS = {one: tree for one, tree in ACTIVATIONS.items() if isinstance(tree, Node)}
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """The factor of the dequantized accumulators: ``scale * weight_scales``."""
-
-    scale: ir.Value
-    weight_scales: tuple[float, ...] = (1.0,)
+_Factor = tuple[ir.Value, tuple[float, ...]]
+"""Of the dequantized accumulators: a scale, times scales of the channels."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +49,29 @@ class FuseDynamicScale(Replacement[_Match]):
 
     roots = ("arith.mulf",)
 
-    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
+    def check(self, op: ir.OpView) -> _Match | None:
         for value, factor in _either_way(op):
             dequantize = pattern.produced_by(value, qnn.DequantizeOp)
             if dequantize is not None and _behind(dequantize.input) is not None:
                 return self._match(dequantize, factor)
         return None
 
-    def _match(self, dequantize: qnn.DequantizeOp, factor: ir.Value) -> _Match | MatchFailure:
+    def _match(self, dequantize: qnn.DequantizeOp, factor: ir.Value) -> _Match:
         contraction, point = _behind(dequantize.input) or (None, None)
         assert contraction is not None, "the caller has seen it"
-        if constant_value(factor) is not None:
-            return MatchFailure("must multiply by what is known at run time")
-        if dequantize.scales != (1.0,) or any(dequantize.zero_points):
-            return MatchFailure("must dequantize accumulators with scale 1 and zero point 0")
-        reason = _obstacle(contraction, point, dequantize)
-        if reason:
-            return MatchFailure(reason)
+        require(constant_value(factor) is None, "must multiply by what is known at run time")
+        is_bare = dequantize.scales == (1.0,) and not any(dequantize.zero_points)
+        require(is_bare, "must dequantize accumulators with scale 1 and zero point 0")
+        _require_scaled_alone(contraction, point, dequantize)
         # Those of a convolution have one scale.
         is_dense = isinstance(contraction, qnn.DenseOp)
-        found = _factor(factor, (*shape_of(contraction.data.type)[:-1], 1) if is_dense else None)
-        return found if isinstance(found, MatchFailure) else _Match(contraction, point, found)
+        return _Match(
+            contraction, point, _factor(factor, (*shape_of(contraction.data.type)[:-1], 1) if is_dense else None)
+        )
 
     def emit(self, op: ir.OpView, match: _Match) -> ir.Value:
-        return dynamic_product(match.contraction, match.factor.weight_scales, match.factor.scale, match.zero_point)
+        scale, weight_scales = match.factor
+        return dynamic_product(match.contraction, weight_scales, scale, match.zero_point)
 
 
 def dynamic_product(
@@ -97,7 +92,7 @@ class FuseDynamicBias(Replacement[tuple[qnn.AnyDynamic, NDArray[np.float32]]]):
 
     roots = ("arith.addf",)
 
-    def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
+    def check(self, op: ir.OpView) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | None:
         for value, addend in _either_way(op):
             product = pattern.producer(value)
             if isinstance(product, qnn.AnyDynamic):
@@ -115,17 +110,14 @@ class FuseDynamicActivation(Replacement[_Activated]):
 
     roots = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
 
-    def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
+    def check(self, op: ir.OpView) -> _Activated | None:
         found = match_function(op.operation.results[0], _FUNCTIONS)
         product = None if found is None else pattern.producer(found.source)
         if found is None or not isinstance(product, qnn.AnyDynamic):
             return None
-        if product.activation is not Activation.NONE:
-            return MatchFailure("must be of a product without activation")
-        if not found.is_closed:
-            return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
-        if abs(found.alpha) > LARGEST_SCALE:
-            return MatchFailure(f"must have alpha in [-2^30, 2^30], but got {found.alpha}")
+        require(product.activation is Activation.NONE, "must be of a product without activation")
+        found.require_closed()
+        require(abs(found.alpha) <= LARGEST_SCALE, f"must have alpha in [-2^30, 2^30], but got {found.alpha}")
         return product, found.activation, found.alpha
 
     def emit(self, op: ir.OpView, match: _Activated) -> ir.Value:
@@ -133,17 +125,13 @@ class FuseDynamicActivation(Replacement[_Activated]):
         return pattern.rebuilt(product, activation=activation, alpha=alpha).output
 
 
-def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynamic, NDArray[np.float32]] | MatchFailure:
-    if product.bias is not None:
-        return MatchFailure("must add to a product without bias")
-    if product.activation is not Activation.NONE:
-        return MatchFailure("must add to a product without activation")
-    shared = pattern.second_use(product.output)
-    if shared:
-        return MatchFailure(shared)
+def _with_bias(product: qnn.AnyDynamic, addend: ir.Value) -> tuple[qnn.AnyDynamic, NDArray[np.float32]]:
+    require(product.bias is None, "must add to a product without bias")
+    require(product.activation is Activation.NONE, "must add to a product without activation")
+    refuse(pattern.second_use(product.output))
     bias = channel_values(addend)
     if bias is None or not np.all(np.isfinite(bias)):
-        return MatchFailure("must add finite constants that depend on the channel alone")
+        raise MatchFailure("must add finite constants that depend on the channel alone")
     return product, bias
 
 
@@ -208,20 +196,19 @@ def _source(value: ir.Value) -> ir.Value:
     return value
 
 
-def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: qnn.DequantizeOp) -> str | None:
-    if contraction.bias is not None:
-        return "must scale accumulators without bias"
+def _require_scaled_alone(contraction: Contraction, point: ir.Value | None, dequantize: qnn.DequantizeOp) -> None:
+    require(contraction.bias is None, "must scale accumulators without bias")
     own = contraction.input_zero_point
-    if point is not None and own != 0:
-        return f"must have input_zero_point 0 if there is another one at run time, but got {own}"
-    if isinstance(contraction, qnn.Conv2DOp) and any(contraction.padding):
-        return f"must have a convolution without padding, but got {list(contraction.padding)}"
-    values = (contraction.output, dequantize.input, dequantize.output)
-    shared = next(filter(None, map(pattern.second_use, values)), None)
-    return shared or pattern.not_constant(contraction)
+    is_one = point is None or own == 0
+    require(is_one, f"must have input_zero_point 0 if there is another one at run time, but got {own}")
+    padding = contraction.padding if isinstance(contraction, qnn.Conv2DOp) else ()
+    require(not any(padding), f"must have a convolution without padding, but got {list(padding)}")
+    for value in (contraction.output, dequantize.input, dequantize.output):
+        refuse(pattern.second_use(value))
+    refuse(pattern.not_constant(contraction))
 
 
-def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFailure:
+def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor:
     """`factor` as a scale of all rows or, of the shape `rows`, of each, and constants of the channels."""
     inner = _source(factor)
     product = pattern.producer(inner)
@@ -229,10 +216,10 @@ def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFa
         for value, other in _either_way(product):
             scales, scale = _scales(other), _source(value)
             if scales is not None and _is_scale(scale, rows):
-                return _Factor(scale, scales)
+                return scale, scales
     if _is_scale(inner, rows):
-        return _Factor(inner)
-    return MatchFailure("must multiply by one number or one of each row, times constants of the channels")
+        return inner, (1.0,)
+    raise MatchFailure("must multiply by one number or one of each row, times constants of the channels")
 
 
 def _is_scale(value: ir.Value, rows: tuple[int, ...] | None) -> bool:

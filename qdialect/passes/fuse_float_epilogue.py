@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.float_chains import ChainMatch, match_activation, match_function
 from qdialect.passes.fused_stages import bias_of, channel_values, contraction_behind, multiplier_of
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, refuse, require
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -58,25 +58,19 @@ class FuseFloatEpilogue(Replacement[_Match]):
 
     roots = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> _Match | MatchFailure | None:
+    def check(self, op: QuantizeOp) -> _Match | None:
         contraction = contraction_behind(op.input)
         if contraction is None:
             return None
-        reason = _rounding_obstacle(op)
-        if reason:
-            return MatchFailure(reason)
+        _check_rounding(op)
         epilogue = _Epilogue(range_of(op.output.type), alone=[op.input])
-        source = _activated(epilogue, _unclamped(epilogue, op))
-        if isinstance(source, MatchFailure):
-            return source
-        dequantize = _unsummed(epilogue, source)
-        if isinstance(dequantize, MatchFailure):
-            return dequantize
-        reason = _contraction_obstacle(epilogue, contraction)
-        if reason:
-            return MatchFailure(reason)
-        multiplier = multiplier_of(contraction, dequantize)
-        return multiplier if isinstance(multiplier, MatchFailure) else _Match(contraction, multiplier, epilogue)
+        dequantize = _unsummed(epilogue, _activated(epilogue, _unclamped(epilogue, op)))
+        for value in (*epilogue.alone, contraction.output):
+            refuse(pattern.second_use(value))
+        has_one = contraction.bias is None or epilogue.bias is None
+        require(has_one, "must have one bias, but there is one of integers and one of f32 values")
+        refuse(pattern.not_constant(contraction, is_fused=True))
+        return _Match(contraction, multiplier_of(contraction, dequantize), epilogue)
 
     def emit(self, op: QuantizeOp, match: _Match) -> ir.Value:
         contraction, epilogue = match.contraction, match.epilogue
@@ -106,14 +100,11 @@ def _stages(op: QuantizeOp, match: _Match) -> Iterator[Stage]:
         yield ClampStage(min=epilogue.bounds[0], max=epilogue.bounds[1])
 
 
-def _rounding_obstacle(op: QuantizeOp) -> str | None:
-    if not is_eight_bit(op.output):
-        return f"must have an 8-bit result, but got {element_of(op.output.type)}"
-    if len(op.scales) != 1 or len(op.zero_points) != 1:
-        return "must have one scale and one zero point"
-    if not is_scale(op.scales[0]):
-        return f"must have a scale of at least 2^-60, but got {op.scales[0]}"
-    return pattern.differences(rounding=(FloatRounding.HALF_EVEN, op.rounding))
+def _check_rounding(op: QuantizeOp) -> None:
+    require(is_eight_bit(op.output), f"must have an 8-bit result, but got {element_of(op.output.type)}")
+    require(len(op.scales) == len(op.zero_points) == 1, "must have one scale and one zero point")
+    require(is_scale(op.scales[0]), f"must have a scale of at least 2^-60, but got {op.scales[0]}")
+    refuse(pattern.differences(rounding=(FloatRounding.HALF_EVEN, op.rounding)))
 
 
 def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
@@ -137,32 +128,28 @@ def _limit(op: QuantizeOp, clamp: ChainMatch[str]) -> Bounds:
     return (int(bound), high) if clamp.activation == "at_least" else (low, int(bound))
 
 
-def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
+def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value:
     """The operand of the activation that ends in `value`; `value` itself without an activation."""
     found = match_activation(value)
     if found is None:
         return value
-    if not found.is_closed:
-        return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
+    found.require_closed()
     epilogue.activation, epilogue.alpha = found.activation, found.alpha
     return found.source
 
 
-def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | MatchFailure:
+def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp:
     """The dequantized accumulators below the sums; sums of f32 values are rounded, so the bias comes first."""
     while not isinstance(found := pattern.producer(value), DequantizeOp):
         if found is None or found.operation.name != "arith.addf":
             name = "an argument" if found is None else f"'{found.operation.name}'"
-            return MatchFailure(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
-        rest = _without_addend(epilogue, *found.operation.operands)
-        if isinstance(rest, MatchFailure):
-            return rest
-        epilogue.alone.append(rest)
-        value = rest
+            raise MatchFailure(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
+        value = _without_addend(epilogue, *found.operation.operands)
+        epilogue.alone.append(value)
     return found
 
 
-def _without_addend(epilogue: _Epilogue, lhs: ir.Value, rhs: ir.Value) -> ir.Value | MatchFailure:
+def _without_addend(epilogue: _Epilogue, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """The other operand of a sum with a bias or a residual."""
     for addend, rest in ((rhs, lhs), (lhs, rhs)):
         bias = channel_values(addend)
@@ -172,26 +159,12 @@ def _without_addend(epilogue: _Epilogue, lhs: ir.Value, rhs: ir.Value) -> ir.Val
     for addend, rest in ((rhs, lhs), (lhs, rhs)):
         residual = pattern.producer(addend)
         if isinstance(residual, DequantizeOp) and is_eight_bit(residual.input):
-            return _with_residual(epilogue, residual, rest)
-    return MatchFailure("must add biases of the channels and one dequantized 8-bit tensor alone")
-
-
-def _with_residual(epilogue: _Epilogue, residual: DequantizeOp, rest: ir.Value) -> ir.Value | MatchFailure:
-    if epilogue.bias is not None or epilogue.residual is not None:
-        return MatchFailure("must add one residual, after the bias")
-    if len(residual.scales) != 1 or len(residual.zero_points) != 1 or not is_scale(residual.scales[0]):
-        return MatchFailure("must add a residual with one zero point and one scale of at least 2^-60")
-    epilogue.residual = residual
-    return rest
-
-
-def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> str | None:
-    shared = next(filter(None, map(pattern.second_use, (*epilogue.alone, contraction.output))), None)
-    if shared:
-        return shared
-    if contraction.bias is not None and epilogue.bias is not None:
-        return "must have one bias, but there is one of integers and one of f32 values"
-    return pattern.not_constant(contraction, is_fused=True)
+            require(epilogue.bias is None and epilogue.residual is None, "must add one residual, after the bias")
+            is_one = len(residual.scales) == len(residual.zero_points) == 1 and is_scale(residual.scales[0])
+            require(is_one, "must add a residual with one zero point and one scale of at least 2^-60")
+            epilogue.residual = residual
+            return rest
+    raise MatchFailure("must add biases of the channels and one dequantized 8-bit tensor alone")
 
 
 @register

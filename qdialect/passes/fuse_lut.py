@@ -11,7 +11,7 @@ from qdialect.dialect.stages.builtin_stages import LutStage
 from qdialect.dialect.type_constraints import QuantizedType, element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, quantization_difference, second_use
+from qdialect.passes.pattern import GraphPass, Replacement, producer, quantization_difference, refuse, second_use
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, lut
 
@@ -21,12 +21,12 @@ class FuseLut(Replacement[AnyFused]):
 
     roots = ("qnn.lut",)
 
-    def check(self, op: LutOp) -> AnyFused | MatchFailure | None:
+    def check(self, op: LutOp) -> AnyFused | None:
         fused = producer(op.input)
         if not isinstance(fused, AnyFused):
             return None
-        reason = second_use(op.input) or quantization_difference("input", fused.output_type, op.input_params)
-        return MatchFailure(reason) if reason else fused
+        refuse(second_use(op.input) or quantization_difference("input", fused.output_type, op.input_params))
+        return fused
 
     def emit(self, op: LutOp, match: AnyFused) -> ir.Value:
         output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))

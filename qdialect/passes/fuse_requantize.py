@@ -13,7 +13,7 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.fused_stages import bias_of, decomposes, quantized
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement
+from qdialect.passes.pattern import GraphPass, Replacement, refuse, require
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -23,17 +23,14 @@ class FuseRequantize(Replacement[AnyContraction]):
 
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
+    def check(self, op: RequantizeOp) -> AnyContraction | None:
         contraction = pattern.producer(op.input)
         if not isinstance(contraction, AnyContraction):
             return None
-        reason = (
-            pattern.second_use(contraction.output)
-            or (None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}")
-            or _parameter_mismatch(contraction, op)
-            or pattern.not_constant(contraction, is_fused=True)
-        )
-        return MatchFailure(reason) if reason else contraction
+        refuse(pattern.second_use(contraction.output))
+        require(is_eight_bit(op.output), f"must have an 8-bit result, but got {element_of(op.output.type)}")
+        refuse(_parameter_mismatch(contraction, op) or pattern.not_constant(contraction, is_fused=True))
+        return contraction
 
     def emit(self, op: RequantizeOp, match: AnyContraction) -> ir.Value:
         # Of scales that are one float32 number, the requantization may read more than that.

@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_o
 from qdialect.ir._mlir import ir
 from qdialect.passes import pattern
 from qdialect.passes.fused_stages import StageFusionPass, decomposes, quantized, resolved_stages, with_stages
-from qdialect.passes.pattern import MatchFailure, Replacement
+from qdialect.passes.pattern import MatchFailure, Replacement, attempted, refuse, require
 from qdialect.passes.registry import register
 
 
@@ -33,12 +33,13 @@ class FuseResidual(Replacement[_Side]):
 
     roots = ("qnn.add",)
 
-    def check(self, op: AddOp) -> _Side | MatchFailure | None:
+    def check(self, op: AddOp) -> _Side | None:
         lhs, rhs = (op.lhs, op.lhs_params), (op.rhs, op.rhs_params)
-        answers = [side for side in (_side(op, "lhs", lhs, rhs), _side(op, "rhs", rhs, lhs)) if side is not None]
+        answers = [attempted(_side, op, "lhs", lhs, rhs), attempted(_side, op, "rhs", rhs, lhs)]
         sides = [side for side in answers if isinstance(side, _Side)]
         if not sides:
-            return next(iter(answers), None)
+            refuse(next((failure.reason for failure in answers if isinstance(failure, MatchFailure)), None))
+            return None
         first, last = sides[0], sides[-1]
         return last if first.fused.is_before_in_block(last.fused) else first
 
@@ -58,16 +59,15 @@ class FuseResidual(Replacement[_Side]):
         return with_stages(match.fused, stages, output, match.residual).output
 
 
-def _side(
-    op: AddOp, name: str, own: tuple[ir.Value, QuantParams], other: tuple[ir.Value, QuantParams]
-) -> _Side | MatchFailure | None:
+def _side(op: AddOp, name: str, own: tuple[ir.Value, QuantParams], other: tuple[ir.Value, QuantParams]) -> _Side | None:
     """The operand `name` as the fused one; None where no fused op computes it."""
     (value, params), (residual, residual_params) = own, other
     fused = pattern.producer(value)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or _difference(op, fused, name, params)
-    return MatchFailure(reason) if reason else _Side(fused, residual, residual_params, residual_is_lhs=name == "rhs")
+    _check_shapes(op, fused)
+    refuse(_difference(op, fused, name, params))
+    return _Side(fused, residual, residual_params, residual_is_lhs=name == "rhs")
 
 
 def _difference(op: AddOp, fused: AnyFused, name: str, own: QuantParams) -> str | None:
@@ -80,14 +80,12 @@ def _difference(op: AddOp, fused: AnyFused, name: str, own: QuantParams) -> str 
     return pattern.quantization_difference(name, before, own)
 
 
-def _obstacle(op: AddOp, fused: AnyFused) -> str | None:
-    ends_in_table = isinstance(fused.epilogue[-1], LutStage)
-    if ends_in_table or fused.residual is not None:
-        return f"needs a fused op that ends in its clamp, but it has a {'table' if ends_in_table else 'residual'}"
-    shapes = [shape_of(value.type) for value in (op.lhs, op.rhs)]
-    if shapes[0] != shapes[1]:
-        return f"must have operands of one shape, but got {list(shapes[0])} and {list(shapes[1])}"
-    return pattern.second_use(fused.output)
+def _check_shapes(op: AddOp, fused: AnyFused) -> None:
+    has = "table" if isinstance(fused.epilogue[-1], LutStage) else "residual" if fused.residual is not None else ""
+    require(not has, f"needs a fused op that ends in its clamp, but it has a {has}")
+    lhs, rhs = (list(shape_of(value.type)) for value in (op.lhs, op.rhs))
+    require(lhs == rhs, f"must have operands of one shape, but got {lhs} and {rhs}")
+    refuse(pattern.second_use(fused.output))
 
 
 @decomposes(AddStage)

@@ -19,7 +19,7 @@ from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation
-from qdialect.passes.pattern import MatchFailure, PatternPass, producer, rebuilt
+from qdialect.passes.pattern import MatchFailure, PatternPass, producer, rebuilt, require
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""
@@ -185,17 +185,16 @@ def channel_values(value: ir.Value) -> NDArray[np.float32] | None:
     return np.broadcast_to(rows[0], shape[-1:])
 
 
-def multiplier_of(contraction: AnyContraction, dequantize: DequantizeOp) -> Multiplier | MatchFailure:
+def multiplier_of(contraction: AnyContraction, dequantize: DequantizeOp) -> Multiplier:
     """In which precision the scales of `dequantize` are the products of the contraction's own."""
     last = len(shape_of(contraction.output.type)) - 1
     channels = shape_of(contraction.output.type)[last]
-    if any(dequantize.zero_points):
-        return MatchFailure("must dequantize accumulators with zero point 0")
-    if len(dequantize.scales) > 1 and dequantize.axis != last:
-        return MatchFailure(f"must dequantize accumulators along axis {last}, but got {dequantize.axis}")
+    require(not any(dequantize.zero_points), "must dequantize accumulators with zero point 0")
+    is_along = len(dequantize.scales) == 1 or dequantize.axis == last
+    require(is_along, f"must dequantize accumulators along axis {last}, but got {dequantize.axis}")
     wanted = np.broadcast_to(np.array(dequantize.scales, dtype=np.float32), channels)
     for multiplier in (Multiplier.F32, Multiplier.F64):
         products = real_multiplier(contraction.input_scale, contraction.weight_scales, 1.0, multiplier)
         if np.array_equal(np.broadcast_to(products.astype(np.float32), channels), wanted):
             return multiplier
-    return MatchFailure("must dequantize accumulators with the products of input_scale and weight_scales")
+    raise MatchFailure("must dequantize accumulators with the products of input_scale and weight_scales")

@@ -9,11 +9,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TextIO
 
 from qdialect.ir._mlir import ir
+from qdialect.ir.context import bytecode
 from qdialect.ir.module_text import Printing
 from qdialect.support.log import LOG, tell, telling
 
@@ -147,9 +147,7 @@ def _content(op: ir.Module | ir.Operation) -> bytes:
     # Used with one flag alone, and slow to import.
     import hashlib
 
-    bytecode = BytesIO()
-    op.operation.write_bytecode(bytecode)
-    return hashlib.blake2b(bytecode.getbuffer()).digest()
+    return hashlib.blake2b(bytecode(op)).digest()
 
 
 @dataclass

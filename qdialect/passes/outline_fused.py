@@ -15,7 +15,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.context import functions, joined, name_of
 from qdialect.passes import outlined
-from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, error_at, producer
+from qdialect.passes.pattern import GraphPass, Pattern, Replacement, error_at, producer, refuse
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import PassError, PipelineError
 
@@ -174,11 +174,11 @@ class OutlineFused(Replacement[FusedOp]):
         self._reason = reason
         self._target = target
 
-    def check(self, op: FusedOp) -> FusedOp | MatchFailure | None:
+    def check(self, op: FusedOp) -> FusedOp | None:
         if outlined.is_outlined(outlined.function_of(op.operation)):
             return None
-        reason = self._reason(op)
-        return MatchFailure(reason) if reason else op
+        refuse(self._reason(op))
+        return op
 
     def emit(self, op: FusedOp, match: FusedOp) -> ir.Value:
         operands = list(op.operation.operands)

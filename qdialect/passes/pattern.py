@@ -1,8 +1,8 @@
 """Rewrite patterns of graphs and of kernels, and what they add to MLIR's greedy driver, which applies them.
 
 That driver does not report why a pattern failed to match.  Here a pattern first *checks*, which is a pure function: it
-returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.  Only then does it
-*rewrite*, which cannot fail.  `explain_matches` collects the reasons.
+returns a match, raises `MatchFailure` with its reason, or returns None where the op is not a candidate.  Only then does
+it *rewrite*, which cannot fail.  `explain_matches` collects the reasons.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -31,17 +30,41 @@ from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 from qdialect.support.late_imports import UNINTERRUPTED
 
 M = TypeVar("M")
+T = TypeVar("T")
+P = ParamSpec("P")
 
 # After this many rewrites per op of the module, patterns are assumed not to terminate.
 _REWRITES_PER_OP = 50
 _PURE_DIALECTS = ("qnn", "arith", "math", "tensor")
 
 
-@dataclass(frozen=True)
-class MatchFailure:
+class MatchFailure(Exception):
     """A candidate that a pattern does not rewrite, with the reason that users see."""
 
-    reason: str
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise `MatchFailure` with `reason` unless `condition` holds."""
+    if not condition:
+        raise MatchFailure(reason)
+
+
+def refuse(reason: str | None) -> None:
+    """Raise `MatchFailure` with `reason` if there is one."""
+    if reason:
+        raise MatchFailure(reason)
+
+
+def attempted(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | MatchFailure:
+    """The result of `function`, or the match failure that it raises."""
+    try:
+        return function(*args, **kwargs)
+    except MatchFailure as failure:
+        # Its frames would keep ops alive that are erased.
+        return failure.with_traceback(None)
 
 
 class Rewriter:
@@ -122,12 +145,12 @@ class Pattern(ABC, Generic[M]):
             cls.name = re.sub("(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     @abstractmethod
-    def check(self, op: Any) -> M | MatchFailure | None:
-        """The match at the root `op`, a match failure with its reason, or None where `op` is not a candidate."""
+    def check(self, op: Any) -> M | None:
+        """The match at the root `op`, None where it is no candidate; raises `MatchFailure` where it is left alone."""
 
     def match(self, op: ir.OpView) -> M | MatchFailure | None:
-        """The match of `check`; subclasses may add conditions."""
-        return self.check(op)
+        """The match of `check`, or its failure; subclasses may add conditions."""
+        return attempted(self.check, op)
 
     @abstractmethod
     def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:

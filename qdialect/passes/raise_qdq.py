@@ -22,7 +22,7 @@ from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.ir._mlir import ir
 from qdialect.passes import tabulate
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, attempted, producer, refuse, require
 from qdialect.passes.registry import register
 
 _ARITH = "addf subf mulf divf negf maximumf minimumf remf cmpf select"
@@ -35,11 +35,9 @@ class RaiseToTable(tabulate.LutPattern):
 
     roots = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> tabulate.LutMatch | MatchFailure | None:
+    def check(self, op: QuantizeOp) -> tabulate.LutMatch | None:
         sources = _sources_of(op)
-        if sources is None or isinstance(sources, MatchFailure):
-            return sources
-        if len({dequantize.input for dequantize in sources}) > 1:
+        if len({dequantize.input for dequantize in sources}) != 1:
             return None
         before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (sources[0], op))
         return tabulate.tabulated(op, sources[0].input, before, after)
@@ -65,22 +63,20 @@ class RaiseToBinary(Replacement[_Binary]):
 
     roots = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> _Binary | MatchFailure | None:
-        sources = _sources_of(op)
-        if sources is None or isinstance(sources, MatchFailure):
+    def check(self, op: QuantizeOp) -> _Binary | None:
+        sources = attempted(_sources_of, op)
+        # The pattern of tables gives the reason.
+        if isinstance(sources, MatchFailure) or len({dequantize.input for dequantize in sources}) < 2:
             return None
-        if len({dequantize.input for dequantize in sources}) == 1:
-            return None
-        if len(sources) != 2:
-            return MatchFailure(f"must depend on one or two dequantized tensors, but got {len(sources)}")
+        require(len(sources) == 2, f"must depend on one or two dequantized tensors, but got {len(sources)}")
         return _same_everywhere(op, sources[0], sources[1])
 
     def emit(self, op: QuantizeOp, match: _Binary) -> ir.Value:
         return build(match.op_class, *match.operands, element=element_of(op.output.type), **match.attributes).output
 
 
-def _sources_of(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
-    """The dequantize ops on which `op` depends through float ops and uniform constants alone."""
+def _sources_of(op: QuantizeOp) -> list[DequantizeOp]:
+    """The dequantize ops on which `op` depends through float ops and uniform constants alone; none for no region."""
     found: dict[ir.Value, DequantizeOp] = {}
     seen: set[ir.Value] = set()
     pending = [op.input]
@@ -94,12 +90,13 @@ def _sources_of(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
             found[value] = source
             continue
         obstacle = _obstacle(value)
-        if obstacle:
-            return MatchFailure(obstacle) if len(seen) > 1 else None
+        if obstacle and len(seen) == 1:
+            return []
+        refuse(obstacle)
         pending += reversed([] if source is None else list(source.operation.operands))
     sources = list(found.values())
-    reason = _parameter_obstacle(op, sources)
-    return MatchFailure(reason) if reason else sources or None
+    _check_parameters(op, sources)
+    return sources
 
 
 def _obstacle(value: ir.Value) -> str | None:
@@ -114,16 +111,17 @@ def _obstacle(value: ir.Value) -> str | None:
     return None
 
 
-def _parameter_obstacle(op: QuantizeOp, sources: Sequence[DequantizeOp]) -> str | None:
-    if not all(tabulate.is_eight_bit(value) for value in (op.output, *(source.input for source in sources))):
-        return "must quantize to 8 bits what was dequantized from 8 bits"
-    if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *sources)):
-        return "must have one scale and one zero point for each tensor"
-    tiny = next((one.scales[0] for one in (op, *sources) if not is_scale(one.scales[0])), None)
-    return None if tiny is None else f"must have scales of at least 2^-60, but got {tiny}"
+def _check_parameters(op: QuantizeOp, sources: Sequence[DequantizeOp]) -> None:
+    are_bytes = all(tabulate.is_eight_bit(value) for value in (op.output, *(source.input for source in sources)))
+    require(are_bytes, "must quantize to 8 bits what was dequantized from 8 bits")
+    for one in (op, *sources):
+        is_one = len(one.scales) == len(one.zero_points) == 1
+        require(is_one, "must have one scale and one zero point for each tensor")
+    for one in (op, *sources):
+        require(is_scale(one.scales[0]), f"must have scales of at least 2^-60, but got {one.scales[0]}")
 
 
-def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | MatchFailure:
+def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary:
     quantized = {
         left.input: tabulate.every_value_of(left.input.type).reshape(256, 1),
         right.input: tabulate.every_value_of(right.input.type).reshape(1, 256),
@@ -140,7 +138,7 @@ def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) ->
                 return bounded
             fewest = min(fewest, missed)
     wish = f"must equal an integer add or mul on all {wanted.size} pairs of quantized values"
-    return MatchFailure(f"{wish}, but the closest misses {fewest}")
+    raise MatchFailure(f"{wish}, but the closest misses {fewest}")
 
 
 def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iterator[_Binary]:

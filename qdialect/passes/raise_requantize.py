@@ -16,11 +16,18 @@ from qdialect.arithmetic import Multiplier, real_multiplier, requantize, requant
 from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes import elementwise
 from qdialect.passes.elementwise import sources
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
-from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt
+from qdialect.passes.elementwise.graph import (
+    MAX_OPS,
+    UPSTREAM_OPS,
+    ElementwiseGraph,
+    graph_of,
+    is_known_tensor,
+    used_outside,
+)
+from qdialect.passes.elementwise.thresholds import GraphThresholds, thresholds_of_graph
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, attempted, producer, rebuilt
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -49,27 +56,32 @@ class RaiseRequantize(Replacement[_Match]):
     The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
     """
 
-    roots = (*elementwise.UPSTREAM_OPS, "qnn.clip")
+    roots = (*UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
         self._sources = sources.Sources()
         self._found: dict[ir.Value, _Match | MatchFailure] = {}
         """Of values whose graph ends there, for several ops ask; until something changes."""
 
-    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
+    def check(self, op: ir.OpView) -> _Match | None:
         result = op.operation.results[0]
         if not is_known_tensor(result) or not _may_be_bounded(op) or sources.is_reinterpreted(result):
             return None
         if not self._may_be_graph(result):
             return None
-        graph = elementwise.graph_of(result)
-        if not isinstance(graph, elementwise.ElementwiseGraph):
-            return graph if is_eight_bit(result) else None
+        graph = attempted(graph_of, result)
+        if isinstance(graph, MatchFailure) and is_eight_bit(result):
+            raise graph
+        if not isinstance(graph, ElementwiseGraph):
+            return None
         # Accumulators that become f32 values by an op of their own are rounded by another pass, once, at the end.
         if any(isinstance(one, DequantizeOp | QuantizeOp) for one in graph.ops):
             return None
         if is_eight_bit(result):
-            return self._match_at_end(graph)
+            match = self._match_at_end(graph)
+            if isinstance(match, MatchFailure):
+                raise match
+            return match
         match = self._match(graph)
         # A graph that is not complete yet may still become a requantization.
         return None if isinstance(match, MatchFailure) or self._matches_at_end(result) else match
@@ -101,12 +113,12 @@ class RaiseRequantize(Replacement[_Match]):
         types = [source.type for source in found.sources if isinstance(source.type, ir.RankedTensorType)]
         return is_candidate and any(element_of(type_) in _SOURCES for type_ in types)
 
-    def _match(self, graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
+    def _match(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
         if graph.result not in self._found:
-            self._found[graph.result] = _match(graph)
+            self._found[graph.result] = attempted(_match, graph)
         return self._found[graph.result]
 
-    def _match_at_end(self, graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
+    def _match_at_end(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
         """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
         match = self._match(graph)
         for op in reversed(graph.ops[:-1]):
@@ -114,19 +126,20 @@ class RaiseRequantize(Replacement[_Match]):
                 break
             value = op.operation.results[0]
             result = sources.following_result(value)
-            above = elementwise.graph_of(value) if result is not None and result == graph.result else None
-            found = self._match(above) if isinstance(above, elementwise.ElementwiseGraph) else None
+            above = attempted(graph_of, value) if result is not None and result == graph.result else None
+            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
             if isinstance(found, _Match) and found.stored.result == graph.result:
                 match = found
         return match if isinstance(match, _Match) else self._nearest_reason(graph) or match
 
-    def _nearest_reason(self, graph: elementwise.ElementwiseGraph) -> MatchFailure | None:
+    def _nearest_reason(self, graph: ElementwiseGraph) -> MatchFailure | None:
         """The reason at the first value that has the thresholds of an 8-bit number, or else at the last value."""
         refused: list[tuple[str, MatchFailure]] = []
         for op in graph.ops[:-1]:
             value = op.operation.results[0]
-            above = elementwise.graph_of(value) if _may_be_bounded(op) and not is_eight_bit(value) else None
-            found = self._match(above) if isinstance(above, elementwise.ElementwiseGraph) else None
+            is_open = _may_be_bounded(op) and not is_eight_bit(value)
+            above = attempted(graph_of, value) if is_open else None
+            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
             if isinstance(found, MatchFailure):
                 refused.append((op.operation.name, found))
         without_fit = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
@@ -138,8 +151,8 @@ class RaiseRequantize(Replacement[_Match]):
     def _matches_at_end(self, value: ir.Value) -> bool:
         """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
         result = sources.following_result(value)
-        graph = None if result is None else elementwise.graph_of(result)
-        return isinstance(graph, elementwise.ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
+        graph = None if result is None else attempted(graph_of, result)
+        return isinstance(graph, ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
 
 
 def _may_be_bounded(op: ir.OpView) -> bool:
@@ -148,30 +161,23 @@ def _may_be_bounded(op: ir.OpView) -> bool:
     return element in _RESULTS and (element != "f32" or op.operation.name in _WHOLE_FLOATS)
 
 
-def _match(graph: elementwise.ElementwiseGraph) -> _Match | MatchFailure:
+def _match(graph: ElementwiseGraph) -> _Match:
     owner = producer(graph.source)
     contraction = owner if isinstance(owner, AnyContraction) else None
-    numbers = sources.numbers_of(graph.source, contraction)
-    if isinstance(numbers, MatchFailure):
-        return numbers
-    found = elementwise.thresholds_of_graph(graph, *numbers)
-    if isinstance(found, MatchFailure):
-        return found
+    found = thresholds_of_graph(graph, *sources.numbers_of(graph.source, contraction))
     # Other tensors than accumulators are stored whoever reads them.
-    shared = None if contraction is None else elementwise.used_outside(graph)
+    shared = None if contraction is None else used_outside(graph)
     stored = sources.stored_as(graph, found)
     if shared or stored is None:
-        return NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
+        raise NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
     own = None
     if contraction is not None:
         own = Scales(contraction.input_scale, contraction.weight_scales, 1.0, Multiplier.F64)
     fit = fit_requantize(graph, found, own, ELEMENT_RANGES[stored.element], stored.shift)
-    if isinstance(fit, MatchFailure):
-        return fit
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
 
-def _clamp(fit: Fit, found: elementwise.GraphThresholds, stored: sources.Stored) -> Bounds | None:
+def _clamp(fit: Fit, found: GraphThresholds, stored: sources.Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)

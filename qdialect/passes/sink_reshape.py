@@ -7,8 +7,9 @@ from typing import ClassVar
 from qdialect.dialect import AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, RequantizeOp, ReshapeOp, UnaryOp, build
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
+from qdialect.passes import pattern
 from qdialect.passes.canonicalize import MergeReshapes
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, producer, rebuilt, second_use
+from qdialect.passes.pattern import GraphPass, Replacement, produced_by, producer, refuse, require, second_use
 from qdialect.passes.registry import register
 
 _SUNK_THROUGH = (UnaryOp, ClipOp, LutOp, RequantizeOp)
@@ -22,17 +23,19 @@ class SinkReshape(Replacement[ReshapeOp]):
 
     roots = _SUNK_THROUGH
 
-    def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
+    def check(self, op: QnnOp) -> ReshapeOp | None:
         reshape = produced_by(op.operation.operands[0], ReshapeOp)
         if reshape is None or not _is_contracted(reshape.input):
             return None
-        reason = second_use(reshape.output) or _channel_obstacle(op, reshape)
-        return MatchFailure(reason) if reason else reshape
+        refuse(second_use(reshape.output))
+        wanted = "must rescale the channels of the contraction, which the reshape moves to other dimensions"
+        require(_keeps_channels(op, reshape), wanted)
+        return reshape
 
     def emit(self, op: QnnOp, match: ReshapeOp) -> ir.Value:
         axis = len(shape_of(match.input.type)) - 1
         changes = {"axis": axis} if isinstance(op, RequantizeOp) else {}
-        moved = rebuilt(op, match.input, element=element_of(op.operation.results[0].type), **changes)
+        moved = pattern.rebuilt(op, match.input, element=element_of(op.operation.results[0].type), **changes)
         value = moved.operation.results[0]
         return build(ReshapeOp, value, element=element_of(value.type), shape=match.shape).output
 
@@ -45,14 +48,12 @@ def _is_contracted(value: ir.Value) -> bool:
     return isinstance(op, AnyContraction | AnyFused)
 
 
-def _channel_obstacle(op: QnnOp, reshape: ReshapeOp) -> str | None:
-    """Why the channels of a rescale are not those of the contraction; None where they are, or where there is one."""
+def _keeps_channels(op: QnnOp, reshape: ReshapeOp) -> bool:
+    """Whether the channels of a rescale are those of the contraction, or there is one."""
     if not isinstance(op, RequantizeOp) or len(op.weight_scales) == len(op.input_zero_points) == 1:
-        return None
+        return True
     before, after = shape_of(reshape.input.type), shape_of(reshape.output.type)
-    if op.axis == len(after) - 1 and before[-1] == after[-1]:
-        return None
-    return "must rescale the channels of the contraction, which the reshape moves to other dimensions"
+    return op.axis == len(after) - 1 and before[-1] == after[-1]
 
 
 @register

@@ -19,7 +19,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, produced_by, rebuilt, users
+from qdialect.passes.pattern import GraphPass, Replacement, produced_by, rebuilt, require, users
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
@@ -62,14 +62,15 @@ class SinkThroughUnary(_Sink):
 
     roots = _UNARY
 
-    def check(self, op: qnn.QnnOp) -> _Match | MatchFailure | None:
+    def check(self, op: qnn.QnnOp) -> _Match | None:
         value, result = op.operation.operands[0], op.operation.results[0]
         transpose = produced_by(value, qnn.TransposeOp)
         if transpose is None:
             return None
         goes_on = any(isinstance(use.owner.operation.opview, _PASSED) for use in result.uses)
-        if not goes_on and prod(shape_of(result.type)) > prod(shape_of(value.type)):
-            return MatchFailure("a larger result must be read by what the transpose moves past, or by a transpose")
+        is_larger = prod(shape_of(result.type)) > prod(shape_of(value.type))
+        wanted = "a larger result must be read by what the transpose moves past, or by a transpose"
+        require(goes_on or not is_larger, wanted)
         return _Match(transpose.permutation, (transpose.input,))
 
     def changes(self, op: qnn.QnnOp, permutation: Permutation) -> dict[str, Any]:
@@ -87,22 +88,21 @@ class SinkThroughBinary(_Sink):
 
     roots = ("qnn.add", "qnn.mul", "qnn.concat")
 
-    def check(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp) -> _Match | MatchFailure | None:
+    def check(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp) -> _Match | None:
         operands = list(op.operation.operands)
         transposes = [produced_by(value, qnn.TransposeOp) for value in operands]
         permutations = {transpose.permutation for transpose in transposes if transpose is not None}
         if not permutations:
             return None
-        if len(permutations) > 1:
-            return MatchFailure(f"must have operands transposed alike, but got {sorted(map(list, permutations))}")
+        orders = sorted(map(list, permutations))
+        require(len(orders) == 1, f"must have operands transposed alike, but got {orders}")
         permutation = permutations.pop()
         sources = [
             _constant_moved_back(value, permutation) if transpose is None else transpose.input
             for value, transpose in zip(operands, transposes, strict=True)
         ]
         found = [source for source in sources if source is not None]
-        if len(found) < len(sources):
-            return MatchFailure("must have all operands transposed or constant, of one rank")
+        require(len(found) == len(sources), "must have all operands transposed or constant, of one rank")
         return _Match(permutation, tuple(found))
 
     def changes(self, op: qnn.AddOp | qnn.MulOp | qnn.ConcatOp, permutation: Permutation) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class SinkThroughReshape(Replacement[_Reshaped]):
 
     roots = (qnn.ReshapeOp,)
 
-    def check(self, op: qnn.ReshapeOp) -> _Reshaped | MatchFailure | None:
+    def check(self, op: qnn.ReshapeOp) -> _Reshaped | None:
         transpose = produced_by(op.input, qnn.TransposeOp)
         if transpose is None or not any(
             isinstance(use.owner.operation.opview, qnn.TransposeOp) for use in op.output.uses
@@ -128,8 +128,8 @@ class SinkThroughReshape(Replacement[_Reshaped]):
         placed: list[tuple[int, list[int]]] = []
         for joined, split in _groups(shape_of(op.input.type), op.shape):
             found = [source.index(transpose.permutation[i]) for i in joined if transpose.permutation[i] in source]
-            if found and found != [*range(found[0], found[-1] + 1)]:
-                return MatchFailure("must join dimensions that lie side by side before the transpose")
+            are_neighbours = not found or found == [*range(found[0], found[-1] + 1)]
+            require(are_neighbours, "must join dimensions that lie side by side before the transpose")
             placed.append((found[0] if found else -1, split))
         order = [axis for _, split in sorted(placed) for axis in split]
         return _Reshaped(
@@ -181,7 +181,7 @@ class SinkThroughWindows(Replacement[_Windows]):
 
     roots = (qnn.F32MaxOp, qnn.F32MinOp)
 
-    def check(self, op: qnn.F32MaxOp | qnn.F32MinOp) -> _Windows | MatchFailure | None:
+    def check(self, op: qnn.F32MaxOp | qnn.F32MinOp) -> _Windows | None:
         split = produced_by(op.input, qnn.ReshapeOp)
         gather = produced_by(split.input, qnn.GatherOp) if split is not None else None
         transpose = produced_by(gather.input, qnn.TransposeOp) if gather is not None else None
@@ -189,13 +189,13 @@ class SinkThroughWindows(Replacement[_Windows]):
             return None
         axis, whole = gather.axis, shape_of(gather.output.type)
         is_split = split.shape == (*whole[:axis], *split.shape[axis : axis + 2], *whole[axis + 1 :])
-        if not is_split or tuple(op.axes) != (axis + 1,) or op.keep_dims:
-            return MatchFailure("must reduce the windows along one dimension")
-        if any(len(users(value)) > 1 for value in (transpose.output, gather.output, split.output)):
-            return MatchFailure("must be the only reader of its windows")
+        is_along = is_split and tuple(op.axes) == (axis + 1,) and not op.keep_dims
+        require(is_along, "must reduce the windows along one dimension")
+        is_alone = all(len(users(value)) == 1 for value in (transpose.output, gather.output, split.output))
+        require(is_alone, "must be the only reader of its windows")
         shape, moved = shape_of(transpose.input.type), transpose.permutation[axis]
-        if moved == len(shape) - 1 or split.shape[axis] >= shape[moved] or shape[-1] < _LEAST_COLUMNS:
-            return MatchFailure(f"must have fewer windows than elements, across rows of at least {_LEAST_COLUMNS}")
+        is_across = moved != len(shape) - 1 and split.shape[axis] < shape[moved] and shape[-1] >= _LEAST_COLUMNS
+        require(is_across, f"must have fewer windows than elements, across rows of at least {_LEAST_COLUMNS}")
         return _Windows(transpose.input, moved, transpose.permutation, gather, split)
 
     def emit(self, op: qnn.F32MaxOp | qnn.F32MinOp, match: _Windows) -> ir.Value:
@@ -216,16 +216,15 @@ class HoistAboveDequantize(Replacement[qnn.DequantizeOp]):
 
     roots = ("qnn.transpose", "qnn.reshape")
 
-    def check(self, op: qnn.TransposeOp | qnn.ReshapeOp) -> qnn.DequantizeOp | MatchFailure | None:
+    def check(self, op: qnn.TransposeOp | qnn.ReshapeOp) -> qnn.DequantizeOp | None:
         dequantize = produced_by(op.input, qnn.DequantizeOp)
         if dequantize is None:
             return None
         element = element_of(dequantize.input.type)
-        if element not in NARROW_ELEMENTS:
-            # Accumulators belong to the contraction before them.
-            return MatchFailure(f"must move values of 8 or 16 bits, but got {element}")
-        if isinstance(op, qnn.ReshapeOp) and max(len(dequantize.scales), len(dequantize.zero_points)) > 1:
-            return MatchFailure("must move values of one scale and zero point")
+        # Accumulators belong to the contraction before them.
+        require(element in NARROW_ELEMENTS, f"must move values of 8 or 16 bits, but got {element}")
+        is_one = len(dequantize.scales) == len(dequantize.zero_points) == 1
+        require(is_one or isinstance(op, qnn.TransposeOp), "must move values of one scale and zero point")
         return dequantize
 
     def emit(self, op: qnn.TransposeOp | qnn.ReshapeOp, match: qnn.DequantizeOp) -> ir.Value:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt
+from qdialect.passes.pattern import GraphPass, MatchFailure, Replacement, producer, rebuilt, require
 from qdialect.passes.registry import register
 
 _LEAST_COLUMNS = 256
@@ -23,18 +23,17 @@ class SplitExtreme(Replacement[int]):
 
     roots = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
 
-    def check(self, op: F32MaxOp | F32MinOp) -> int | MatchFailure | None:
+    def check(self, op: F32MaxOp | F32MinOp) -> int | None:
         shape, last = shape_of(op.input.type), op.axes[-1]
         if last != len(shape) - 1 or len(op.axes) == 1:
             return None
         rows = prod(shape[axis] for axis in op.axes[:-1])
-        if rows == 1:
-            return MatchFailure("must have several rows, but has one")
-        if shape[last] < _LEAST_COLUMNS:
-            return MatchFailure(f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
+        require(rows > 1, "must have several rows, but has one")
+        is_long = shape[last] >= _LEAST_COLUMNS
+        require(is_long, f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
         found = producer(op.input)
         if found is None or not found.operation.name.startswith(("arith.", "math.")) or not found.operation.operands:
-            return MatchFailure("must read what an element-wise op computes")
+            raise MatchFailure("must read what an element-wise op computes")
         return last
 
     def emit(self, op: F32MaxOp | F32MinOp, match: int) -> ir.Value:

@@ -10,9 +10,9 @@ from qdialect.arithmetic import QuantParams, Table, clamp_of_table, table_values
 from qdialect.dialect import QnnOp
 from qdialect.dialect.type_constraints import dtype_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
+from qdialect.passes.elementwise.graph import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.sources import is_reinterpreted
-from qdialect.passes.pattern import GraphPass, MatchFailure, producer, users
+from qdialect.passes.pattern import GraphPass, producer, require, users
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 
@@ -24,30 +24,26 @@ class TabulateElementwise(LutPattern):
 
     roots = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
 
-    def check(self, op: ir.OpView) -> LutMatch | MatchFailure | None:
+    def check(self, op: ir.OpView) -> LutMatch | None:
         result = op.operation.results[0]
         if not is_eight_bit(result) or is_reinterpreted(result):
             return None
         graph = graph_of(result)
-        if not isinstance(graph, ElementwiseGraph):
-            return graph
+        if graph is None:
+            return None
         is_left_alone = all(isinstance(one, QnnOp) or one.operation.name == "tensor.bitcast" for one in graph.ops)
         if not is_eight_bit(graph.source) or is_left_alone:
             return None
-        if graph.channels > 1:
-            return MatchFailure("needs constants whose elements are all equal")
+        require(graph.channels == 1, "needs constants whose elements are all equal")
         table = _table_of(graph)
-        if table is None:
-            return MatchFailure("has no defined value for every number it depends on")
         before = _meaning_of(graph.source)
         return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
 
 
-def _table_of(graph: ElementwiseGraph) -> Table | None:
-    """The table, indexed by the bits of the source; None where the graph leaves an entry undefined."""
+def _table_of(graph: ElementwiseGraph) -> Table:
+    """The table, indexed by the bits of the source."""
     evaluation = graph.evaluate(table_values(dtype_of(graph.source.type))[:, None])
-    if evaluation.is_undefined(graph.result):
-        return None
+    require(not evaluation.is_undefined(graph.result), "has no defined value for every number it depends on")
     entries = np.broadcast_to(evaluation.values[graph.result], (256, 1))
     return np.ascontiguousarray(entries[:, 0]).view(np.uint8)
 

@@ -11,7 +11,7 @@ from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import GraphPass, MatchFailure, Pattern, Replacement, rebuilt
+from qdialect.passes.pattern import GraphPass, Pattern, Replacement, rebuilt, require
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
 from qdialect.support.diagnostics import PipelineError
@@ -38,11 +38,11 @@ class TabulateRequantize(LutPattern):
 
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
+    def check(self, op: RequantizeOp) -> LutMatch | None:
         if not is_eight_bit(op.input) or not is_eight_bit(op.output):
             return None
-        if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
-            return MatchFailure("must have the weight scale 1 and one zero point for the tensor")
+        is_one = op.weight_scales == (1.0,) and len(op.input_zero_points) == 1
+        require(is_one, "must have the weight scale 1 and one zero point for the tensor")
         return tabulated(op, op.input, op.input_params, op.output_params)
 
 
@@ -51,13 +51,13 @@ class TabulateConstantOperand(LutPattern):
 
     roots = (BinaryOp,)
 
-    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
+    def check(self, op: BinaryOp) -> LutMatch | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
         if not any(constants):
             return None
         source = op.rhs if constants[0] else op.lhs
-        if shape_of(source.type) != shape_of(op.output.type):
-            return MatchFailure("must not broadcast the operand that is not a constant")
+        is_whole = shape_of(source.type) == shape_of(op.output.type)
+        require(is_whole, "must not broadcast the operand that is not a constant")
         before = op.rhs_params if constants[0] else op.lhs_params
         return tabulated(op, source, before, op.output_params)
 
@@ -69,13 +69,12 @@ class SetLeakyMode(Replacement[LeakyMode]):
     roots = ("qnn.leaky_relu",)
     mode: LeakyMode
 
-    def check(self, op: LeakyReluOp) -> LeakyMode | MatchFailure | None:
+    def check(self, op: LeakyReluOp) -> LeakyMode | None:
         if op.mode is self.mode:
             return None
-        if self.mode is LeakyMode.FIXED and not 0 <= op.alpha <= 1:
-            return MatchFailure(f"must have an alpha in [0, 1] for fixed, but got {op.alpha}")
-        if self.mode is LeakyMode.TFLITE and not 0 <= op.alpha <= 2**30:
-            return MatchFailure(f"must have an alpha in [0, 2^30] for tflite, but got {op.alpha}")
+        most, text = (1, "1") if self.mode is LeakyMode.FIXED else (2**30, "2^30")
+        holds = self.mode is LeakyMode.LUT or 0 <= op.alpha <= most
+        require(holds, f"must have an alpha in [0, {text}] for {self.mode}, but got {op.alpha}")
         return self.mode
 
     def emit(self, op: LeakyReluOp, match: LeakyMode) -> ir.Value:

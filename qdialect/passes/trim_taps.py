@@ -68,13 +68,13 @@ class TrimTaps(Replacement[_Trimmed]):
 
     roots = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
-    def check(self, op: AnyConv2D) -> _Trimmed | MatchFailure | None:
+    def check(self, op: AnyConv2D) -> _Trimmed | None:
         (top, bottom), (left, right) = (axis.trimmed() for axis in _axes(op))
         if not top + bottom + left + right:
             return None
         weight = constant_value(op.weight)
         if weight is None:
-            return MatchFailure("taps that meet padding alone must be constant")
+            raise MatchFailure("taps that meet padding alone must be constant")
         _, height, width, _ = weight.shape
         (down, along), (above, before, below, behind) = op.dilation, op.padding
         padding = (above - top * down, before - left * along, below - bottom * down, behind - right * along)

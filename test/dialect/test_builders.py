@@ -289,9 +289,11 @@ class NearestRounding(qdialect.Pattern[str]):
     name = "nearest-rounding"
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> str | qdialect.MatchFailure:
+    def check(self, op: RequantizeOp) -> str:
         wanted = "fixed64_nearest"
-        return qdialect.MatchFailure(f"rounds as {wanted} already") if op.rounding == wanted else wanted
+        if op.rounding == wanted:
+            raise qdialect.MatchFailure(f"rounds as {wanted} already")
+        return wanted
 
     def rewrite(self, op: RequantizeOp, match: str, rewriter: qdialect.Rewriter) -> None:
         with rewriter.before(op):

@@ -106,24 +106,11 @@ def labelled_tests() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("key", SPECS)
-def test_labels_are_distinct_and_ascending(key: str) -> None:
-    numbers = [int(label[1:]) for label in constraint_labels(SPECS[key].own)]
-    assert numbers == sorted(set(numbers))
-
-
-@pytest.mark.parametrize("key", SPECS)
 def test_every_label_has_a_negative_test_and_no_test_another_label(key: str) -> None:
     spec = SPECS[key]
     tested = {re.match(rf"{spec.name}_(c\d+)(?:_|$)", function) for function in negative_tests(spec)}
     labels = {match[1].upper() for match in tested if match}
     assert labels == set(constraint_labels(spec.own))
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_labels_of_an_op_and_its_bases_are_distinct(name: str) -> None:
-    op_class = BY_NAME[name]
-    labels = [label for one in [op_class, *bases(iter([op_class]))] for label in constraint_labels(one)]
-    assert len(labels) == len(set(labels))
 
 
 @pytest.mark.parametrize(("key", "function"), list(labelled_tests()))

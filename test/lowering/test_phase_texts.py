@@ -11,8 +11,8 @@ from drawn_networks import CONVOLUTION, DIVISIBLE, NETWORKS
 import qdialect
 from qdialect.cli import opt, run
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import parse
-from qdialect.ir.module_text import Printing, bytecode
+from qdialect.ir.context import bytecode, parse
+from qdialect.ir.module_text import Printing
 from qdialect.lowering.ir.lowered import CONSTANTS, PROGRAM, phase_of, read
 from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.reference import interpreter

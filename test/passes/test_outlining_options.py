@@ -60,6 +60,12 @@ def run(module: ir.Module, pipeline: str) -> ir.Module:
     return copy
 
 
+def check_same(found: ir.Module, wanted: ir.Module) -> None:
+    inputs = random_inputs(wanted)
+    for one, other in zip(interpreter.run(found, inputs), interpreter.run(wanted, inputs), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("options", "count"),
     [
@@ -75,18 +81,23 @@ def test_a_predicate_has_a_name(fused: ir.Module, options: str, count: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("predicate", "message"),
+    ("options", "message"),
     [
-        ("some_predicates", "option 'predicate' of 'qnn-outline-fused' must be MODULE:FUNCTION, but got 'some_predi"),
-        ("no_such_module:f", "cannot be found: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("some_predicates:absent", "cannot be found: AttributeError: .* has no attribute 'absent'"),
-        ("broken_predicates:f", "cannot be found: RuntimeError: no driver"),
-        ("some_predicates:table", "must be a function, but 'some_predicates:table' is of type dict"),
+        ("merge", "option 'merge' of 'qnn-outline-fused' must come with the option 'target'"),
+        ("target=2x", "'target' of 'qnn-outline-fused' must be letters, digits and _ that .* letter, but got '2x'"),
+        (
+            "predicate=some_predicates",
+            "option 'predicate' of 'qnn-outline-fused' must be MODULE:FUNCTION, but got 'some_predi",
+        ),
+        ("predicate=no_such_module:f", "cannot be found: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("predicate=some_predicates:absent", "cannot be found: AttributeError: .* has no attribute 'absent'"),
+        ("predicate=broken_predicates:f", "cannot be found: RuntimeError: no driver"),
+        ("predicate=some_predicates:table", "must be a function, but 'some_predicates:table' is of type dict"),
     ],
 )
-def test_a_predicate_that_is_not_there(predicate: str, message: str) -> None:
+def test_options_that_make_no_sense(options: str, message: str) -> None:
     with pytest.raises(qdialect.PipelineError, match=message):
-        qdialect.PassManager.parse(f"qnn-outline-fused{{target=npu predicate='{predicate}'}}")
+        qdialect.PassManager.parse(f"qnn-outline-fused{{{options}}}")
 
 
 @pytest.mark.parametrize(
@@ -102,18 +113,6 @@ def test_a_predicate_that_fails(fused: ir.Module, predicate: str, message: str) 
     assert failed.value.diagnostics[0].line > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("merge", "option 'merge' of 'qnn-outline-fused' must come with the option 'target'"),
-        ("target=2x", "'target' of 'qnn-outline-fused' must be letters, digits and _ that .* letter, but got '2x'"),
-    ],
-)
-def test_options_that_make_no_sense(options: str, message: str) -> None:
-    with pytest.raises(qdialect.PipelineError, match=message):
-        qdialect.PassManager.parse(f"qnn-outline-fused{{{options}}}")
-
-
 def test_a_refused_op_says_why(fused: ir.Module) -> None:
     with qdialect.explain_matches() as remarks:
         run(fused, "qnn-outline-fused{target=npu predicate=some_predicates:without_residual}")
@@ -125,9 +124,7 @@ def test_neighbours_become_one_region(fused: ir.Module) -> None:
     merged = run(fused, "qnn-outline-fused{target=npu merge=true}")
     # The result of the first convolution is also a result of the network; the pool stands before the last.
     assert sorted(symbols(merged)) == ["npu_fused_conv2d", "npu_fused_conv2d", "npu_region"]
-    inputs = random_inputs(fused)
-    for found, wanted in zip(interpreter.run(merged, inputs), interpreter.run(fused, inputs), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    check_same(merged, fused)
     assert str(run(merged, "qnn-inline-outlined,cse")) == str(run(fused, "cse"))
 
 
@@ -147,9 +144,7 @@ def test_ops_that_are_left_are_decomposed_and_nothing_else(fused: ir.Module) -> 
     text = str(module)
     assert len(symbols(module)) == text.count('"qnn.fused_conv2d"(') == 3
     assert (text.count('"qnn.conv2d"('), text.count('"qnn.add"(')) == (1, 1)
-    inputs = random_inputs(fused)
-    for found, wanted in zip(interpreter.run(module, inputs), interpreter.run(fused, inputs), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    check_same(module, fused)
 
 
 def test_functions_go_with_their_last_call() -> None:

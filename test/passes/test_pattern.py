@@ -41,10 +41,10 @@ class MergeClips(Pattern[ClipOp]):
     roots = ("qnn.clip",)
     maximum: int = 255
 
-    def check(self, op: ClipOp) -> ClipOp | MatchFailure | None:
+    def check(self, op: ClipOp) -> ClipOp | None:
         inner = produced_by(op.input, ClipOp)
         if inner is not None and op.max - op.min > self.maximum:
-            return MatchFailure(f"is too wide: {op.max - op.min}")
+            raise MatchFailure(f"is too wide: {op.max - op.min}")
         return inner
 
     def rewrite(self, op: ClipOp, match: ClipOp, rewriter: Rewriter) -> None:

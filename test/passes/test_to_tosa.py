@@ -202,31 +202,19 @@ def long_rows() -> ir.Module:
     return graph([tensor((1, 70_000), "ui8")], body)
 
 
+def rescaled_words(**how: Any) -> ir.Module:
+    return of(qnn.RequantizeOp, [tensor((4,), "i32")], "i32", input_scale=1.0, output_zero_point=0, **how)
+
+
 Unsupported = tuple[Callable[[], ir.Module], str]
 UNSUPPORTED: list[Unsupported] = [
     (lambda: pair(qnn.AddOp, arithmetic=AddArithmetic.FLOAT_ONCE), "'qnn.add' op arithmetic must be one without fused"),
     (
-        lambda: of(
-            qnn.RequantizeOp,
-            [tensor((4,), "i32")],
-            "i32",
-            input_scale=1.0,
-            output_scale=2.0,
-            output_zero_point=0,
-            rounding=Rounding.F32_RNE_ZP_LAST,
-        ),
+        lambda: rescaled_words(output_scale=2.0, rounding=Rounding.F32_RNE_ZP_LAST),
         "'qnn.requantize' op rounding must be a fixed-point mode for results in",
     ),
     (
-        lambda: of(
-            qnn.RequantizeOp,
-            [tensor((4,), "i32")],
-            "i32",
-            input_scale=1.0,
-            output_scale=0.5,
-            output_zero_point=0,
-            rounding=Rounding.FIXED64_UP,
-        ),
+        lambda: rescaled_words(output_scale=0.5, rounding=Rounding.FIXED64_UP),
         "'qnn.requantize' op scales must give a multiplier that RESCALE takes",
     ),
     (
@@ -361,10 +349,6 @@ func.func @main(%x: tensor<40xf32>, %y: tensor<40xf32>, %k: tensor<40xi32>) -> (
 """
 
 
-def test_upstream_ops() -> None:
-    check_export(qdialect.parse(FLOAT_OPS))
-
-
 INTEGER_OPS = """
 func.func @main(%a: tensor<40xi32>, %b: tensor<40xi32>) -> (tensor<40xi32>, tensor<40xf32>) {
   %three = arith.constant dense<3> : tensor<40xi32>
@@ -385,8 +369,9 @@ func.func @main(%a: tensor<40xi32>, %b: tensor<40xi32>) -> (tensor<40xi32>, tens
 """
 
 
-def test_upstream_ops_on_integers() -> None:
-    check_export(qdialect.parse(INTEGER_OPS))
+@pytest.mark.parametrize("text", [FLOAT_OPS, INTEGER_OPS], ids=["floats", "integers"])
+def test_upstream_ops(text: str) -> None:
+    check_export(qdialect.parse(text))
 
 
 def test_upstream_ops_that_tosa_lacks_are_named() -> None:

@@ -15,8 +15,8 @@ from subprocesses import output_of
 import qdialect
 from qdialect.cli import compile as compile_command
 from qdialect.ir import untrusted_input
+from qdialect.ir.context import bytecode as written
 from qdialect.ir.context import several_threads
-from qdialect.ir.module_text import bytecode as written
 from qdialect.support import child_processes, files, limits
 from qdialect.support.child_processes import ChildError, answer, tool_output
 from qdialect.support.diagnostics import ImportModelError, ParseError, QDialectError, printable

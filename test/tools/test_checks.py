@@ -46,7 +46,7 @@ BROKEN = [
     ("test/lit/passes/fuse-bias-no-match.mlir", None, "must have a test test/lit/passes/fuse-bias-no-match.mlir"),
     (
         "qdialect/lowering/vector_to_x86/a.py",
-        'class A(InstructionPattern[int]):\n    name: ClassVar[str] = "foo-bar"\n',
+        'class FooBar(InstructionPattern[int]):\n    roots = ("vector.foo",)\n',
         "a.py:1: pattern 'foo-bar' must have a test test/lit/x86/foo-bar.mlir",
     ),
     ("test/lit/passes/fuse-sums.mlir", LIT, "fuse-sums.mlir:1: test must be named after a pass"),

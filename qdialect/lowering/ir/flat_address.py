@@ -11,7 +11,7 @@ from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.accesses import only_reads
 from qdialect.lowering.ir.functions import constant
 from qdialect.lowering.ir.views import array_of, static_strides
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 
 # Addresses in a buffer seen as one dimension.
 #
@@ -203,15 +203,12 @@ class Read:
         return ir.InsertionPoint(user if is_unwritten(self.op, user) else self.op)
 
 
-def integer_read(value: ir.Value, what: str, bits: int) -> Read | MatchFailure:
-    """The read of integers of `bits` whose result `value` is; `what` names the value in a reason."""
+def integer_read(value: ir.Value, what: str, bits: int) -> Read:
+    """The read of integers of `bits` whose result `value` is; `what` names the value in a `MatchFailure`."""
     op = b.defining(value, "vector.transfer_read")
     if op is None:
-        return MatchFailure(f"{what} must be read from memory")
-    buffer = op.operands[0]
-    problem = buffer_problem(buffer, bits) or transfer_problem(op, buffer)
-    if problem:
-        return MatchFailure(f"{what} {problem}")
+        raise MatchFailure(f"{what} must be read from memory")
+    require_access(op, op.operands[0], what, bits)
     return read_of(op)
 
 
@@ -222,7 +219,13 @@ def read_of(op: ir.Operation) -> Read:
     return Read(op, op.operands[0], indices, b.shape_of(op.results[0]), static_strides(type_) or ())
 
 
-def buffer_problem(buffer: ir.Value, bits: int = 8) -> str | None:
+def require_access(op: ir.Operation, buffer: ir.Value, what: str, bits: int = _BYTE) -> None:
+    """Raise `MatchFailure` unless `op` is a plain transfer of integers of `bits` in bounds at known strides."""
+    problem = _buffer_problem(buffer, bits) or transfer_problem(op, buffer)
+    require(problem is None, f"{what} {problem}")
+
+
+def _buffer_problem(buffer: ir.Value, bits: int) -> str | None:
     """Why `buffer` is no memref of integers of `bits` at known strides in the default memory space."""
     if not isinstance(buffer.type, ir.MemRefType) or not b.is_integer(buffer.type.element_type, bits):
         return f"must be in a memref of {'bytes' if bits == _BYTE else 'words'}, but got {buffer.type}"

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
+from numpy.typing import NDArray
+
+from qdialect.dialect.constants import constant_value
 from qdialect.ir._mlir import ir, rewrite
 from qdialect.ir.context import functions, location_of, name_of
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
@@ -44,6 +48,14 @@ def owner_of(value: ir.Value) -> ir.Operation | None:
     """The op that gives `value`; None for an argument of a block."""
     owner = value.owner
     return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
+
+
+def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
+    """The array behind an operand that must be a constant; raises `CompileError`."""
+    array = constant_value(value)
+    if array is None:
+        raise CompileError(f"{name} must be a constant to be compiled, but got a value that is known at run time only")
+    return array
 
 
 def only_user(value: ir.Value) -> ir.OpView | None:

@@ -16,9 +16,8 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.register_tiles import LARGEST_PAIR
-from qdialect.lowering.ir.functions import functions, has_body
+from qdialect.lowering.ir.functions import functions, has_body, required_constant
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, clip_outliers
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.passes.outlined import is_extern
 from qdialect.passes.pattern import producer, users
 from qdialect.passes.registry import Pass, register

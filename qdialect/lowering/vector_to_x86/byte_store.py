@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import prod
 from operator import mul
 from typing import ClassVar
 
@@ -24,13 +25,13 @@ from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.instructions.lanes import PACK_BYTES, PACK_WORDS, VPERMD
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
+from qdialect.lowering.ir.flat_address import flat_address, is_unwritten, require_access
 from qdialect.lowering.ir.views import may_alias, static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.lookup_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile
 from qdialect.lowering.vector_to_x86.value_range import interval
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 
 _QUARTERS = 4
 _LARGEST_BYTE = 255
@@ -74,7 +75,6 @@ class _Store:
 class ByteStore(InstructionPattern[_Store]):
     """A write of [..., vectors, 16] bytes that are 32-bit integers narrowed, or looked up in a table."""
 
-    name: ClassVar[str] = "byte-store"
     roots = ("vector.transfer_write",)
     # Its match contains a gather: it is tried before the pattern of gathers.
     benefit: ClassVar[int] = 2
@@ -83,24 +83,19 @@ class ByteStore(InstructionPattern[_Store]):
         self._instructions = instructions
         self._tile = Tile(instructions.vector_bytes)
 
-    def check(self, op: ir.Operation) -> _Store | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Store | None:
         value, buffer = list(op.operands)[:2]
         cast = b.defining(value, "vector.shape_cast")
         is_unpacked = cast is not None and self._tile.is_in(buffer)
         value = cast.operands[0] if cast and is_unpacked else value
         if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
             return None
-        reason = buffer_problem(buffer) or transfer_problem(op, buffer)
-        reason = reason or _rows_problem(buffer, b.shape_of(value), self._tile, is_unpacked)
-        if reason:
-            return MatchFailure(f"destination {reason}")
+        require_access(op, buffer, "destination")
+        _check_rows(buffer, b.shape_of(value), self._tile, is_unpacked)
         found = _bytes_behind(op, value)
-        if isinstance(found, MatchFailure):
-            return found
-        if found.table is not None and not self._instructions.looks_up_tables:
-            return MatchFailure("table must be looked up by instructions, which the target lacks")
-        indices = list(op.operands)[2:]
-        return _Store(found, buffer, indices, is_unpacked)
+        is_looked_up = found.table is None or self._instructions.looks_up_tables
+        require(is_looked_up, "table must be looked up by instructions, which the target lacks")
+        return _Store(found, buffer, list(op.operands)[2:], is_unpacked)
 
     def emit(self, op: ir.Operation, match: _Store) -> None:
         integers, is_unpacked, lanes = match.bytes.integers, match.is_unpacked, self._instructions.lanes
@@ -143,18 +138,18 @@ def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
     return b.shuffle(packed, packed, list(range(start, end)))
 
 
-def _rows_problem(buffer: ir.Value, tile: list[int], layout: Tile, is_unpacked: bool) -> str | None:
-    """Why the bytes of a tile cannot be stored as whole vectors: [4, 16] out of wider rows lie apart."""
+def _check_rows(buffer: ir.Value, tile: list[int], layout: Tile, is_unpacked: bool) -> None:
+    """The bytes of a tile can be stored as whole vectors: [4, 16] out of wider rows lie apart."""
     _, lanes = layout.flat
-    if is_unpacked and tile[-2:] != layout.flat:
-        return f"must get tiles of 4x{lanes}, but got {tile}"
     if is_unpacked:
-        return None if layout.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
-    if len(tile) < 2 or tile[-1] != lanes or b.shape_of(buffer)[-2:] != tile[-2:]:
-        return f"must have rows of whole vectors of {lanes}, but got {tile} for {buffer.type}"
-    if not b.is_innermost_contiguous(buffer, 2):
-        return f"must have rows that lie side by side, but got {buffer.type}"
-    return None if len(list(np.ndindex(*tile[:-1]))) > 1 else "must get more than one vector"
+        require(tile[-2:] == layout.flat, f"destination must get tiles of 4x{lanes}, but got {tile}")
+        require(layout.is_injective(buffer), f"destination must have no byte twice, but got {buffer.type}")
+        return
+    is_whole = len(tile) >= 2 and tile[-1] == lanes and b.shape_of(buffer)[-2:] == tile[-2:]
+    require(is_whole, f"destination must have rows of whole vectors of {lanes}, but got {tile} for {buffer.type}")
+    is_dense = b.is_innermost_contiguous(buffer, 2)
+    require(is_dense, f"destination must have rows that lie side by side, but got {buffer.type}")
+    require(prod(tile[:-1]) > 1, "destination must get more than one vector")
 
 
 def _is_narrowed(value: ir.Value) -> bool:
@@ -167,7 +162,7 @@ def _is_narrowed(value: ir.Value) -> bool:
     return narrowed is not None and b.is_vector_of(narrowed.operands[0], _WORD)
 
 
-def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | MatchFailure:
+def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes:
     """The source of the bytes that `op` writes."""
     gather = b.defining(value, "vector.gather")
     if gather is not None:
@@ -178,24 +173,21 @@ def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | MatchFailure:
     assert narrowed is not None, "checked by _is_narrowed"
     integers = narrowed.operands[0]
     smallest, largest = interval(integers)
-    if not _never_wraps(narrowed) and (smallest < 0 or largest > _LARGEST_BYTE):
-        return MatchFailure(f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
+    # The truncation may state that its operand is an unsigned number of the narrow type.
+    never_wraps = "overflowFlags" in narrowed.attributes and "nuw" in str(narrowed.attributes["overflowFlags"])
+    are_bytes = never_wraps or 0 <= smallest <= largest <= _LARGEST_BYTE
+    require(are_bytes, f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
     return _Bytes(_unclamped(integers), None, low, high)
 
 
-def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
+def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes:
     found = look_up(gather)
-    if found is None or isinstance(found, MatchFailure):
-        return found or MatchFailure("table must have 256 bytes")
+    if found is None:
+        raise MatchFailure("table must have 256 bytes")
     # The table is read at the stores, also after the first of them.
-    if not is_unwritten(gather, op) or may_alias(found.table, op.operands[1]):
-        return MatchFailure("table must not be written before it is read")
+    is_kept = is_unwritten(gather, op) and not may_alias(found.table, op.operands[1])
+    require(is_kept, "table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
-
-
-def _never_wraps(narrowed: ir.Operation) -> bool:
-    """Whether the truncation states that its operand is an unsigned number of the narrow type."""
-    return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 
 def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | int | None]:

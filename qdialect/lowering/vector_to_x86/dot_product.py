@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +16,8 @@ from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import NORMAL_SUMS, PAIR_SUMS_FIT
 from qdialect.lowering.vector_to_x86 import integer_products, prefetch
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.lowering.vector_to_x86.integer_products import NarrowContraction
+from qdialect.passes.pattern import MatchFailure, require
 from qdialect.targets.machine import Machine
 
 # `vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
@@ -38,50 +37,40 @@ _LARGEST_OF_PAIRS = 127
 """Unsigned bytes up to it: two products with any signed ones fit 16 bits together."""
 
 
-@dataclass(frozen=True)
-class _Dots:
-    """A contraction along the taps of each lane."""
-
-    found: integer_products.NarrowContraction
-    lanes: int
-
-
-class DotProduct(InstructionPattern[_Dots]):
+class DotProduct(InstructionPattern[NarrowContraction]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
-    name: ClassVar[str] = "dot-product"
     roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
 
-    def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
+    def check(self, op: ir.Operation) -> NarrowContraction | None:
         if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op, has_fields=True)
-        if found is None or isinstance(found, MatchFailure):
-            return found
-        loops = found.loops
-        lanes = loops.extents[loops.result[-1]]
-        known = sorted(found.factors.dots(self._instructions))
+        if found is None:
+            return None
+        lanes, known = found.lanes, sorted(found.factors.dots(self._instructions))
         if not known:
             return None
         if lanes not in known:
             wanted = " or ".join([", ".join(map(str, known[:-1])), str(known[-1])] if known[1:] else ["4"])
-            return MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
-        reason = _taps_problem(found) or _lanes_problem(found)
-        return MatchFailure(reason) if reason else _Dots(found, lanes)
+            raise MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
+        _check_taps(found)
+        _check_lanes(found)
+        return found
 
-    def emit(self, op: ir.Operation, match: _Dots) -> ir.Value:
-        found, loops = match.found, match.found.loops
-        emit = byte_dots(self._instructions, found)[match.lanes]
+    def emit(self, op: ir.Operation, match: NarrowContraction) -> ir.Value:
+        found, loops = match, match.loops
+        emit = byte_dots(self._instructions, found)[found.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
-        outer_weights, weights = _load(op, found.weights, match)
+        outer_weights, weights = _load(op, found.weights, found)
         # For the same products, words need twice the loads of bytes, which leaves few load slots for prefetches.
         is_loading = found.factors is integer_products.WORDS and self._instructions.multiplies_words
         if lane not in found.data.loops:
             _prefetch_ahead(found, self._instructions.machine, is_loading)
-        outer_data, data = _load(op, found.data, match)
+        outer_data, data = _load(op, found.data, found)
         result = found.start
         terms = [loop for loop in loops.reduced if loop != tap]
         for point in loops.points(loops.result[:-1]):
@@ -95,7 +84,7 @@ class DotProduct(InstructionPattern[_Dots]):
         return result
 
 
-def byte_dots(instructions: InstructionSet, found: integer_products.NarrowContraction) -> Mapping[int, EmitDot]:
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
     """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
     fits = found.data.largest <= _LARGEST_OF_PAIRS or _pair_sums_fit(found.weights.read)
     if instructions.pair_dots and found.factors is integer_products.BYTES and fits:
@@ -113,48 +102,41 @@ def _pair_sums_fit(read: Read) -> bool:
     return all(step % _PAIR == 0 for step in steps)
 
 
-def _taps_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the innermost loop of both factors is not a reduction of the adjacent taps that the instruction sums."""
+def _check_taps(found: NarrowContraction) -> None:
+    """The innermost loop of both factors is a reduction of the adjacent taps that the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
-    if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
-        return "innermost loop of both factors must be one reduction"
-    taps = loops.extents[data.loops[-1]]
-    if taps != found.factors.taps:
-        return f"innermost reduction must have {found.factors.taps} taps, but got {taps}"
-    if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
-        return "taps must lie side by side"
-    return None
+    is_one = data.loops[-1:] == weights.loops[-1:] != () and data.loops[-1] not in loops.result
+    require(is_one, "innermost loop of both factors must be one reduction")
+    taps, wanted = loops.extents[data.loops[-1]], found.factors.taps
+    require(taps == wanted, f"innermost reduction must have {wanted} taps, but got {taps}")
+    require(data.read.moving[-1] == weights.read.moving[-1] == 1, "taps must lie side by side")
 
 
-def _lanes_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the lanes of a factor, each with its taps, are not contiguous."""
-    lane = found.loops.result[-1]
+def _check_lanes(found: NarrowContraction) -> None:
+    """The lanes of a factor, each with its taps, are contiguous."""
+    lane, taps = found.loops.result[-1], found.factors.taps
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
-    if not with_lanes:
-        return "one of the factors must have the lanes of the result"
+    require(len(with_lanes) > 0, "one of the factors must have the lanes of the result")
     for side in with_lanes:
-        if side.loops[-2] != lane:
-            return "lanes must be the loop around the taps"
-        whole = [found.loops.extents[lane], found.factors.taps]
-        if side.read.moving[-2] != found.factors.taps or b.shape_of(side.read.buffer)[-2:] != whole:
-            return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
-    return None
+        require(side.loops[-2] == lane, "lanes must be the loop around the taps")
+        buffer = side.read.buffer
+        is_dense = side.read.moving[-2] == taps and b.shape_of(buffer)[-2:] == [found.loops.extents[lane], taps]
+        require(is_dense, f"lanes must lie side by side in their buffer, but got {buffer.type}")
 
 
 def _load(
-    op: ir.Operation, side: integer_products.Side, match: _Dots
+    op: ir.Operation, side: integer_products.Side, found: NarrowContraction
 ) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
     """The outer loops of a factor, and by their indices its taps for all lanes."""
-    taps = match.found.factors.taps
-    has_lanes = match.found.loops.result[-1] in side.loops
+    taps, has_lanes = found.factors.taps, found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
     k_groups: dict[tuple[int, ...], ir.Value] = {}
     with side.read.before(op):
         source = b.collapse_inner(side.read.buffer, 2) if has_lanes else side.read.buffer
         fetch = _load_lanes if has_lanes else _broadcast
-        for point in match.found.loops.points(outer):
+        for point in found.loops.points(outer):
             position = at(point, outer)
-            k_groups[position] = side.taken(fetch(side.read, source, position, match.lanes, taps))
+            k_groups[position] = side.taken(fetch(side.read, source, position, found.lanes, taps))
     return outer, k_groups
 
 
@@ -178,7 +160,7 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
     return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: integer_products.NarrowContraction, machine: Machine, is_loading: bool) -> None:
+def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
     """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
     axis, size = prefetch.tile_axis(found.data.read, prefetch.INNER), found.factors.bits // 8
     if axis is None:
@@ -211,45 +193,35 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
 _TAPS = 4
 
 
-@dataclass(frozen=True)
-class _Widened:
-    """A contraction along pairs of taps of each lane."""
-
-    found: integer_products.NarrowContraction
-    lanes: int
-
-
-class WidenedDot(InstructionPattern[_Widened]):
+class WidenedDot(InstructionPattern[NarrowContraction]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
-    name: ClassVar[str] = "widened-dot"
     roots = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
 
-    def check(self, op: ir.Operation) -> _Widened | MatchFailure | None:
+    def check(self, op: ir.Operation) -> NarrowContraction | None:
         if integer_products.factors_of(op) is not integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op)
-        if found is None or isinstance(found, MatchFailure):
-            return found
-        lanes = found.loops.extents[found.loops.result[-1]]
-        if lanes not in self._dots:
-            wanted = ", ".join(map(str, sorted(self._dots)))
-            return MatchFailure(f"lanes of the result must be one of {wanted}, but got {lanes}")
-        reason = _data_problem(found) or _weights_problem(found)
-        return MatchFailure(reason) if reason else _Widened(found, lanes)
+        if found is None:
+            return None
+        wanted = ", ".join(map(str, sorted(self._dots)))
+        require(found.lanes in self._dots, f"lanes of the result must be one of {wanted}, but got {found.lanes}")
+        _check_data(found)
+        _check_weights(found)
+        return found
 
-    def emit(self, op: ir.Operation, match: _Widened) -> ir.Value:
-        found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
+    def emit(self, op: ir.Operation, match: NarrowContraction) -> ir.Value:
+        found, loops, emit = match, match.loops, self._dots[match.lanes]
         pair, odd = found.data.loops[-2:]
-        data, around, outer = _data(op, match), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
+        data, around, outer = _data(op, found), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
         sums = {position: b.extract(found.start, position) for position in np.ndindex(*b.shape_of(found.start)[:-1])}
         others = [loop for loop in (*loops.result[:-1], *loops.reduced) if loop not in (*around, pair)]
         # Weights are loaded next to their use: then they take one register at a time.
         for point in loops.points(around):
-            weights = _weights(op, match, at(point, around))
+            weights = _weights(op, found, at(point, around))
             for other in loops.points(others):
                 step = {**point, **other}
                 position = at(step, loops.result[:-1])
@@ -260,35 +232,32 @@ class WidenedDot(InstructionPattern[_Widened]):
         return result
 
 
-def _data_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the innermost loops of the data are not pairs of four adjacent taps, the same in every lane."""
+def _check_data(found: NarrowContraction) -> None:
+    """The innermost loops of the data are pairs of four adjacent taps, the same in every lane."""
     data, loops = found.data, found.loops
-    if set(data.loops[-2:]) & set(loops.result) or [loops.extents[loop] for loop in data.loops[-2:]] != [_PAIR] * 2:
-        return "innermost loops of the data must be two reductions of two taps"
-    if data.read.moving[-2:] != (_PAIR, 1):
-        return f"taps must lie side by side, but got {data.read.buffer.type}"
-    return "data must be the same in every lane" if loops.result[-1] in data.loops else None
+    extents = [loops.extents[loop] for loop in data.loops[-2:]]
+    are_taps = extents == [_PAIR] * 2 and not set(data.loops[-2:]) & set(loops.result)
+    require(are_taps, "innermost loops of the data must be two reductions of two taps")
+    require(data.read.moving[-2:] == (_PAIR, 1), f"taps must lie side by side, but got {data.read.buffer.type}")
+    require(loops.result[-1] not in data.loops, "data must be the same in every lane")
 
 
-def _weights_problem(found: integer_products.NarrowContraction) -> str | None:
-    """Why the weights are not the even taps of every lane, then the odd ones."""
-    (pair, odd), lane = found.data.loops[-2:], found.loops.result[-1]
-    if found.weights.loops[-3:] != (odd, lane, pair):
-        return "innermost loops of the weights must be odd taps, lanes and pairs"
+def _check_weights(found: NarrowContraction) -> None:
+    """The weights are the even taps of every lane, then the odd ones."""
+    (pair, odd), lane, read = found.data.loops[-2:], found.loops.result[-1], found.weights.read
+    is_ordered = found.weights.loops[-3:] == (odd, lane, pair)
+    require(is_ordered, "innermost loops of the weights must be odd taps, lanes and pairs")
     lanes = found.loops.extents[lane]
-    whole = [_PAIR, lanes, _PAIR]
-    is_dense = found.weights.read.moving[-3:] == (_PAIR * lanes, _PAIR, 1)
-    if not is_dense or b.shape_of(found.weights.read.buffer)[-3:] != whole:
-        return f"weights must lie side by side in their buffer, but got {found.weights.read.buffer.type}"
-    return None
+    is_dense = read.moving[-3:] == (_PAIR * lanes, _PAIR, 1) and b.shape_of(read.buffer)[-3:] == [_PAIR, lanes, _PAIR]
+    require(is_dense, f"weights must lie side by side in their buffer, but got {read.buffer.type}")
 
 
-def _weights(op: ir.Operation, match: _Widened, position: Sequence[int]) -> ir.Value:
+def _weights(op: ir.Operation, found: NarrowContraction, position: Sequence[int]) -> ir.Value:
     """The s16 weights of all lanes at the indices of the loops around them."""
-    side = match.found.weights
+    side = found.weights
     with side.read.before(op):
         flat = b.collapse_inner(side.read.buffer, 2)
-        return b.load(_PAIR * match.lanes, flat, _start(side.read.position([*position, 0, 0])))
+        return b.load(_PAIR * found.lanes, flat, _start(side.read.position([*position, 0, 0])))
 
 
 def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
@@ -296,62 +265,56 @@ def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
     return [*indices[:-2], b.index(0)]
 
 
-def _data(op: ir.Operation, match: _Widened) -> dict[tuple[int, ...], ir.Value]:
+def _data(op: ir.Operation, found: NarrowContraction) -> dict[tuple[int, ...], ir.Value]:
     """By the indices of each K group, its even (0) and odd (1) bytes as words for every lane."""
-    side = match.found.data
-    outer = side.loops[:-2]
-    found: dict[tuple[int, ...], ir.Value] = {}
+    side, outer = found.data, found.data.loops[:-2]
+    loaded: dict[tuple[int, ...], ir.Value] = {}
     with side.read.before(op):
         flat = b.collapse_inner(side.read.buffer, 2)
-        for point in match.found.loops.points(outer):
+        for point in found.loops.points(outer):
             position = at(point, outer)
             indices = _start(side.read.position([*position, 0, 0]))
-            for odd, words in enumerate(widened(broadcast_taps(flat, indices, match.lanes, _TAPS))):
-                found[*position, odd] = words
-    return found
+            for odd, words in enumerate(widened(broadcast_taps(flat, indices, found.lanes, _TAPS))):
+                loaded[*position, odd] = words
+    return loaded
 
 
 # `math.fma` of the lower halves of words, added to that of the upper ones -> `vdpbf16ps`.
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Words of two bf16 numbers each, and the accumulators."""
-
-    words: tuple[ir.Value, ir.Value]
-    start: ir.Value
+_Pairs = tuple[ir.Value, ir.Value, ir.Value]
+"""Accumulators, and two factors: words of two bf16 numbers each."""
 
 
 class PairDot(InstructionPattern[_Pairs]):
     """Two products of bf16 numbers, which are halves of the same words, added one after the other to normal sums."""
 
-    name: ClassVar[str] = "pair-dot"
     roots = ("math.fma",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.bf16_dots
 
-    def check(self, op: ir.Operation) -> _Pairs | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Pairs | None:
         if NORMAL_SUMS not in op.attributes:
             return None
         *lower, start = op.operands
         first = b.defining(start, "math.fma")
         *upper, start = first.operands if first else op.operands
         lanes = b.lanes_of(start)
-        if lanes not in self._dots:
-            return MatchFailure(f"lanes must be one of {', '.join(map(str, self._dots))}, but got {lanes}")
+        require(lanes in self._dots, f"lanes must be one of {', '.join(map(str, self._dots))}, but got {lanes}")
         words = [_word(value, "arith.shli", HALF) for value in lower]
         others = [_word(value, "arith.andi", UPPER_HALF) for value in upper]
         if words[0] is None or words[1] is None or words != others:
-            return MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
-        return _Pairs((words[0], words[1]), start)
+            raise MatchFailure("factors must be the lower halves of words, and those of the addend the upper ones")
+        return start, words[0], words[1]
 
     def emit(self, op: ir.Operation, match: _Pairs) -> ir.Value:
-        result, shape = match.start, b.shape_of(match.start)
+        result, *factors = match
+        shape = b.shape_of(result)
         emit, pairs = self._dots[shape[-1]], ir.VectorType.get([2 * shape[-1]], ir.BF16Type.get())
-        words = [_spread(word, shape) for word in match.words]
+        words = [_spread(word, shape) for word in factors]
         for position in np.ndindex(*shape[:-1]):
-            start, *own = (b.extract(value, position) if position else value for value in (match.start, *words))
+            start, *own = (b.extract(value, position) if position else value for value in (match[0], *words))
             sums = emit(start, *(b.bitcast(pairs, word) for word in own))
             result = b.insert(sums, result, position) if position else sums
         return result

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math as numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import ROUNDED
-from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, require_f32
+from qdialect.passes.pattern import require
 
 # Markstein's division: with z = RN(1 / d), the reciprocal rounded to nearest,
 #
@@ -43,45 +41,39 @@ _TOGETHER = 4
 """Rows with one branch: their numbers stay in registers."""
 
 
-@dataclass(frozen=True)
-class _Divisor:
-    """What is broadcast, a number or a vector of several."""
+class InvariantDivision(InstructionPattern[ir.Value]):
+    """The division of vectors of f32 numbers by a number that is broadcast to 16 lanes or more.
 
-    source: ir.Value
-    is_rounded: bool
-    """Whether the quotient is `ROUNDED`."""
+    The match is what is broadcast, a number or a vector of several.
+    """
 
-
-class InvariantDivision(InstructionPattern[_Divisor]):
-    """The division of vectors of f32 numbers by a number that is broadcast to 16 lanes or more."""
-
-    name: ClassVar[str] = "invariant-division"
     roots = ("arith.divf",)
 
-    def check(self, op: ir.Operation) -> _Divisor | MatchFailure | None:
+    def check(self, op: ir.Operation) -> ir.Value | None:
         type_ = op.results[0].type
         broadcast = b.defining(op.operands[1], "vector.broadcast")
         # The division of what is out of range, too, is one in a branch.
-        if broadcast is None or not isinstance(type_, ir.VectorType) or _is_in_branch(op):
+        is_in_branch = op.parent is not None and op.parent.name == "scf.if"
+        if broadcast is None or not isinstance(type_, ir.VectorType) or is_in_branch:
             return None
-        if not isinstance(type_.element_type, ir.F32Type):
-            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        require_f32(type_.element_type)
         source = broadcast.operands[0]
         count = numbers.prod(b.shape_of(source)) if _is_vector(source) else 1
-        if type_.shape[-1] % _ROW or numbers.prod(type_.shape) < _ROW * count:
-            return MatchFailure(f"each divisor must divide a multiple of {_ROW} numbers, but got {type_} for {count}")
-        return _Divisor(source, ROUNDED in op.attributes)
+        is_many = type_.shape[-1] % _ROW == 0 and numbers.prod(type_.shape) >= _ROW * count
+        require(is_many, f"each divisor must divide a multiple of {_ROW} numbers, but got {type_} for {count}")
+        return source
 
-    def emit(self, op: ir.Operation, match: _Divisor) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ir.Value) -> ir.Value:
         numerator, divisor = op.operands
         type_ = ir.VectorType(op.results[0].type)
-        source = _number(match.source)
+        source = _number(match)
         reciprocal = vector.broadcast(type_, arith.divf(_constant(source.type, 1.0), source))
         rows = [*zip(_rows(numerator), _rows(divisor), _rows(reciprocal), strict=True)]
-        if match.is_rounded:
+        if ROUNDED in op.attributes:
             found = [_rounded_quotient(*row) for row in rows]
         else:
-            is_divided = _any(_is_out_of_range_divisor(source))
+            # That holds of a negative divisor, too.
+            is_divided = _any(_is_outside(_bits(source), _LEAST_DIVISOR, _MOST_DIVISOR))
             groups = [rows[first : first + _TOGETHER] for first in range(0, len(rows), _TOGETHER)]
             found = [quotient for group in groups for quotient in _quotients(group, is_divided)]
         by_row = b.splat(ir.VectorType.get([len(rows), _ROW], type_.element_type), 0.0)
@@ -111,10 +103,6 @@ def _quotients(rows: Sequence[_Row], is_divided: ir.Value) -> Sequence[ir.Value]
     return list(choice.results)
 
 
-def _is_in_branch(op: ir.Operation) -> bool:
-    return op.parent is not None and op.parent.name == "scf.if"
-
-
 def _number(source: ir.Value) -> ir.Value:
     """A vector of one element as a number."""
     if not _is_vector(source) or numbers.prod(b.shape_of(source)) > 1:
@@ -137,11 +125,6 @@ def _is_out_of_range(numerator: ir.Value) -> ir.Value:
     bits = _bits(numerator)
     magnitude = arith.andi(bits, _constant(bits.type, 2**31 - 1))
     return arith.andi(_is_outside(magnitude, _LEAST, _MOST), _compare("ne", magnitude, 0))
-
-
-def _is_out_of_range_divisor(divisor: ir.Value) -> ir.Value:
-    """Whether that holds of a divisor, as it does of a negative one."""
-    return _is_outside(_bits(divisor), _LEAST_DIVISOR, _MOST_DIVISOR)
 
 
 def _bits(value: ir.Value) -> ir.Value:

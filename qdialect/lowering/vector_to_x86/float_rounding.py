@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER, SCALED
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.instructions.instruction import Instruction
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, require_f32
+from qdialect.passes.pattern import MatchFailure, require
 
 # Rounding, to even or down, and conversion to integers in one `vcvtps2dq`; of four numbers in `cvtps2dq`.
 
@@ -30,23 +29,19 @@ class _Rounded:
 class RoundConvert(InstructionPattern[_Rounded]):
     """The conversion of whole vectors of float32 numbers, rounded to even or down, to 32-bit integers."""
 
-    name: ClassVar[str] = "round-convert"
     roots = ("arith.fptosi",)
 
     def __init__(self, conversions: Mapping[str, Instruction]) -> None:
         self._conversions = conversions
 
-    def check(self, op: ir.Operation) -> _Rounded | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Rounded | None:
         found = next((one for name in self._conversions if (one := b.defining(op.operands[0], name))), None)
         if found is None or not b.is_vector_of(op.results[0], 32):
             return None
-        type_ = ir.VectorType(found.operands[0].type)
-        if not isinstance(type_.element_type, ir.F32Type):
-            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        require_f32(ir.VectorType(found.operands[0].type).element_type)
         instruction = self._conversions[found.name]
         count, lanes = instruction.result.count, b.lanes_of(found.operands[0])
-        if lanes % count:
-            return MatchFailure(f"vectors must have {count} lanes, but got {lanes}")
+        require(lanes % count == 0, f"vectors must have {count} lanes, but got {lanes}")
         return _Rounded(found.operands[0], instruction)
 
     def emit(self, op: ir.Operation, match: _Rounded) -> ir.Value:
@@ -82,15 +77,13 @@ _Float = arith.CmpFPredicate
 class VectorRounding(InstructionPattern[ir.VectorType]):
     """The rounding of vectors of f32 numbers."""
 
-    name: ClassVar[str] = "vector-rounding"
     roots = ("math.roundeven", "math.floor", "math.ceil", "math.trunc")
 
-    def check(self, op: ir.Operation) -> ir.VectorType | MatchFailure | None:
+    def check(self, op: ir.Operation) -> ir.VectorType | None:
         type_ = op.results[0].type
         if not isinstance(type_, ir.VectorType):
             return None
-        if not isinstance(type_.element_type, ir.F32Type):
-            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        require_f32(type_.element_type)
         return type_
 
     def emit(self, op: ir.Operation, match: ir.VectorType) -> ir.Value:
@@ -152,14 +145,11 @@ class _Types:
 class ExactMultiplyAdd(InstructionPattern[_Types]):
     """A fused multiply-add of f32 numbers or vectors of them."""
 
-    name: ClassVar[str] = "exact-multiply-add"
     roots = ("math.fma",)
 
-    def check(self, op: ir.Operation) -> _Types | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Types:
         type_ = op.results[0].type
-        element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-        if not isinstance(element, ir.F32Type):
-            return MatchFailure(f"numbers must be f32, but got {element}")
+        require_f32(type_.element_type if isinstance(type_, ir.VectorType) else type_)
         return _Types(type_, _of(type_, ir.F64Type.get()), _of(type_, ir.IntegerType.get_signless(64)))
 
     def emit(self, op: ir.Operation, match: _Types) -> ir.Value:
@@ -273,14 +263,13 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     It is tagged where k is in range.
     """
 
-    name: ClassVar[str] = "scale-exponent"
     roots = ("arith.mulf",)
 
     def __init__(self, masks: bool = True) -> None:
         """With `masks`, lanes whose product rounds to zero are masked out."""
         self._scale = _masked if masks else _scaled
 
-    def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Scaled | None:
         if SCALED not in op.attributes:
             return None
         first = b.defining(op.operands[0], "arith.mulf")
@@ -290,10 +279,9 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         rest = b.defining(shifted.operands[0], "arith.subi") if shifted else None
         biased = _biased(rest)
         if first is None or biased is None:
-            return MatchFailure("must be the product of a number and two powers of two")
+            raise MatchFailure("must be the product of a number and two powers of two")
         lanes = b.lanes_of(op.results[0])
-        if lanes % LANES:
-            return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}")
+        require(lanes % LANES == 0, f"vectors must have a multiple of 16 lanes, but got {lanes}")
         return _Scaled(first.operands[0], biased)
 
     def emit(self, op: ir.Operation, match: _Scaled) -> ir.Value:

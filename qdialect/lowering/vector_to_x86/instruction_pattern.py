@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import function_of, ops_named
-from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter, apply_greedily, explain_left
+from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter, apply_greedily, attempted, explain_left, require
 
 M = TypeVar("M")
 
@@ -25,8 +25,8 @@ class InstructionPattern(Pattern[M]):
     """Of several patterns with one root the one with the largest benefit is tried first."""
 
     @abstractmethod
-    def check(self, op: ir.Operation) -> M | MatchFailure | None:
-        """The match at the root `op`, a reason why it is left alone, or None where `op` is no candidate."""
+    def check(self, op: ir.Operation) -> M | None:
+        """The match at the root `op`, None where it is no candidate; raises `MatchFailure` where it is left alone."""
 
     @abstractmethod
     def emit(self, op: ir.Operation, match: M) -> ir.Value | None:
@@ -34,11 +34,16 @@ class InstructionPattern(Pattern[M]):
 
     def match(self, op: ir.OpView) -> M | MatchFailure | None:
         """The match of `check`, for ops outside of mask regions and on vectors of a fixed size."""
-        found = self.check(op.operation)
-        if found is None or isinstance(found, MatchFailure):
-            return found
-        reason = _outside(op.operation)
-        return MatchFailure(reason) if reason else found
+        return attempted(self._matched, op.operation)
+
+    def _matched(self, op: ir.Operation) -> M | None:
+        found = self.check(op)
+        if found is None:
+            return None
+        require(op.parent is None or op.parent.name != "vector.mask", "must not be masked")
+        vectors = (value.type for value in (*op.operands, *op.results) if isinstance(value.type, ir.VectorType))
+        require(not any(vector.scalable for vector in vectors), "must be of vectors of a fixed size")
+        return found
 
     def rewrite(self, op: ir.OpView, match: M, rewriter: Rewriter) -> None:
         with rewriter.before(op):
@@ -60,11 +65,6 @@ def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[
     explain_left(module, patterns)
 
 
-def _outside(op: ir.Operation) -> str | None:
-    """Why no pattern takes an op that it would match."""
-    if op.parent is not None and op.parent.name == "vector.mask":
-        return "must not be masked"
-    vectors = (value.type for value in (*op.operands, *op.results) if isinstance(value.type, ir.VectorType))
-    if any(vector.scalable for vector in vectors):
-        return "must be of vectors of a fixed size"
-    return None
+def require_f32(element: ir.Type) -> None:
+    """Raise `MatchFailure` for numbers of another type than f32."""
+    require(isinstance(element, ir.F32Type), f"numbers must be f32, but got {element}")

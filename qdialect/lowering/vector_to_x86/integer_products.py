@@ -14,7 +14,7 @@ from qdialect.lowering.ir.building import spread
 from qdialect.lowering.ir.flat_address import Read, integer_read
 from qdialect.lowering.ir.functions import Contraction, contraction_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import require
 
 # Contractions of integers narrower than their accumulators, which the dot-product instructions compute.
 
@@ -92,6 +92,11 @@ class NarrowContraction:
     start: ir.Value
     """The accumulators."""
 
+    @property
+    def lanes(self) -> int:
+        """The innermost extent of the result."""
+        return self.loops.extents[self.loops.result[-1]]
+
 
 def factors_of(op: ir.Operation) -> Factors | None:
     """The narrow factors, in either order, whose products `op` adds to accumulators of 32 bits."""
@@ -101,8 +106,8 @@ def factors_of(op: ir.Operation) -> Factors | None:
     return next((kind for kind in (BYTES, SIGNED_BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
 
 
-def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowContraction | MatchFailure | None:
-    """The contraction of `op`; None if its operands are not narrow, a reason if they cannot be loaded so.
+def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowContraction | None:
+    """The contraction of `op`; None if its operands are not narrow, `MatchFailure` if they cannot be loaded so.
 
     With `has_fields` factors of bytes may be fields of the bits that are read.
     """
@@ -110,8 +115,7 @@ def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowC
     if kind is None:
         return None
     loops = contraction_of(op)
-    if loops.kind != "add":
-        return MatchFailure(f"combining kind must be add, but got {loops.kind}")
+    _require_sums(loops)
     factors = list(zip(list(op.operands)[:2], (loops.lhs, loops.rhs), strict=True))
     if _extension(factors[0][0]) != (kind.data, kind.bits):
         factors.reverse()
@@ -119,14 +123,13 @@ def narrow_contraction(op: ir.Operation, *, has_fields: bool = False) -> NarrowC
     sources = b.looked_through(first, kind.data), b.looked_through(second, _SIGNED)
     has_fields = has_fields and kind is BYTES
     (source, fields), (stored, own) = (_behind_fields(one) if has_fields else (one, ()) for one in sources)
-    data = integer_read(source, "data", kind.bits)
-    weights = integer_read(stored, "weights", kind.weight_bits)
-    if isinstance(data, MatchFailure):
-        return data
-    if isinstance(weights, MatchFailure):
-        return weights
-    sides = Side(data, data_loops, fields), Side(weights, weight_loops, own)
-    return NarrowContraction(kind, loops, *sides, op.operands[2])
+    data = Side(integer_read(source, "data", kind.bits), data_loops, fields)
+    weights = Side(integer_read(stored, "weights", kind.weight_bits), weight_loops, own)
+    return NarrowContraction(kind, loops, data, weights, op.operands[2])
+
+
+def _require_sums(loops: Contraction) -> None:
+    require(loops.kind == "add", f"combining kind must be add, but got {loops.kind}")
 
 
 def _behind_fields(value: ir.Value) -> tuple[ir.Value, tuple[tuple[str, int], ...]]:
@@ -162,16 +165,14 @@ def _extension(value: ir.Value) -> tuple[str, int] | None:
 class UnitContraction(InstructionPattern[Contraction]):
     """A contraction of i32 with one term for each element of the result."""
 
-    name: ClassVar[str] = "unit-contraction"
     roots = ("vector.contract",)
     benefit: ClassVar[int] = 3
 
-    def check(self, op: ir.Operation) -> Contraction | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Contraction | None:
         loops = contraction_of(op)
         if loops.terms(loops.reduced) > 1 or not all(b.is_vector_of(value, 32) for value in op.operands):
             return None
-        if loops.kind != "add":
-            return MatchFailure(f"combining kind must be add, but got {loops.kind}")
+        _require_sums(loops)
         return loops
 
     def emit(self, op: ir.Operation, match: Contraction) -> ir.Value:

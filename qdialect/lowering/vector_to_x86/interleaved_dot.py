@@ -26,7 +26,7 @@ from qdialect.lowering.vector_to_x86 import integer_products
 from qdialect.lowering.vector_to_x86.dot_product import byte_dots
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.unpacked_lanes import PART, Tile, flat_value
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 
 _TAPS = 4
 
@@ -42,7 +42,6 @@ class _Interleaved:
 class InterleavedDot(InstructionPattern[_Interleaved]):
     """A contraction along taps of tiles of a vector's bytes, whose data lies lane by lane, whose weights tap by tap."""
 
-    name: ClassVar[str] = "interleaved-dot"
     roots = ("vector.contract",)
     benefit: ClassVar[int] = 2
 
@@ -50,62 +49,56 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         self._instructions = instructions
         self._tile = Tile(instructions.vector_bytes)
 
-    def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Interleaved | None:
         if integer_products.factors_of(op) is integer_products.WIDENED:
             return None
         found = integer_products.narrow_contraction(op)
-        if found is None or isinstance(found, MatchFailure):
-            return found
-        if found.factors is not integer_products.BYTES:
-            return MatchFailure(f"factors must be bytes, but got {found.factors.bits} bits")
+        if found is None:
+            return None
+        are_bytes = found.factors is integer_products.BYTES
+        require(are_bytes, f"factors must be bytes, but got {found.factors.bits} bits")
         tile = self._tile
         if not tile.matches(found.start.type):
-            return MatchFailure(f"result must be tiles of {tile.shape} lanes, but got {found.start.type}")
+            raise MatchFailure(f"result must be tiles of {tile.shape} lanes, but got {found.start.type}")
         # The loops of the weights inside the lanes.
         loops, last = found.weights.loops, found.loops.result[-1]
         taps = loops[loops.index(last) + 1 :] if last in loops else ()
-        reason = _data_problem(found, tile) or _weights_problem(found, taps, tile)
-        return MatchFailure(reason) if reason else _Interleaved(found, taps)
+        _check_data(found, tile)
+        _check_weights(found, taps, tile)
+        return _Interleaved(found, taps)
 
     def emit(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
         dots = byte_dots(self._instructions, match.found)
         return _Dots(op, match, self._tile, dots[self._instructions.lanes]).emit()
 
 
-def _data_problem(found: integer_products.NarrowContraction, tile: Tile) -> str | None:
-    """Why the data is not tiles in the order of memory, one for each step of the other loops."""
+def _check_data(found: integer_products.NarrowContraction, tile: Tile) -> None:
+    """The data is tiles in the order of memory, one for each step of the other loops."""
     data, loops = found.data, found.loops
-    if data.loops[-tile.rank :] != loops.result[-tile.rank :]:
-        return "innermost loops of the data must be the lanes of the result"
-    if not tile.is_in(data.read.buffer):
-        return f"data must lie in tiles of {tile.shape} bytes, but got {data.read.buffer.type}"
-    missing = [loop for loop, extent in enumerate(loops.extents) if extent > 1 and loop not in data.loops]
-    return "data must move along every loop" if missing else None
+    are_lanes = data.loops[-tile.rank :] == loops.result[-tile.rank :]
+    require(are_lanes, "innermost loops of the data must be the lanes of the result")
+    is_tiled = tile.is_in(data.read.buffer)
+    require(is_tiled, f"data must lie in tiles of {tile.shape} bytes, but got {data.read.buffer.type}")
+    moves = all(extent == 1 or loop in data.loops for loop, extent in enumerate(loops.extents))
+    require(moves, "data must move along every loop")
 
 
-def _weights_problem(found: integer_products.NarrowContraction, taps: tuple[int, ...], tile: Tile) -> str | None:
-    """Why the weights are not four taps of each lane, one lane after the other."""
+def _check_weights(found: integer_products.NarrowContraction, taps: tuple[int, ...], tile: Tile) -> None:
+    """The weights are four taps of each lane, one lane after the other."""
     read, loops = found.weights.read, found.weights.loops
     first = len(loops) - len(taps) - tile.rank
-    if not taps or loops[first : first + tile.rank] != found.loops.result[-tile.rank :]:
-        return "innermost loops of the weights must be the lanes of the result, and taps"
-    if set(taps) & set(found.loops.result) or not set(taps) < set(found.data.loops):
-        return "taps must be reductions of the data"
+    are_lanes = taps and loops[first : first + tile.rank] == found.loops.result[-tile.rank :]
+    require(bool(are_lanes), "innermost loops of the weights must be the lanes of the result, and taps")
+    are_reduced = not set(taps) & set(found.loops.result) and set(taps) < set(found.data.loops)
+    require(are_reduced, "taps must be reductions of the data")
     extents = [found.loops.extents[tap] for tap in taps]
-    if math.prod(extents) > _TAPS:
-        return f"weights must have at most 4 taps, but got {math.prod(extents)}"
-    if read.moving[first:] != (*tile.weight_steps, *row_major(extents)):
-        return f"weights must lie in K groups of taps, lane by lane, but got {read.buffer.type}"
+    count = math.prod(extents)
+    require(count <= _TAPS, f"weights must have at most 4 taps, but got {count}")
+    are_grouped = read.moving[first:] == (*tile.weight_steps, *row_major(extents))
+    require(are_grouped, f"weights must lie in K groups of taps, lane by lane, but got {read.buffer.type}")
     # The last K group is loaded whole.
-    if math.prod(extents) < _TAPS and not _holds_last_k_group(read.buffer, math.prod(extents)):
-        return "weights of fewer than 4 taps must be a view of a buffer that holds four"
-    return None
-
-
-def _holds_last_k_group(buffer: ir.Value, taps: int) -> bool:
-    """Whether there is memory for four taps of the last lane that a view of K groups shows."""
-    rest = elements_after(buffer)
-    return rest is not None and rest >= _TAPS - taps
+    is_held = count == _TAPS or (elements_after(read.buffer) or 0) >= _TAPS - count
+    require(is_held, "weights of fewer than 4 taps must be a view of a buffer that holds four")
 
 
 class _Dots:

@@ -20,7 +20,7 @@ from qdialect.lowering.ir.accesses import effects_of
 from qdialect.lowering.ir.functions import LOOP, constant, inside
 from qdialect.lowering.ir.views import may_alias, static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 
 # `vector.gather` from a table: the conditions of every pattern that looks entries up in registers.
 
@@ -40,24 +40,22 @@ def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
     return type_ if isinstance(type_, ir.MemRefType) and list(type_.shape) == [entries] else None
 
 
-def lookup_of(
-    gather: ir.Operation, integers: Callable[[ir.Value], ir.Value | None], wanted: str
-) -> Lookup | MatchFailure:
+def lookup_of(gather: ir.Operation, integers: Callable[[ir.Value], ir.Value | None], wanted: str) -> Lookup:
     """The lookup of `gather` in a buffer, from its first entry on.
 
     `integers` finds the integers of the lookup behind casts of the indices, or None if they are not as `wanted`.
     """
     table, base, indices, mask, _ = gather.operands
     type_, start = ir.MemRefType(table.type), constant(base)
-    if static_strides(type_) != (1,) or type_.memory_space is not None:
-        return MatchFailure(f"table must lie side by side in the default memory space, but got {type_}")
-    if start != 0:
-        return MatchFailure(f"base index must be 0, but got {'a variable' if start is None else start}")
-    if not b.is_all_true(mask):
-        return MatchFailure("mask must be true in every lane")
+    is_plain = static_strides(type_) == (1,) and type_.memory_space is None
+    require(is_plain, f"table must lie side by side in the default memory space, but got {type_}")
+    require(start == 0, f"base index must be 0, but got {'a variable' if start is None else start}")
+    require(b.is_all_true(mask), "mask must be true in every lane")
     cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
     found = integers(cast.operands[0]) if cast else None
-    return Lookup(table, found) if found is not None else MatchFailure(f"indices must be cast from {wanted}")
+    if found is None:
+        raise MatchFailure(f"indices must be cast from {wanted}")
+    return Lookup(table, found)
 
 
 # `vector.gather` from as many elements as a few registers hold -> permutes of them.
@@ -78,14 +76,13 @@ class RegisterTable(InstructionPattern[Lookup]):
     Registers of 16 numbers may be 16, too.
     """
 
-    name: ClassVar[str] = "register-table"
     roots = ("vector.gather",)
 
     def __init__(self, lanes: int, *, has_bytes: bool) -> None:
         """`lanes` are the 32-bit lanes of the widest vector that has a permute."""
         self._lanes, self._has_bytes = lanes, has_bytes
 
-    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Lookup | None:
         type_ = op.operands[0].type
         if not isinstance(type_, ir.MemRefType) or type_.rank != 1:
             return None
@@ -95,12 +92,10 @@ class RegisterTable(InstructionPattern[Lookup]):
             return None
         is_wrapping = has_numbers(type_) and entries <= ENTRIES
         found = lookup_of(op, _unwrapped if is_wrapping else whole_indices, "a vector of 8 or 32-bit integers")
-        if isinstance(found, MatchFailure) or not b.lanes_of(found.indices) % lanes:
-            return found
-        if is_long or not _is_short(found.indices, lanes):
-            wanted = f"rows of a multiple of {lanes} lanes"
-            wanted = wanted if is_long else f"at most {lanes} lanes or rows of a multiple of them"
-            return MatchFailure(f"vectors must have {wanted}, but got {b.shape_of(found.indices)}")
+        fits = b.lanes_of(found.indices) % lanes == 0 or (not is_long and _is_short(found.indices, lanes))
+        rows = f"rows of a multiple of {lanes} lanes"
+        wanted = rows if is_long else f"at most {lanes} lanes or rows of a multiple of them"
+        require(fits, f"vectors must have {wanted}, but got {b.shape_of(found.indices)}")
         return found
 
     def _lanes_of(self, table: ir.MemRefType) -> int:
@@ -272,13 +267,12 @@ def table_of(buffer: ir.Value, instructions: InstructionSet) -> Table:
 class ByteTable(InstructionPattern[Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
-    name: ClassVar[str] = "byte-table"
     roots = ("vector.gather",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
 
-    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Lookup | None:
         return look_up(op)
 
     def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
@@ -300,7 +294,7 @@ def is_table_read(op: ir.Operation) -> bool:
     return type_ is not None and b.is_integer(type_.element_type, _BYTE)
 
 
-def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
+def look_up(gather: ir.Operation) -> Lookup | None:
     """The lookup of `gather`; None if it does not read a table of 256 bytes.
 
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
@@ -335,13 +329,9 @@ def _look_up_any(table: Table, indices: ir.Value, lanes: int) -> ir.Value:
     ]
     joined = parts[0]
     for count, part in enumerate(parts[1:], start=1):
-        joined = insert_slice(part, b.splat(b.vector_type((count + 1) * width, 8), 0), joined, count * width)
+        whole = b.splat(b.vector_type((count + 1) * width, 8), 0)
+        joined = _strided(part, _strided(joined, whole, 0), count * width)
     return b.shuffle(joined, joined, list(range(lanes)))
-
-
-def insert_slice(part: ir.Value, fresh: ir.Value, head: ir.Value, offset: int) -> ir.Value:
-    """`head` followed by `part`, in the type of `fresh`."""
-    return _strided(part, _strided(head, fresh, 0), offset)
 
 
 def _strided(value: ir.Value, destination: ir.Value, offset: int) -> ir.Value:
@@ -386,21 +376,18 @@ class BytePlaneTable(InstructionPattern[_Match]):
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
     """
 
-    name: ClassVar[str] = "byte-plane-table"
     roots = ("vector.gather",)
     benefit: ClassVar[int] = 2
 
-    def check(self, op: ir.Operation) -> _Match | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Match | None:
         type_ = table_type(op, BYTE_ENTRIES)
         if type_ is None or not has_numbers(type_):
             return None
         found = lookup_of(op, whole_indices, "a vector of 8 or 32-bit integers")
-        if isinstance(found, MatchFailure):
-            return found
         shape = [extent for extent in b.shape_of(found.indices) if extent > 1]
-        if not shape or shape[-1] % _PLANE_PART or prod(shape) % _BYTES:
-            wanted = f"a multiple of {_BYTES} entries in rows of a multiple of {_PLANE_PART}"
-            return MatchFailure(f"must look up {wanted}, but got {'x'.join(map(str, shape))}")
+        fits = len(shape) > 0 and shape[-1] % _PLANE_PART == 0 and prod(shape) % _BYTES == 0
+        wanted = f"a multiple of {_BYTES} entries in rows of a multiple of {_PLANE_PART}"
+        require(fits, f"must look up {wanted}, but got {'x'.join(map(str, shape))}")
         return _Match(found, _outermost(op, found.table))
 
     def emit(self, op: ir.Operation, match: _Match) -> ir.Value:

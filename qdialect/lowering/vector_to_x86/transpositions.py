@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, read_of, transfer_problem
+from qdialect.lowering.ir.flat_address import Read, flat_address, read_of, require_access, transfer_problem
 from qdialect.lowering.ir.functions import kind_of
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import require
 
 # Two transpositions -> one, or none where the second takes the first back.
 #
@@ -31,7 +30,6 @@ class Transposition:
 class TransposePair(InstructionPattern[Transposition]):
     """A transposition of a transposition."""
 
-    name: ClassVar[str] = "transpose-pair"
     roots = ("vector.transpose",)
 
     def check(self, op: ir.Operation) -> Transposition | None:
@@ -60,16 +58,14 @@ class TransposePair(InstructionPattern[Transposition]):
 class TransposedGather(InstructionPattern[Transposition]):
     """A gather of every lane by transposed indices."""
 
-    name: ClassVar[str] = "transposed-gather"
     roots = ("vector.gather",)
 
-    def check(self, op: ir.Operation) -> Transposition | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Transposition | None:
         _, _, indices, mask, _ = op.operands
         transposition = b.defining(indices, "vector.transpose")
         if transposition is None:
             return None
-        if not b.is_all_true(mask):
-            return MatchFailure("mask must be true in every lane")
+        require(b.is_all_true(mask), "mask must be true in every lane")
         return Transposition(transposition.operands[0], b.order_of(transposition))
 
     def emit(self, op: ir.Operation, match: Transposition) -> ir.Value:
@@ -118,30 +114,28 @@ class Square:
 class TransposedSquare(InstructionPattern[Square]):
     """A transposition that exchanges the only two dimensions of a vector that are not 1."""
 
-    name: ClassVar[str] = "transposed-square"
     roots = ("vector.transpose",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are those of 32 bits of the widest vector."""
         self._lanes = lanes
 
-    def check(self, op: ir.Operation) -> Square | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Square | None:
         shape, bits = b.shape_of(op.operands[0]), ir.VectorType(op.operands[0].type).element_type
         moved = [axis for axis in b.order_of(op) if shape[axis] != 1]
         are_bytes = b.is_integer(bits, 8)
         if moved == sorted(moved) or not (isinstance(bits, ir.F32Type) or b.is_integer(bits, _BITS) or are_bytes):
             return None
-        if len(moved) != 2:
-            return MatchFailure(f"all dimensions but two must be 1, but got {list(shape)}")
+        require(len(moved) == 2, f"all dimensions but two must be 1, but got {list(shape)}")
         columns, rows = (shape[axis] for axis in moved)
         if are_bytes:
             # Fewer planes become pixels by permutes, and fewer columns are read by them.
             least, most = sorted((rows, columns))
             fits = max(_PLANES) < least <= _BYTES and most <= _MOST_BYTES
-            problem = f"bytes must be from 5 by 5 to {_BYTES} by {_MOST_BYTES}, but got {rows} rows of {columns}"
-            return Square(rows, columns, _BYTES) if fits else MatchFailure(problem)
-        if not (_FEWEST <= rows <= self._lanes and _FEWEST <= columns <= self._lanes):
-            return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {columns}")
+            wanted = f"bytes must be from 5 by 5 to {_BYTES} by {_MOST_BYTES}"
+            require(fits, f"{wanted}, but got {rows} rows of {columns}")
+            return Square(rows, columns, _BYTES)
+        _require_square(rows, columns, self._lanes)
         size = next(size for size in (4, 8, 16) if size >= max(rows, columns))
         return Square(rows, columns, size)
 
@@ -156,6 +150,11 @@ class TransposedSquare(InstructionPattern[Square]):
         for column, own in enumerate(transposed[: match.columns]):
             value = b.insert(b.widened(own, match.rows), value, [column])
         return vector.shape_cast(op.results[0].type, value)
+
+
+def _require_square(rows: int, columns: int, lanes: int) -> None:
+    fits = min(rows, columns) >= _FEWEST and max(rows, columns) <= lanes
+    require(fits, f"a square must have {_FEWEST} to {lanes} rows, but got {rows} of {columns}")
 
 
 def _poison(type_: ir.Type) -> ir.Value:
@@ -245,26 +244,23 @@ _FLOAT_FOLDS = {"add": arith.addf, "mul": arith.mulf, "maximumf": arith.maximumf
 class FoldedRows(InstructionPattern[list[int]]):
     """The sums, products or extremes of some rows of float32 numbers; the match is their number and their length."""
 
-    name: ClassVar[str] = "folded-rows"
     roots = ("vector.multi_reduction",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are those of 32 bits of the widest vector."""
         self._lanes = lanes
 
-    def check(self, op: ir.Operation) -> list[int] | MatchFailure | None:
+    def check(self, op: ir.Operation) -> list[int] | None:
         source, start = op.operands
         is_float = isinstance(start.type, ir.VectorType) and isinstance(start.type.element_type, ir.F32Type)
         is_along_rows = 0 not in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
         if not is_float or not is_along_rows or kind_of(op) not in _FLOAT_FOLDS:
             return None
         rows, *row = b.shape_of(source)
-        if b.shape_of(start) != [rows]:
-            return MatchFailure(f"rows must be the first dimension, but got {[rows, *row]} for {b.shape_of(start)}")
-        sizes = [rows, prod(row)]
-        if not all(_FEWEST <= size <= self._lanes for size in sizes):
-            return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {sizes[1]}")
-        return sizes
+        found = b.shape_of(start)
+        require(found == [rows], f"rows must be the first dimension, but got {[rows, *row]} for {found}")
+        _require_square(rows, prod(row), self._lanes)
+        return [rows, prod(row)]
 
     def emit(self, op: ir.Operation, match: list[int]) -> ir.Value:
         source, start = op.operands
@@ -289,26 +285,22 @@ _SIZES = (64, 32, 16, 8)
 class StridedRead(InstructionPattern[Read]):
     """A read of one row of bytes, or of numbers of 32 bits, that are a constant distance apart."""
 
-    name: ClassVar[str] = "strided-read"
     roots = ("vector.transfer_read",)
 
-    def check(self, op: ir.Operation) -> Read | MatchFailure | None:
+    def check(self, op: ir.Operation) -> Read | None:
         type_ = op.results[0].type
         bits = b.element_bits(type_.element_type) if isinstance(type_, ir.VectorType) else 0
         if bits not in (8, 32) or not _is_row_apart(op):
             return None
         buffer = ir.MemRefType(op.operands[0].type)
-        if buffer.memory_space is not None:
-            return MatchFailure(f"elements must be in the default memory space, but got {buffer}")
+        require(buffer.memory_space is None, f"elements must be in the default memory space, but got {buffer}")
         problem = transfer_problem(op, op.operands[0])
-        if problem:
-            return MatchFailure(f"elements {problem}")
+        require(problem is None, f"elements {problem}")
         read = read_of(op)
-        if min(read.strides) < 0:
-            return MatchFailure(f"elements must lie at strides that are not negative, but got {list(read.strides)}")
-        span = _span(read) * bits // 8
-        if not _SIZES[-1] <= span <= 2 * _SIZES[0]:
-            return MatchFailure(f"elements must span {_SIZES[-1]} to {2 * _SIZES[0]} bytes, but got {span}")
+        strides, span = list(read.strides), _span(read) * bits // 8
+        require(min(strides) >= 0, f"elements must lie at strides that are not negative, but got {strides}")
+        fits = _SIZES[-1] <= span <= 2 * _SIZES[0]
+        require(fits, f"elements must span {_SIZES[-1]} to {2 * _SIZES[0]} bytes, but got {span}")
         return read
 
     def emit(self, op: ir.Operation, match: Read) -> ir.Value:
@@ -352,10 +344,9 @@ class _Pixels:
 class PixelWrite(InstructionPattern[_Pixels]):
     """A write of bytes whose two innermost dimensions were exchanged, where pixels are contiguous."""
 
-    name: ClassVar[str] = "pixel-write"
     roots = ("vector.transfer_write",)
 
-    def check(self, op: ir.Operation) -> _Pixels | MatchFailure | None:
+    def check(self, op: ir.Operation) -> _Pixels | None:
         value, buffer, *indices = op.operands
         transposition = b.defining(value, "vector.transpose")
         if transposition is None or not b.is_vector_of(value, 8) or len(b.shape_of(value)) < 2:
@@ -363,17 +354,15 @@ class PixelWrite(InstructionPattern[_Pixels]):
         *outer, pixels, planes = b.shape_of(value)
         if planes not in _PLANES:
             return None
-        problem = buffer_problem(buffer) or transfer_problem(op, buffer)
-        if problem:
-            return MatchFailure(f"bytes {problem}")
+        require_access(op, buffer, "bytes")
         *first, last, other = b.order_of(transposition)
-        if [*first, other, last] != [*range(len(outer) + 2)]:
-            return MatchFailure("innermost dimensions alone must be exchanged")
-        if any(size > 1 for size in outer) or pixels > _VECTOR:
-            return MatchFailure(f"pixels must be one row of at most {_VECTOR}, but got {[*outer, pixels]}")
+        are_innermost = [*first, other, last] == [*range(len(outer) + 2)]
+        require(are_innermost, "innermost dimensions alone must be exchanged")
+        is_row = all(size == 1 for size in outer) and pixels <= _VECTOR
+        require(is_row, f"pixels must be one row of at most {_VECTOR}, but got {[*outer, pixels]}")
         strides = static_strides(ir.MemRefType(buffer.type)) or ()
-        if strides[-2:] != (planes, 1) or min(strides) < 0:
-            return MatchFailure(f"pixels must be contiguous, but got strides {list(strides)}")
+        is_dense = strides[-2:] == (planes, 1) and min(strides) >= 0
+        require(is_dense, f"pixels must be contiguous, but got strides {list(strides)}")
         return _Pixels(transposition.operands[0], buffer, list(indices))
 
     def emit(self, op: ir.Operation, match: _Pixels) -> None:

@@ -123,12 +123,10 @@ class Tile:
         strides = static_strides(ir.MemRefType(buffer.type)) or ()
         return _distances(self, strides[-self.rank :])
 
-    def _digits(self, position: int) -> list[int]:
-        return [position // weight % size for weight, size in zip(self._weights, self.shape, strict=True)]
-
     def digits(self) -> Iterator[list[int]]:
         """The index along each loop of the byte at each position."""
-        return (self._digits(position) for position in range(self.size))
+        steps = [*zip(self._weights, self.shape, strict=True)]
+        return ([position // weight % size for weight, size in steps] for position in range(self.size))
 
 
 @cache

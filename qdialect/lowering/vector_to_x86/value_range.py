@@ -27,7 +27,8 @@ def interval(value: ir.Value, depth: int = _DEPTH) -> Interval:
     """
     owner = value.owner
     known = None if isinstance(owner, ir.Block) or not depth else _of_op(owner.operation, depth - 1)
-    return known or _of_type(value)
+    half = 2 ** (b.integer_bits(value.type) - 1)
+    return known or (-half, half - 1)
 
 
 def _of_op(op: ir.Operation, depth: int) -> Interval | None:
@@ -41,7 +42,8 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
     if op.name == "arith.extsi":
         return interval(op.operands[0], depth)
     if op.name == "arith.select":
-        return _union(*(interval(operand, depth) for operand in list(op.operands)[1:]))
+        ends = [interval(operand, depth) for operand in list(op.operands)[1:]]
+        return min(low for low, _ in ends), max(high for _, high in ends)
     if op.name in _BINARY:
         return _BINARY[op.name](*(interval(operand, depth) for operand in op.operands))
     return _of_arithmetic(op, depth)
@@ -88,11 +90,6 @@ def _of_float(op: ir.Operation) -> Interval | None:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 2 ** max(bits - 1 - _F32_BITS, 0)
 
 
-def _of_type(value: ir.Value) -> Interval:
-    bits = b.integer_bits(value.type)
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-
 def _of_constant(attribute: ir.Attribute, bits: int) -> Interval | None:
     if isinstance(attribute, ir.IntegerAttr):
         return attribute.value, attribute.value
@@ -107,16 +104,8 @@ def _of_constant(attribute: ir.Attribute, bits: int) -> Interval | None:
     return int(numbers.min()), int(numbers.max())
 
 
-def _union(one: Interval, other: Interval) -> Interval:
-    return min(one[0], other[0]), max(one[1], other[1])
-
-
 def _max_signed(one: Interval, other: Interval) -> Interval:
     return max(one[0], other[0]), max(one[1], other[1])
-
-
-def _min_signed(one: Interval, other: Interval) -> Interval:
-    return min(one[0], other[0]), min(one[1], other[1])
 
 
 def _min_unsigned(one: Interval, other: Interval) -> Interval | None:
@@ -139,7 +128,7 @@ _ARITHMETIC: dict[str, Callable[[Interval, Interval], Interval]] = {
 }
 _BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "arith.maxsi": _max_signed,
-    "arith.minsi": _min_signed,
+    "arith.minsi": lambda one, other: (min(one[0], other[0]), min(one[1], other[1])),
     "arith.maxui": lambda one, other: _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None,
     "arith.minui": _min_unsigned,
     # As unsigned, a number that is not negative is less than a negative one.

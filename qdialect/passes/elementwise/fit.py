@@ -21,7 +21,7 @@ from qdialect.dialect.fields import LARGEST_SCALE, is_scale
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.thresholds import GraphThresholds
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import MatchFailure, require
 
 F64Array = NDArray[np.float64]
 
@@ -57,22 +57,20 @@ class Fit:
     rounding: Rounding
 
 
-@dataclass(frozen=True)
 class NoFit(MatchFailure):
     """Why a graph that has the thresholds of an 8-bit number does not become a requantization."""
 
 
 def fit_requantize(
     graph: ElementwiseGraph, found: GraphThresholds, own: Scales | None, zero_points: tuple[int, int], shift: int
-) -> Fit | MatchFailure:
+) -> Fit:
     """The requantization that gives the graph's integers plus `shift`, with a zero point in `zero_points`.
 
     `own` are the scales of the source, where it has any: they are kept where an output scale goes with them, and else
-    new weight scales are derived.
+    new weight scales are derived.  Raises `MatchFailure` where there is no such requantization.
     """
     thresholds = replace(found.thresholds, values=found.thresholds.values + shift)
-    if not len(thresholds.values):
-        return MatchFailure(f"is {found.minimum} for every number it depends on")
+    require(len(thresholds.values) > 0, f"is {found.minimum} for every number it depends on")
     candidates = list(_points(graph, found, shift, zero_points))
     is_float = any(op.operation.name in ("arith.mulf", "arith.divf") for op in graph.ops)
     for multipliers in _multipliers(graph, thresholds, candidates):
@@ -83,7 +81,7 @@ def fit_requantize(
             if scales is not None:
                 return Fit(scales, point, rounding)
     wanted = f"no multiplier with a zero point in {list(zero_points)} gives its {len(thresholds.values)} thresholds"
-    return NoFit(f"must round as a requantization does, but {wanted}")
+    raise NoFit(f"must round as a requantization does, but {wanted}")
 
 
 _UNIT = Scales(1.0, (1.0,), 1.0, Multiplier.F64)

@@ -13,7 +13,7 @@ from qdialect.dialect import BroadcastOp, ClipOp, DequantizeOp, QuantizeOp, Requ
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.ir._mlir import ir
-from qdialect.passes.pattern import MatchFailure, producer, users
+from qdialect.passes.pattern import MatchFailure, producer, require, users
 from qdialect.reference import interpreter
 
 # Where upstream ops leave their result undefined: LLVM calls it poison, and any number may stand for it.
@@ -114,8 +114,8 @@ class ElementwiseGraph:
         return Evaluation(values, undefined)
 
 
-def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGraph | MatchFailure | None:
-    """The graph that ends in `value`; None where `value` is no result of a member, a reason where there is no graph.
+def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGraph | None:
+    """The graph that ends in `value`; None where no member gives it, `MatchFailure` where there is no graph.
 
     It starts from `source`, or else from whatever tensor no member computes.
     """
@@ -135,8 +135,6 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
         if current in ordered or current in constants or current in sources:
             continue
         array = _constant_of(current)
-        if isinstance(array, MatchFailure):
-            return array
         if array is not None:
             constants[current] = array
         # The bindings compare a value with values alone.
@@ -146,7 +144,7 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
             pending.append((current, True))
             pending += [(operand, False) for operand in reversed(list(op.operation.operands))]
         if len(sources) > 1 or len(ordered) + len(pending) > 2 * MAX_OPS:
-            return _too_much(sources)
+            raise _too_much(sources)
     return _checked(ElementwiseGraph(sources[0], tuple(ordered.values()), constants)) if sources else None
 
 
@@ -203,12 +201,11 @@ def used_outside(graph: ElementwiseGraph) -> str | None:
     return None
 
 
-def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | MatchFailure:
+def _checked(graph: ElementwiseGraph) -> ElementwiseGraph:
     if len(graph.ops) > MAX_OPS:
-        return _too_much([])
-    shapes = [shape_of(value.type) for value in (graph.source, graph.result)]
-    if shapes[0] != shapes[1]:
-        return MatchFailure(f"must keep the shape {list(shapes[0])}, but computes {list(shapes[1])}")
+        raise _too_much([])
+    before, after = (list(shape_of(value.type)) for value in (graph.source, graph.result))
+    require(before == after, f"must keep the shape {before}, but computes {after}")
     return graph
 
 
@@ -233,11 +230,12 @@ def _known(value: ir.Value) -> Array | None:
     return constant_value(value)
 
 
-def _constant_of(value: ir.Value) -> Array | MatchFailure | None:
+def _constant_of(value: ir.Value) -> Array | None:
     if not isinstance(value.type, ir.RankedTensorType) or _known(value) is None:
         return None
     found = per_channel_constant(value)
-    return MatchFailure("needs constants that depend on the last dimension alone") if found is None else found
+    require(found is not None, "needs constants that depend on the last dimension alone")
+    return found
 
 
 def _parameters_of(op: ir.OpView) -> int:

@@ -14,13 +14,13 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, elem
 from qdialect.ir._mlir import arith, ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph, graph_of, is_member
 from qdialect.passes.elementwise.thresholds import GraphThresholds
-from qdialect.passes.pattern import MatchFailure, producer, users
+from qdialect.passes.pattern import MatchFailure, attempted, producer, require, users
 from qdialect.passes.tabulate import is_eight_bit
 
 Range = tuple[IntArray, IntArray]
 
 
-def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | MatchFailure:
+def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range:
     """The minimum and the maximum number of each channel of `source`, int64[C], or int64[1] for all channels.
 
     Those of a contraction are its accumulators for any data; others have the range of their type.
@@ -32,12 +32,12 @@ def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | 
     taps = _taps(contraction, channels)
     bias = np.zeros(channels, np.int64) if contraction.bias is None else constant_value(contraction.bias)
     if taps is None or bias is None:
-        return MatchFailure(f"needs a contraction with a constant {'weight' if taps is None else 'bias'}")
+        raise MatchFailure(f"needs a contraction with a constant {'weight' if taps is None else 'bias'}")
     lowest, highest = range_of(contraction.data.type)
     point = contraction.input_zero_point
     low, high = accumulator_range(taps, bias, (lowest - point, highest - point))
-    if low.min() < -(2**31) or high.max() >= 2**31:
-        return MatchFailure(f"needs accumulators that 32 bits hold, but they may be in [{low.min()}, {high.max()}]")
+    fits = low.min() >= -(2**31) and high.max() < 2**31
+    require(fits, f"needs accumulators that 32 bits hold, but they may be in [{low.min()}, {high.max()}]")
     return low, high
 
 
@@ -163,7 +163,7 @@ def widened(value: ir.Value, type_: ir.Type, shift: int) -> ir.Value:
 def _as_result(value: ir.Value, found: GraphThresholds) -> Stored | None:
     """The type of the 8-bit result that is `value` plus a number, clamped, and that number; None for anything else."""
     result = following_result(value)
-    after = None if result is None else graph_of(result, value)
+    after = None if result is None else attempted(graph_of, result, value)
     if result is None or not isinstance(after, ElementwiseGraph) or after.channels > 1:
         return None
     integers = np.arange(found.minimum, found.maximum + 1, dtype=np.int64)

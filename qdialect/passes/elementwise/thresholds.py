@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import IntArray, Thresholds
 from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph, Evaluation
-from qdialect.passes.pattern import MatchFailure
+from qdialect.passes.pattern import require
 
 # Intervals of integers on which an element-wise graph is proved to be monotonic.
 #
@@ -325,48 +325,45 @@ class GraphThresholds:
     maximum: int
 
 
-def thresholds_of_graph(graph: ElementwiseGraph, low: IntArray, high: IntArray) -> GraphThresholds | MatchFailure:
+def thresholds_of_graph(graph: ElementwiseGraph, low: IntArray, high: IntArray) -> GraphThresholds:
     """The thresholds of `graph` for the numbers ``low..high`` of each channel, int64[C] or int64[1].
 
-    A reason where the graph is undefined for one of them, falls, or has fractions or more than 256 integers.
+    Raises `MatchFailure` where the graph is undefined for one, falls, or has fractions or more than 256 integers.
     """
     if graph.channels == 1:
         low, high = low.min(keepdims=True), high.max(keepdims=True)
     whole = Interval(*np.broadcast_arrays(low, high, np.zeros(graph.channels, np.int64))[:2])
     at_ends = _numbers_at(graph, whole.ends)
-    if isinstance(at_ends, MatchFailure):
-        return at_ends
-    values = int(at_ends.max()) - int(at_ends.min()) + 1
-    if values > _VALUES:
-        return MatchFailure(f"must have {_VALUES} values at most, but has {values}")
+    _require_few(int(at_ends.max()) - int(at_ends.min()) + 1)
     intervals = monotonic_intervals(graph, whole)
     if isinstance(intervals, str):
         return _counted(graph, whole, intervals)
     ends = _numbers_at(graph, np.concatenate([interval.ends for interval in intervals]))
-    if isinstance(ends, MatchFailure):
-        return ends
-    if np.any(np.diff(ends, axis=0) < 0):
-        return MatchFailure("must not fall where the numbers it depends on rise")
+    _require_rising(ends)
     return _searched(graph, whole, int(ends.min()), int(ends.max()))
 
 
-def _numbers_at(graph: ElementwiseGraph, points: IntArray) -> IntArray | MatchFailure:
+def _require_few(values: int) -> None:
+    require(values <= _VALUES, f"must have {_VALUES} values at most, but has {values}")
+
+
+def _require_rising(found: IntArray) -> None:
+    require(not np.any(np.diff(found, axis=0) < 0), "must not fall where the numbers it depends on rise")
+
+
+def _numbers_at(graph: ElementwiseGraph, points: IntArray) -> IntArray:
     """The graph's integers at `points`, [N, C]."""
     evaluation = graph.evaluate(points)
-    if evaluation.is_undefined(graph.result):
-        return MatchFailure("has no defined value for every number it depends on")
-    return _integers(np.broadcast_to(evaluation.values[graph.result], points.shape))
+    require(not evaluation.is_undefined(graph.result), "has no defined value for every number it depends on")
+    found = np.broadcast_to(evaluation.values[graph.result], points.shape)
+    if found.dtype.kind == "f":
+        # Far from what int64 does not hold.
+        whole = np.isfinite(found) & (np.abs(found) < 2.0**31) & (found == np.trunc(found))
+        require(bool(whole.all()), "must be an integer for every number it depends on")
+    return found.astype(np.int64)
 
 
-def _integers(found: Array) -> IntArray | MatchFailure:
-    if found.dtype.kind != "f":
-        return found.astype(np.int64)
-    # Far from what int64 does not hold.
-    whole = np.isfinite(found) & (np.abs(found) < 2.0**31) & (found == np.trunc(found))
-    return found.astype(np.int64) if whole.all() else MatchFailure("must be an integer for every number it depends on")
-
-
-def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: int) -> GraphThresholds | MatchFailure:
+def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: int) -> GraphThresholds:
     """The thresholds of a graph that is known to rise, by halving."""
     integers = np.arange(minimum + 1, maximum + 1, dtype=np.int64)
     below = np.repeat(whole.low[None] - 1, len(integers), axis=0)
@@ -379,28 +376,20 @@ def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: i
         below = np.where(is_open & ~is_at_least, middle, below)
     # Between two thresholds a graph that rises has the integer at both ends, or is no integer at one of them.
     for neighbour in (first, first - 1):
-        found = _numbers_at(graph, np.clip(neighbour, whole.low, whole.high))
-        if isinstance(found, MatchFailure):
-            return found
+        _numbers_at(graph, np.clip(neighbour, whole.low, whole.high))
     return GraphThresholds(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
 
 
-def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphThresholds | MatchFailure:
+def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphThresholds:
     """The thresholds of any graph over few numbers, each of which is evaluated; `reason` explains why it must be."""
     low, high = int(whole.low.min()), int(whole.high.max())
-    if (high - low + 1) * len(whole.low) > _MAX_NUMBERS:
-        return MatchFailure(f"{reason}, and {(high - low + 1) * len(whole.low)} numbers are too many to try")
+    count = (high - low + 1) * len(whole.low)
+    require(count <= _MAX_NUMBERS, f"{reason}, and {count} numbers are too many to try")
     points = np.clip(np.arange(low, high + 1, dtype=np.int64)[:, None], whole.low, whole.high)
-    parts = [_numbers_at(graph, points[at : at + _PART]) for at in range(0, len(points), _PART)]
-    refused = next((part for part in parts if isinstance(part, MatchFailure)), None)
-    if refused is not None:
-        return refused
-    found = np.concatenate([part for part in parts if not isinstance(part, MatchFailure)])
-    if np.any(np.diff(found, axis=0) < 0):
-        return MatchFailure("must not fall where the numbers it depends on rise")
+    found = np.concatenate([_numbers_at(graph, points[at : at + _PART]) for at in range(0, len(points), _PART)])
+    _require_rising(found)
     minimum, maximum = int(found.min()), int(found.max())
-    if maximum - minimum >= _VALUES:
-        return MatchFailure(f"must have {_VALUES} values at most, but has {maximum - minimum + 1}")
+    _require_few(maximum - minimum + 1)
     integers = np.arange(minimum + 1, maximum + 1, dtype=np.int64)
     counts = np.stack([np.searchsorted(column, integers) for column in found.T], axis=1)
     first = np.where(counts == len(points), high + 1, low + counts)

@@ -16,6 +16,7 @@ from qdialect.dialect import BlockDenseOp, BlockDynamicDenseOp, BlockGatherOp, D
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions import block_weights, widened_products
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, StoredPanels
@@ -30,7 +31,6 @@ from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value, flipped
 

@@ -17,18 +17,11 @@ from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
+from qdialect.lowering.qnn_to_linalg.contractions import contraction as contractions
 from qdialect.lowering.qnn_to_linalg.contractions import packed_weights, stored_weights
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
-    Access,
-    Contraction,
-    Epilogue,
-    Matrices,
-    StoredWeights,
-    convolution,
-    stage_kernels,
-)
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.conversions.maps import broadcast_strides
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
@@ -36,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strid
 from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, padding_of, transposed_phases
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Grid, Window
-from qdialect.lowering.qnn_to_linalg.program.operands import known_number, required_constant, source_of
+from qdialect.lowering.qnn_to_linalg.program.operands import known_number, source_of
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import EmitStage, EpiloguePart, RowParameter
@@ -55,7 +48,7 @@ def _contraction(lowering: GraphLowering, op: AnyOp) -> None:
     epilogue = epilogue_of(lowering, op, bounds)
     weights = replace(weights, bias=epilogue.start(weights.bias))
     data, output = data_of(lowering, op), lowering.result(op.operation.results[0])
-    contraction = convolution(data, output, epilogue, window_of(op, data), weights, groups_of(op))
+    contraction = contractions.convolution(data, output, epilogue, window_of(op, data), weights, groups_of(op))
     emit(lowering.program, contraction, op.operation.name)
 
 
@@ -109,13 +102,13 @@ def bias_of(op: qnn.AnyContraction | qnn.AnyFused) -> NDArray[np.int32]:
 
 def epilogue_of(
     lowering: GraphLowering, op: qnn.AnyContraction | qnn.AnyFused, accumulator_range: tuple[IntArray, IntArray]
-) -> Epilogue:
+) -> contractions.Epilogue:
     """The stages of a fused op for accumulators in `accumulator_range`, by channel; no stages of any other op."""
     if not isinstance(op, qnn.AnyFused):
-        return Epilogue()
+        return contractions.Epilogue()
     residual = None if op.residual is None else lowering.slot(op.residual)
-    stages = stage_kernels(op, accumulator_range, lowering.program.strategy.forms)
-    return Epilogue(stages, residual)
+    stages = contractions.stage_kernels(op, accumulator_range, lowering.program.strategy.forms)
+    return contractions.Epilogue(stages, residual)
 
 
 # Convolution and dense with weights that are computed or given at run time.
@@ -138,7 +131,7 @@ def lower_run_time_weights(lowering: GraphLowering, op: AnyOp) -> None:
     else:
         weights = stored_weights.emit_tap_products(program, source, (channels, rows, columns, depth), groups, *how)
     data, output = data_of(lowering, op), lowering.result(op.operation.results[0])
-    emit(program, convolution(data, output, epilogue, window_of(op, data), weights), op.operation.name)
+    emit(program, contractions.convolution(data, output, epilogue, window_of(op, data), weights), op.operation.name)
 
 
 def accumulator_range_of_any_weights(bias: NDArray[np.int32], taps: int) -> tuple[IntArray, IntArray]:
@@ -162,7 +155,7 @@ def _conv_transpose2d(lowering: GraphLowering, op: qnn.ConvTranspose2DOp | qnn.F
             weights, window = _phase(op, taps, images, row, column)
             weights = replace(weights, bias=epilogue.start(weights.bias))
             grid = Grid((row.start, column.start), (op.strides[0], op.strides[1]))
-            part = convolution(data, output, epilogue, window, weights, op.groups, grid)
+            part = contractions.convolution(data, output, epilogue, window, weights, op.groups, grid)
             emit(lowering.program, part, op.operation.name)
 
 
@@ -204,9 +197,9 @@ def emit_batches(
     op: qnn.MatMulOp | qnn.FusedMatMulOp | qnn.F32MatmulOp,
     data: StoredTensor,
     matrices: tuple[int, ...],
-    weights: StoredWeights,
+    weights: contractions.StoredWeights,
     output: BufferSlot,
-    epilogue: Epilogue,
+    epilogue: contractions.Epilogue,
     *,
     is_rounded: bool = False,
 ) -> None:
@@ -221,12 +214,14 @@ def emit_batches(
             sum(i * axis.strides[k] for i, axis in zip(indices, outer, strict=True)) for k in range(len(last.strides))
         ]
         accesses = tuple(
-            Access(tensor.slot, tensor.slot.storage.origin + moved[k], tuple(axis.strides[k] for axis in rows))
+            contractions.Access(
+                tensor.slot, tensor.slot.storage.origin + moved[k], tuple(axis.strides[k] for axis in rows)
+            )
             for k, tensor in enumerate(tensors)
         )
         extents = tuple(axis.size for axis in rows)
         own = replace(weights, first=moved[-1])
-        part = Contraction(accesses, extents, own, epilogue, batch=last, is_rounded=is_rounded)
+        part = contractions.Contraction(accesses, extents, own, epilogue, batch=last, is_rounded=is_rounded)
         emit(lowering.program, part, op.operation.name)
 
 
@@ -255,11 +250,13 @@ def stored_tensor(lowering: GraphLowering, value: ir.Value) -> StoredTensor:
     return StoredTensor(source.slot, shape, strides)
 
 
-def matrices_of(tensor: StoredTensor) -> Matrices:
+def matrices_of(tensor: StoredTensor) -> contractions.Matrices:
     """A tensor as the right operand of products."""
     leading = [Axis(size, (stride,)) for size, stride in zip(tensor.shape[:-2], tensor.strides, strict=False)]
     depth, channels = tensor.shape[-2:]
-    return Matrices(tensor.slot, tuple(collapse(leading)), tensor.strides[-2], depth, channels, tensor.strides[-1])
+    return contractions.Matrices(
+        tensor.slot, tuple(collapse(leading)), tensor.strides[-2], depth, channels, tensor.strides[-1]
+    )
 
 
 def _axes(result: tuple[int, ...], matrices: tuple[int, ...], tensors: list[StoredTensor]) -> list[Axis]:
@@ -284,7 +281,9 @@ def _dynamic(lowering: GraphLowering, op: qnn.AnyDynamic) -> None:
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     constant = packed_weights.ConstantWeights(weights, packed_weights.folded_bias(weights, start, point))
     window = window_of(op, data)
-    contraction = convolution(data, lowering.product(op), Epilogue(parts), window, constant, groups_of(op))
+    contraction = contractions.convolution(
+        data, lowering.product(op), contractions.Epilogue(parts), window, constant, groups_of(op)
+    )
     emit(lowering.program, contraction, op.operation.name)
 
 

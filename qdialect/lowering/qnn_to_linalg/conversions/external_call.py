@@ -19,16 +19,8 @@ from qdialect.ir.context import location_of, names_of
 from qdialect.lowering.ir.functions import MAIN, error_at, name_of, op_error
 from qdialect.lowering.ir.thread_pool import TASK, WAIT
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
+from qdialect.lowering.qnn_to_linalg.program import program as programs
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
-from qdialect.lowering.qnn_to_linalg.program.program import (
-    BufferSlot,
-    Data,
-    Kernel,
-    Program,
-    Storage,
-    dense_storage_of,
-    signed_shift,
-)
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.support import externals
 from qdialect.support.diagnostics import CompileError
@@ -162,9 +154,9 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 # addresses of the arrays. After a failure no other external function is called, and the results are garbage.
 
 
-def emit_clear(program: Program) -> None:
+def emit_clear(program: programs.Program) -> None:
     """Append the kernel call that clears the failure flag."""
-    kernel = Kernel(program)
+    kernel = programs.Kernel(program)
     words = _words(kernel, externals.FIRST_ADDRESS)
     for index in (externals.STATUS, externals.NUMBER):
         kernel.put(words, index, kernel.constant(0, "i64"))
@@ -172,10 +164,14 @@ def emit_clear(program: Program) -> None:
 
 
 def emit_external_call(
-    program: Program, symbol: str, record: Data, inputs: Sequence[BufferSlot], outputs: Sequence[BufferSlot]
+    program: programs.Program,
+    symbol: str,
+    record: programs.Data,
+    inputs: Sequence[programs.BufferSlot],
+    outputs: Sequence[programs.BufferSlot],
 ) -> None:
     """Append the kernel call that calls `symbol` with its `record` and arrays that lie as those of users do."""
-    kernel = Kernel(program)
+    kernel = programs.Kernel(program)
     words = _words(kernel, externals.FIRST_ADDRESS + len(inputs) + len(outputs))
     kernel.actuals.append(record)
     described = kernel.buffer("record", record.element, record.length)
@@ -196,9 +192,9 @@ def emit_external_call(
     program.call(kernel, symbol)
 
 
-def _words(kernel: Kernel, count: int) -> Buffer:
+def _words(kernel: programs.Kernel, count: int) -> Buffer:
     kernel.program.words = max(kernel.program.words, count)
-    return kernel.slot("words", BufferSlot("words", 0, Storage((1, 1, 1, count), "i64", count)))
+    return kernel.slot("words", programs.BufferSlot("words", 0, programs.Storage((1, 1, 1, count), "i64", count)))
 
 
 # Calls of functions that other libraries compute: their arrays are dense, as users' arrays are.
@@ -229,7 +225,7 @@ def _call(lowering: GraphLowering, call: ir.OpView) -> None:
         lowering.copy(written, slot, shape_of(value.type), f"from {function.target}")
 
 
-def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
+def _dense_input(lowering: GraphLowering, value: ir.Value) -> programs.BufferSlot:
     """The slot of `value` in the layout of a user's array: its own, or a copy."""
     slot = lowering.slot(value)
     if _is_dense(slot, value.type):
@@ -239,13 +235,13 @@ def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
     return copy
 
 
-def _dense(lowering: GraphLowering, type_: ir.Type) -> BufferSlot:
+def _dense(lowering: GraphLowering, type_: ir.Type) -> programs.BufferSlot:
     """A new buffer of the arena with the layout of a user's array."""
-    return replace(lowering.program.buffer(dense_storage_of(type_)), signed=signed_shift(type_) != 0)
+    return replace(lowering.program.buffer(programs.dense_storage_of(type_)), signed=programs.signed_shift(type_) != 0)
 
 
-def _is_dense(slot: BufferSlot, type_: ir.Type) -> bool:
-    return slot.storage == dense_storage_of(type_) and slot.signed == (signed_shift(type_) != 0)
+def _is_dense(slot: programs.BufferSlot, type_: ir.Type) -> bool:
+    return slot.storage == programs.dense_storage_of(type_) and slot.signed == (programs.signed_shift(type_) != 0)
 
 
 lowers_each(["func.call"], _call, takes_arrays=True)

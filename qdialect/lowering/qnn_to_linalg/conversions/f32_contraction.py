@@ -14,6 +14,7 @@ from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, 
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import pack_floats, small_form
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
@@ -24,19 +25,10 @@ from qdialect.lowering.qnn_to_linalg.contractions.widened_products import multip
 from qdialect.lowering.qnn_to_linalg.conversions import block_contraction, contraction
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import ElementWise
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, stored_operand
+from qdialect.lowering.qnn_to_linalg.kernels import reduction as reductions
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    F32_PRODUCTS,
-    F32_ROUNDED_PRODUCTS,
-    Finish,
-    Fold,
-    Reduced,
-    Reduction,
-    as_folded,
-    emit_reduction,
-)
-from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices, required_constant
+from qdialect.lowering.qnn_to_linalg.program.operands import picked_matrices
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 
 _ROWS, _YMM_ROWS = 8, 6
@@ -49,8 +41,8 @@ AnyReduced = F32Conv2DOp | I16Conv2DOp | I16DenseOp | I16MatmulOp
 class ReducedProducts:
     """How the products of a weight and a number of the data are summed up, in tiles of `rows` by `width`."""
 
-    fold: Fold
-    epilogue: Callable[[slice], tuple[list[MapOperand], Finish]]
+    fold: reductions.Fold
+    epilogue: Callable[[slice], tuple[list[MapOperand], reductions.Finish]]
     """The function of the sums of some channels, and its operands."""
     width: int
     rows: int
@@ -76,8 +68,8 @@ class ReducedProducts:
             start = data.offset + first // across * depth
             windows = MapOperand(data.source, (image, y * row, x * column, int(is_depthwise)), start)
             inputs = (
-                Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
-                Reduced(windows, (down * row, right * column, 1)),
+                reductions.Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
+                reductions.Reduced(windows, (down * row, right * column, 1)),
             )
             self._emit(lowering, op, kept, (rows, columns, depth), inputs, output, part)
 
@@ -89,7 +81,7 @@ class ReducedProducts:
         rank, steps = len(data.strides), (*matrix.strides[:-2], 0, matrix.strides[-1])[-len(data.strides) :]
         columns = MapOperand(matrix.source, (0,) * (rank - len(steps)) + steps, matrix.offset)
         rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
-        inputs = Reduced(columns, matrix.strides[-2:-1]), Reduced(rows, data.strides[-1:])
+        inputs = reductions.Reduced(columns, matrix.strides[-2:-1]), reductions.Reduced(rows, data.strides[-1:])
         kept, depth = shape_of(op.output.type), shape_of(op.data.type)[-1:]
         self._emit(lowering, op, kept, depth, inputs, output, slice(None))
 
@@ -99,7 +91,7 @@ class ReducedProducts:
         op: AnyReduced,
         kept: tuple[int, ...],
         reduced: tuple[int, ...],
-        inputs: tuple[Reduced, Reduced],
+        inputs: tuple[reductions.Reduced, reductions.Reduced],
         output: BufferSlot,
         channels: slice,
     ) -> None:
@@ -108,10 +100,10 @@ class ReducedProducts:
         target = MapOperand(output, strides, output.storage.origin + (channels.start or 0))
         # Windows overlap: of one tile of channels what the next row reads again stays in L1.
         is_depthwise = len(reduced) > 1 and inputs[1].source.strides[-1] == 1
-        reduction = Reduction(
+        reduction = reductions.Reduction(
             kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows, lanes_first=is_depthwise
         )
-        emit_reduction(kernel, reduction)
+        reductions.emit_reduction(kernel, reduction)
         lowering.program.call(kernel, op.operation.name, math.prod((*kept, *reduced)))
 
 
@@ -199,11 +191,11 @@ def _weights(taps: NDArray[np.float32], bias: ir.Value | None) -> ConstantWeight
 def _products(lowering: GraphLowering, op: F32Conv2DOp) -> ReducedProducts:
     found, rank, strategy = lowering.epilogue(op), len(shape_of(op.output.type)), lowering.program.strategy
 
-    def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:
+    def epilogue(channels: slice) -> tuple[list[MapOperand], reductions.Finish]:
         if found is None:
-            return [], as_folded
+            return [], reductions.as_folded
         strides = (*(0,) * (rank - 1), 1)
         return [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()], found.emit
 
-    fold = F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
+    fold = reductions.F32_ROUNDED_PRODUCTS if op.rounded_products else reductions.F32_PRODUCTS
     return ReducedProducts(fold, epilogue, strategy.maps.products, _YMM_ROWS if strategy.lanes == _YMM else _ROWS)

@@ -22,7 +22,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.functions import only_user
+from qdialect.lowering.ir.functions import only_user, required_constant
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
@@ -33,7 +33,6 @@ from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, 
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, storage_of
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, flipped
 from qdialect.passes.pattern import producer

@@ -16,6 +16,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Epilogue, convolution
@@ -25,7 +26,6 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers, s
 from qdialect.lowering.qnn_to_linalg.kernels import reduction
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Storage, lanes_for
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Emit, Value, unchanged
 

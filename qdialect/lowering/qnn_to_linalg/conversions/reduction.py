@@ -25,21 +25,10 @@ from qdialect.lowering.qnn_to_linalg.conversions.movement import Windows, window
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.kernels import reduction as reductions
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.gathering import index_loops
 from qdialect.lowering.qnn_to_linalg.kernels.ordering import Line, emit_largest
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    MAX,
-    MIN,
-    SUM,
-    Finish,
-    Fold,
-    Reduced,
-    Reduction,
-    as_folded,
-    emit_reduction,
-    folded,
-)
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, signed_shift
@@ -64,8 +53,8 @@ class OverAxes:
         self,
         lowering: GraphLowering,
         kernel: Kernel,
-        fold: Fold,
-        finish: Finish,
+        fold: reductions.Fold,
+        finish: reductions.Finish,
         width: int,
         label: str,
         along_axes: Sequence[MapOperand] = (),
@@ -83,10 +72,10 @@ class OverAxes:
         steps = dim_strides(after or (1,), output.storage)
         kept_steps = tuple(steps[i] for i in kept) if self.keep_dims else steps[: len(kept)]
         source = MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin)
-        inputs = [Reduced(source, tuple(strides[i] for i in self.axes))]
-        inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in along_axes]
+        inputs = [reductions.Reduced(source, tuple(strides[i] for i in self.axes))]
+        inputs += [reductions.Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in along_axes]
         fold, finish = _on_stored_values(fold, finish, data, output)
-        reduction = Reduction(
+        reduction = reductions.Reduction(
             tuple(extents[i] for i in kept),
             tuple(extents[i] for i in self.axes),
             inputs,
@@ -97,11 +86,13 @@ class OverAxes:
             width,
             rows,
         )
-        emit_reduction(kernel, reduction)
+        reductions.emit_reduction(kernel, reduction)
         lowering.program.call(kernel, label)
 
 
-def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
+def _on_stored_values(
+    fold: reductions.Fold, finish: reductions.Finish, data: BufferSlot, output: BufferSlot
+) -> tuple[reductions.Fold, reductions.Finish]:
     """Both where quantized values are those of users' arrays."""
 
     def add(body: Body, acc: Value, values: Sequence[Value]) -> Value:
@@ -120,8 +111,11 @@ _LANES = 64
 
 @lowers(qnn.ReduceMaxOp, qnn.ReduceMinOp, takes_arrays=True)
 def _extreme(lowering: GraphLowering, op: qnn.ReduceMaxOp | qnn.ReduceMinOp) -> None:
-    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), MAX if isinstance(op, qnn.ReduceMaxOp) else MIN
-    over.emit(lowering, Kernel(lowering.program), fold, as_folded, _LANES, op.operation.name)
+    over, fold = (
+        OverAxes(op.input, op.output, op.axes, op.keep_dims),
+        reductions.MAX if isinstance(op, qnn.ReduceMaxOp) else reductions.MIN,
+    )
+    over.emit(lowering, Kernel(lowering.program), fold, reductions.as_folded, _LANES, op.operation.name)
 
 
 # Reductions of plain integers over axes.
@@ -135,7 +129,7 @@ def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
         kernel = Kernel(lowering.program)
         zero_points = kernel.number("zero_points", _count(op) * signed_shift(op.input.type), "i32")
         finish = partial(_less, zero_points)
-        over.emit(lowering, kernel, SUM, finish, _lanes_of_sums(op), op.operation.name)
+        over.emit(lowering, kernel, reductions.SUM, finish, _lanes_of_sums(op), op.operation.name)
         return
     low = -(2 ** (int(element[1:]) - 1))
     folds: dict[type[qnn.IntegerReduceOp], tuple[str, int]] = {
@@ -145,8 +139,8 @@ def _reduce(lowering: GraphLowering, op: qnn.IntegerReduceOp) -> None:
         qnn.IntMinOp: ("arith.minsi", -1 - low),
     }
     name, start = folds[type(op)]
-    fold = folded(element, start, name)
-    over.emit(lowering, Kernel(lowering.program), fold, as_folded, TILE_LANES, op.operation.name)
+    fold = reductions.folded(element, start, name)
+    over.emit(lowering, Kernel(lowering.program), fold, reductions.as_folded, TILE_LANES, op.operation.name)
 
 
 def _less(number: Value, body: Body, acc: Value, _: Sequence[Value]) -> Value:
@@ -179,7 +173,7 @@ def _over_axes(lowering: GraphLowering, op: qnn.MeanOp | qnn.SumOp) -> None:
         return rescale(body, _less(zero_points, body, acc, values), parameters)
 
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, kernel, SUM, finish, _lanes_of_sums(op), op.operation.name)
+    over.emit(lowering, kernel, reductions.SUM, finish, _lanes_of_sums(op), op.operation.name)
 
 
 def _lanes_of_sums(op: qnn.MeanOp | qnn.SumOp | qnn.IntegerReduceOp) -> int:
@@ -247,8 +241,8 @@ def _arg(lowering: GraphLowering, op: qnn.ArgMaxOp | qnn.ArgMinOp) -> None:
 class _OnImage:
     """The reduction of the channels of each pixel."""
 
-    fold: Fold
-    finish: Finish
+    fold: reductions.Fold
+    finish: reductions.Finish
     width: int
 
 
@@ -271,12 +265,15 @@ def _emit_on_image(
         def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
             return how.fold.emit(body, acc, [pixels.quantized(body, values[:count]), *values[count:]])
 
-        inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in pixels.operands]
-        inputs.append(Reduced(MapOperand(array, (0, 0, 0)), (1,)))
+        inputs = [reductions.Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in pixels.operands]
+        inputs.append(reductions.Reduced(MapOperand(array, (0, 0, 0)), (1,)))
         destination = pixels.operand_in(kernel, target, output.storage.origin, (image_step, row, column))
         fold, extents = replace(how.fold, emit=emit), (array.length,)
-        emit_reduction(
-            kernel, Reduction(pixels.shape, extents, inputs, [], destination, fold, how.finish, how.width, pixels.tile)
+        reductions.emit_reduction(
+            kernel,
+            reductions.Reduction(
+                pixels.shape, extents, inputs, [], destination, fold, how.finish, how.width, pixels.tile
+            ),
         )
 
     emit_pixels(kernel, image, write)
@@ -288,7 +285,7 @@ def _positions(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteg
     return ((1 << keys.position_bits) - 1 - order if last else order).astype(dtype)
 
 
-def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
+def _smallest_key(keys: _Keys, is_max: bool) -> reductions.Fold:
     """The smallest key of quantized values and their indices."""
 
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
@@ -299,7 +296,7 @@ def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
         key = body.binary("arith.ori", high, values[1])
         return body.binary("arith.minui", acc, key)
 
-    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))
+    return reductions.Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))
 
 
 # Reductions of f32 values: sums that run along vectors of results, in the order of the terms.
@@ -311,11 +308,11 @@ _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
 
 
-_FOLDS: dict[type[qnn.F32ReduceOp], Fold] = {
-    qnn.F32SumOp: folded("f32", 0.0, "arith.addf", is_ordered=True),
-    qnn.F32ProdOp: folded("f32", 1.0, "arith.mulf", is_ordered=True),
-    qnn.F32MaxOp: folded("f32", -inf, "arith.maximumf"),
-    qnn.F32MinOp: folded("f32", inf, "arith.minimumf"),
+_FOLDS: dict[type[qnn.F32ReduceOp], reductions.Fold] = {
+    qnn.F32SumOp: reductions.folded("f32", 0.0, "arith.addf", is_ordered=True),
+    qnn.F32ProdOp: reductions.folded("f32", 1.0, "arith.mulf", is_ordered=True),
+    qnn.F32MaxOp: reductions.folded("f32", -inf, "arith.maximumf"),
+    qnn.F32MinOp: reductions.folded("f32", inf, "arith.minimumf"),
 }
 
 
@@ -324,17 +321,17 @@ def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
     return body.cast("arith.bitcast", body.binary("arith.minsi", total, body.constant(0, "i32")), "f32")
 
 
-_FROM_ZERO: dict[type[qnn.F32ReduceOp], tuple[Fold, Finish]] = {
+_FROM_ZERO: dict[type[qnn.F32ReduceOp], tuple[reductions.Fold, reductions.Finish]] = {
     qnn.F32MaxOp: (
-        folded("i32", 0, "arith.maxsi", "arith.bitcast"),
+        reductions.folded("i32", 0, "arith.maxsi", "arith.bitcast"),
         lambda body, total, _: body.cast("arith.bitcast", total, "f32"),
     ),
-    qnn.F32MinOp: (folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
+    qnn.F32MinOp: (reductions.folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
 }
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
 
-def _without_nan(op: qnn.F32ExtremeOp, fold: Fold) -> Fold:
+def _without_nan(op: qnn.F32ExtremeOp, fold: reductions.Fold) -> reductions.Fold:
     """A NaN counts as zero, and so may what lies on the other side of it from there: that is one instruction."""
     beyond = "ogt" if isinstance(op, qnn.F32MaxOp) else "olt"
 
@@ -352,7 +349,7 @@ def _reduce_f32(lowering: GraphLowering, op: qnn.F32ReduceOp) -> None:
         lower_ends(lowering, op, ends, _accumulators(lowering, op))
         return
     is_from_zero = isinstance(op, qnn.F32ExtremeOp) and op.from_zero
-    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], as_folded)
+    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], reductions.as_folded)
     if isinstance(op, qnn.F32ExtremeOp) and op.nan_as_zero:
         fold = _without_nan(op, fold)
     if windows := windows_of(lowering, op):
@@ -368,8 +365,8 @@ def _reduce_windows(
     op: qnn.F32ReduceOp,
     gathered: qnn.GatherOp,
     windows: Sequence[Windows],
-    fold: Fold,
-    finish: Finish,
+    fold: reductions.Fold,
+    finish: reductions.Finish,
 ) -> None:
     data, output = lowering.slot(gathered.input), lowering.result(op.output)
     axis, kernel = gathered.axis, Kernel(lowering.program)
@@ -383,8 +380,10 @@ def _reduce_windows(
         kept[axis], steps[axis] = one.count, before[axis] * one.stride
         source = MapOperand(data, tuple(steps), data.storage.origin + one.first * before[axis])
         target = MapOperand(output, after, output.storage.origin + one.at * after[axis])
-        taps = Reduced(source, (one.step * before[axis],))
-        emit_reduction(kernel, Reduction(tuple(kept), (one.taps,), [taps], [], target, fold, finish, 4 * TILE_LANES, 1))
+        taps = reductions.Reduced(source, (one.step * before[axis],))
+        reductions.emit_reduction(
+            kernel, reductions.Reduction(tuple(kept), (one.taps,), [taps], [], target, fold, finish, 4 * TILE_LANES, 1)
+        )
     lowering.program.call(kernel, op.operation.name)
 
 

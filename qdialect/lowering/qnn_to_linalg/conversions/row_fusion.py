@@ -20,18 +20,9 @@ from qdialect.lowering.cost.strategy import groups_of
 from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
 from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import FusedRows, Scope, block_shape, steps
+from qdialect.lowering.qnn_to_linalg.program import program as programs
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH, Buffer
 from qdialect.lowering.qnn_to_linalg.program.operands import source_of
-from qdialect.lowering.qnn_to_linalg.program.program import (
-    ELEMENT_BYTES,
-    STORAGE_ELEMENTS,
-    BufferSlot,
-    Data,
-    Kernel,
-    Program,
-    Storage,
-    image_shape,
-)
 
 # The function of a block: the fused ops on tensors of some rows.
 
@@ -114,40 +105,40 @@ _BLOCK = "block"
 class Moving:
     """A tensor, and the elements of it that block `i` begins at: ``first + i * step``; `storage` is that of a block."""
 
-    slot: BufferSlot
+    slot: programs.BufferSlot
     first: int
     step: int
-    storage: Storage
+    storage: programs.Storage
 
 
 @dataclass
-class BlockProgram(Program):
+class BlockProgram(programs.Program):
     """A program whose calls become parts of one kernel of `outer`, which owns the constants and the memory."""
 
-    outer: Program = field(kw_only=True)
-    kernel: Kernel = field(kw_only=True)
+    outer: programs.Program = field(kw_only=True)
+    kernel: programs.Kernel = field(kw_only=True)
     _macs: int = 0
     _blocks: int = 1
     _buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict[tuple[str, int], Buffer])
 
     @classmethod
-    def of(cls, outer: Program) -> BlockProgram:
+    def of(cls, outer: programs.Program) -> BlockProgram:
         """The program of the blocks of a new kernel of `outer`."""
-        kernel = Kernel(outer)
+        kernel = programs.Kernel(outer)
         return cls(
             (), (), outer.strategy, packed_weights=outer.packed_weights, whole=kernel, outer=outer, kernel=kernel
         )
 
     @contextmanager
-    def blocks(self, count: int, tensors: Sequence[Moving]) -> Generator[list[BufferSlot]]:
+    def blocks(self, count: int, tensors: Sequence[Moving]) -> Generator[list[programs.BufferSlot]]:
         """A loop over `count` blocks around the calls inside the `with`; gives the slots of a block's `tensors`."""
         self._blocks, kernel = count, self.kernel
         buffers = [kernel.slot("tensor", moving.slot) for moving in tensors]
         with kernel.loop(count) as index:
-            slots: list[BufferSlot] = []
+            slots: list[programs.BufferSlot] = []
             for moving, buffer in zip(tensors, buffers, strict=True):
                 start = kernel.sum(kernel.multiple(index, moving.step), kernel.constant(moving.first, "index"))
-                slot = BufferSlot(_BLOCK, len(self._buffers), moving.storage, signed=moving.slot.signed)
+                slot = programs.BufferSlot(_BLOCK, len(self._buffers), moving.storage, signed=moving.slot.signed)
                 self._buffers[_BLOCK, slot.index] = kernel.moved(buffer, start)
                 slots.append(slot)
             yield slots
@@ -155,21 +146,21 @@ class BlockProgram(Program):
     def finish(self, label: str) -> None:
         self.outer.call(self.kernel, label, self._macs)
 
-    def known_buffer(self, slot: BufferSlot) -> Buffer | None:
+    def known_buffer(self, slot: programs.BufferSlot) -> Buffer | None:
         """The kernel's buffer of a tensor of a block, or of scratch memory."""
         return self._buffers.get((slot.kind, slot.index))
 
-    def buffer(self, storage: Storage) -> BufferSlot:
+    def buffer(self, storage: programs.Storage) -> programs.BufferSlot:
         """New scratch memory of the kernel."""
         slot = self.outer.buffer(storage)
         known = self.outer.known_buffer(slot)
         self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, attribute=SCRATCH)
         return slot
 
-    def constant(self, array: NDArray[Any]) -> Data:
+    def constant(self, array: NDArray[Any]) -> programs.Data:
         return self.outer.constant(array)
 
-    def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
+    def call(self, kernel: programs.Kernel, label: str, macs: int = 0) -> None:
         """Put `kernel` into the loop."""
         self.kernel.insert(kernel)
         self._macs += macs * self._blocks
@@ -237,9 +228,9 @@ class _BlockLowering(GraphLowering):
     def __init__(
         self,
         function: ir.Operation,
-        program: Program,
-        arguments: Sequence[BufferSlot],
-        results: Sequence[BufferSlot],
+        program: programs.Program,
+        arguments: Sequence[programs.BufferSlot],
+        results: Sequence[programs.BufferSlot],
         scope: Scope,
     ) -> None:
         super().__init__(function, program, scope=scope)
@@ -254,7 +245,7 @@ class _BlockLowering(GraphLowering):
             if slot != result:
                 self.copy(slot, result, shape_of(value.type), "result")
 
-    def result(self, value: ir.Value) -> BufferSlot:
+    def result(self, value: ir.Value) -> programs.BufferSlot:
         """The slot of a new value: the block's part of a result, or scratch memory."""
         slot = self._results.get(value)
         if slot is None:
@@ -282,7 +273,7 @@ def _blocks(group: FusedRows, lanes: int) -> Iterator[_Blocks]:
     yield from (_Blocks(first * block, count, rows) for first, count, rows in groups_of(block, group.rows))
 
 
-def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+def _moving(group: FusedRows, value: ir.Value, slot: programs.BufferSlot, blocks: _Blocks) -> Moving:
     """A tensor that is divided into blocks of rows, which are contiguous in storage."""
     shape = shape_of(value.type)
     block = block_shape(shape, group.rows, blocks.rows)
@@ -291,13 +282,13 @@ def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks
         stored = shape_of(_stored(group, value).type)
         found = steps(group.views[value], value, dim_strides(stored, slot.storage))
         step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)
-        storage = Storage(image_shape(block), slot.storage.element, found[-2])
+        storage = programs.Storage(programs.image_shape(block), slot.storage.element, found[-2])
         return Moving(slot, blocks.first * step, blocks.rows * step, storage)
     pitch = slot.storage.pitch if len(shape) > 1 else block[0]
     row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
-    storage = Storage(image_shape(block), slot.storage.element, pitch)
+    storage = programs.Storage(programs.image_shape(block), slot.storage.element, pitch)
     return Moving(slot, blocks.first * row, blocks.rows * row, storage)
 
 
 def _bytes(value: ir.Value) -> int:
-    return ELEMENT_BYTES[STORAGE_ELEMENTS[element_of(value.type)]]
+    return programs.ELEMENT_BYTES[programs.STORAGE_ELEMENTS[element_of(value.type)]]

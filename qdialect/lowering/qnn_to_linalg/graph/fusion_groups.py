@@ -52,31 +52,27 @@ class FusionGroups:
         """The ops in `apart` belong to kernels of other kinds, which read the values in `stored`."""
         self._apart = apart
         self._order = {op: index for index, op in enumerate(operations)}
-        self._roots: dict[ir.Operation, frozenset[ir.Operation]] = {}
-        """By op that is fused into other kernels: the roots of these."""
+        self.inside: dict[ir.Operation, frozenset[ir.Operation]] = {}
+        """By op that has no kernel of its own, as it is fused into others: the roots of these."""
         self._sizes: dict[ir.Operation, int] = {}
         for op in reversed(operations):
             if op.name in MEMBERS and op not in apart and op.results[0] not in stored:
                 self._assign(op)
 
-    def is_inside(self, op: ir.Operation) -> bool:
-        """Whether `op` has no kernel of its own: it is fused into others."""
-        return op in self._roots
-
     def is_root(self, op: ir.Operation) -> bool:
         """Whether `op` is the root of a fusion group: its result is stored."""
-        return op.name in MEMBERS and op not in self._apart and op not in self._roots
+        return op.name in MEMBERS and op not in self._apart and op not in self.inside
 
     def computed_at(self, op: ir.Operation) -> frozenset[ir.Operation]:
         """The roots of the kernels that compute `op`; none if a kernel of another kind computes it."""
-        return frozenset() if op in self._apart else self._roots.get(op, frozenset((op,)))
+        return frozenset() if op in self._apart else self.inside.get(op, frozenset((op,)))
 
     def members(self, root: ir.Operation) -> list[ir.Operation]:
         """The ops that the kernel of `root` computes, in order; `root` is the last."""
         found, left = {root}, [root]
         while left:
             owners = [owner_of(value) for value in left.pop().operands]
-            fresh = {owner for owner in owners if owner is not None and owner in self._roots} - found
+            fresh = {owner for owner in owners if owner is not None and owner in self.inside} - found
             found |= fresh
             left += fresh
         return sorted(found, key=self._order.__getitem__)
@@ -85,12 +81,12 @@ class FusionGroups:
         every = [use.owner.operation for use in op.results[0].uses]
         users = [user for user in every if user not in self._apart]
         if every and not users:
-            self._roots[op] = frozenset()
+            self.inside[op] = frozenset()
             return
-        roots = frozenset[ir.Operation]().union(*(self._roots.get(user, frozenset((user,))) for user in users))
+        roots = frozenset[ir.Operation]().union(*(self.inside.get(user, frozenset((user,))) for user in users))
         if not self._belongs_inside(op, users, roots):
             return
-        self._roots[op] = roots
+        self.inside[op] = roots
         for root in roots:
             self._sizes[root] = self._size(root) + _OPS.get(op.name, 1)
 

@@ -22,23 +22,12 @@ from qdialect.ir.context import joined, names_of, note_at
 from qdialect.lowering.ir.functions import error_at, only_user
 from qdialect.lowering.ir.views import row_major
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
-from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
+from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of
 from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
 from qdialect.lowering.qnn_to_linalg.kernels import elementwise
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
+from qdialect.lowering.qnn_to_linalg.program import program as programs
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
-from qdialect.lowering.qnn_to_linalg.program.program import (
-    NO_PADS,
-    STORAGE_ELEMENTS,
-    BufferSlot,
-    Kernel,
-    Program,
-    Storage,
-    dense_storage_of,
-    image_shape,
-    signed_shift,
-    storage_of,
-)
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.registry import Registry
 
@@ -86,7 +75,7 @@ class GraphLowering:
     def __init__(
         self,
         function: ir.Operation,
-        program: Program,
+        program: programs.Program,
         extern_functions: Mapping[str, ir.Operation] = MappingProxyType({}),
         *,
         scope: Scope = Scope.NETWORK,
@@ -99,7 +88,7 @@ class GraphLowering:
         self._arguments = list(block.arguments)
         self._returned = list(self._operations[-1].operands)
         self.program = program
-        self._slots: dict[ir.Value, BufferSlot] = {}
+        self._slots: dict[ir.Value, programs.BufferSlot] = {}
         self._derived: dict[Hashable, Any] = {}
         self._paddings = paddings = self._collect_paddings()
         # A reference to this object would keep it and all weights alive until the cyclic garbage collector runs.
@@ -108,7 +97,7 @@ class GraphLowering:
         self._epilogues = dict(result_epilogues(self._operations, self.fusion_groups, self._is_inner))
         self._in_epilogues = {one for found in self._epilogues.values() for one in found.computed}
 
-    def run(self) -> Program:
+    def run(self) -> programs.Program:
         """Lower every op; raises `CompileError` with a note per op without conversion, and if memory is too small."""
         _refuse_unknown(self._operations[:-1])
         check_repeated_constants(self._operations)
@@ -127,7 +116,7 @@ class GraphLowering:
         group = self._row_fusion.starting.get(op)
         if group is not None:
             _CONVERSIONS[FUSED_ROWS](self, group)
-        is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or self.fusion_groups.is_inside(op)
+        is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or op in self.fusion_groups.inside
         if op.name in CONSTANT_OPS or is_elsewhere:
             return
         epilogue = self._epilogues.get(op)
@@ -141,27 +130,27 @@ class GraphLowering:
         except MemoryError as error:
             raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
-    def slot(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
+    def slot(self, value: ir.Value, padding: Padding | None = None) -> programs.BufferSlot:
         """The slot of `value`, with at least the pads of `padding`, filled with its value."""
         found = self._slots.get(value)
         if found is None:
             return self._constant(value, padding)
-        if padding is None or padding.pads == NO_PADS or self._paddings[value].fill == padding.fill:
+        if padding is None or padding.pads == programs.NO_PADS or self._paddings[value].fill == padding.fill:
             return found
         # Two consumers need different padding values around the same image: the second gets its own copy.
-        slot = self.program.buffer(storage_of(value.type, padding.pads))
+        slot = self.program.buffer(programs.storage_of(value.type, padding.pads))
         self.copy(found, slot, shape_of(value.type), label=f"pad {value.get_name()}")
         self._fill_padding(slot, padding.fill)
         return slot
 
-    def result(self, value: ir.Value) -> BufferSlot:
+    def result(self, value: ir.Value) -> programs.BufferSlot:
         """The slot of a new value: a user's output array where that has the right layout, else the arena."""
         reshaped = self._reshaped_result(value)
         if value in self._returned and not self.is_padded(value) and self.can_be_array(value):
             slot = self._array("output", self._returned.index(value), value)
         elif reshaped is not None:
             self._slots[reshaped] = array = self._array("output", self._returned.index(reshaped), reshaped)
-            slot = replace(array, storage=dense_storage_of(value.type))
+            slot = replace(array, storage=programs.dense_storage_of(value.type))
         else:
             slot = self._inside_padded(value) or self.program.buffer(self._storage(value))
         self.define(value, slot)
@@ -176,12 +165,12 @@ class GraphLowering:
         is_last = all(use.owner.name == self._operations[-1].name for use in reshape.output.uses)
         return reshape.output if fits and is_last else None
 
-    def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
+    def _inside_padded(self, value: ir.Value) -> programs.BufferSlot | None:
         """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
-        pad = padding_reader(value)
-        if pad is None or self.is_padded(value) or not {value, pad.output}.isdisjoint(self._returned):
+        pad = only_user(value)
+        if not isinstance(pad, qnn.PadOp) or not shape_of(value.type) or self.is_padded(value):
             return None
-        if self._reshaped_result(pad.output) is not None:
+        if not {value, pad.output}.isdisjoint(self._returned) or self._reshaped_result(pad.output) is not None:
             return None
         whole = self._storage(pad.output)
         middle = middle_of(pad, whole)
@@ -199,7 +188,7 @@ class GraphLowering:
         """The epilogue that the kernel of a product applies to its values before it stores them."""
         return self._epilogues.get(op.operation)
 
-    def product(self, op: ir.OpView) -> BufferSlot:
+    def product(self, op: ir.OpView) -> programs.BufferSlot:
         """The slot of a product's values, or of its epilogue's result."""
         value, epilogue = op.operation.results[0], self.epilogue(op)
         if epilogue is None:
@@ -207,25 +196,27 @@ class GraphLowering:
         slot = self.result(epilogue.result)
         if epilogue.reshape is None:
             return slot
-        shape = image_shape(shape_of(value.type))
-        return replace(slot, storage=Storage(shape, slot.storage.element, slot.storage.pitch))
+        shape = programs.image_shape(shape_of(value.type))
+        return replace(slot, storage=programs.Storage(shape, slot.storage.element, slot.storage.pitch))
 
     def _is_inner(self, value: ir.Value) -> bool:
         """Whether `value` is neither returned nor read by a kernel of fused rows."""
         return value not in self._returned and value not in self._row_fusion.read and not self.is_of_rows([value])
 
-    def define(self, value: ir.Value, slot: BufferSlot) -> None:
+    def define(self, value: ir.Value, slot: programs.BufferSlot) -> None:
         """Set the slot of `value` and fill its padding, before its producer runs."""
         self._slots[value] = slot
         padding = self._paddings.get(value)
-        if padding is not None and slot.storage.pads != NO_PADS:
+        if padding is not None and slot.storage.pads != programs.NO_PADS:
             self._fill_padding(slot, padding.fill)
 
     def is_padded(self, value: ir.Value) -> bool:
         """Whether a consumer reads around `value`."""
         return value in self._paddings
 
-    def copy(self, source: BufferSlot, target: BufferSlot, shape: tuple[int, ...], label: str) -> None:
+    def copy(
+        self, source: programs.BufferSlot, target: programs.BufferSlot, shape: tuple[int, ...], label: str
+    ) -> None:
         """Copy the quantized values of `shape`."""
         shape = shape or (1,)
         self.move(shape, stored_operand(source, shape), stored_operand(target, shape), label)
@@ -234,12 +225,12 @@ class GraphLowering:
         self, shape: Sequence[int], source: elementwise.MapOperand, target: elementwise.MapOperand, label: str
     ) -> None:
         """Append the kernel call that copies as many elements of one tensor to another."""
-        kernel = Kernel(self.program)
+        kernel = programs.Kernel(self.program)
         elementwise.emit_map(kernel, shape, [source], target, elementwise.as_stored(source, target))
         self.program.call(kernel, label)
 
-    def _fill_padding(self, slot: BufferSlot, fill: int) -> None:
-        kernel = Kernel(self.program)
+    def _fill_padding(self, slot: programs.BufferSlot, fill: int) -> None:
+        kernel = programs.Kernel(self.program)
         element = slot.storage.element
         value = kernel.number("fill", fill, element)
         elementwise.emit_padding(kernel, slot, value)
@@ -249,7 +240,9 @@ class GraphLowering:
         """Whether a user's array can be the slot of `value`: every kernel that accesses it takes it unchanged."""
         if self._is_written_as_array(value) and all(self._is_array_kernel(use.owner) for use in value.uses):
             return True
-        is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
+        is_same = programs.dense_storage_of(value.type) == programs.storage_of(value.type) and self._is_read_as_it_is(
+            value
+        )
         return is_same and not any(reads_past_end(use.owner) or reads_words(use.owner) for use in value.uses)
 
     def _is_written_as_array(self, value: ir.Value) -> bool:
@@ -278,18 +271,20 @@ class GraphLowering:
 
     def _is_read_as_it_is(self, value: ir.Value) -> bool:
         """Whether its quantized values need no shift: they are unsigned, or only ever multiplied as signed ones."""
-        if signed_shift(value.type) == 0:
+        if programs.signed_shift(value.type) == 0:
             return True
         is_input = isinstance(value.owner, ir.Block)
         return is_input and self.program.strategy.multiplies_signed and all(map(multiplies_signed, value.uses))
 
-    def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
+    def _array(self, kind: str, index: int, value: ir.Value) -> programs.BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
-        return BufferSlot(kind, index, storages[index], signed=signed_shift(value.type) != 0)
+        return programs.BufferSlot(kind, index, storages[index], signed=programs.signed_shift(value.type) != 0)
 
-    def _storage(self, value: ir.Value) -> Storage:
+    def _storage(self, value: ir.Value) -> programs.Storage:
         """The layout of `value` in the arena."""
-        storage = storage_of(value.type, self._paddings[value].pads if value in self._paddings else NO_PADS)
+        storage = programs.storage_of(
+            value.type, self._paddings[value].pads if value in self._paddings else programs.NO_PADS
+        )
         owner = value.owner
         # Targets without byte permutations transpose up to four planes into pixels of four bytes.
         permutes = self.program.strategy.gathers_bytes
@@ -314,15 +309,17 @@ class GraphLowering:
         self.define(argument, slot)
         self.copy(array, slot, shape_of(argument.type), f"input {index}")
 
-    def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
+    def _constant(self, value: ir.Value, padding: Padding | None) -> programs.BufferSlot:
         """A constant in the layout that kernels read, padding included: no call stores it."""
         array = constant_value(value)
         if array is None:
             raise CompileError(f"value {value.get_name()} has no buffer and is not a constant")
         quantized = (
-            (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+            (array.astype(np.int16) + programs.signed_shift(value.type)).astype(np.uint8)
+            if array.itemsize == 1
+            else array
         )
-        storage = storage_of(value.type, padding.pads if padding else NO_PADS)
+        storage = programs.storage_of(value.type, padding.pads if padding else programs.NO_PADS)
         images, _, _, channels = storage.shape
         top, left, _, _ = storage.pads
         elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, quantized.dtype)
@@ -353,21 +350,21 @@ class GraphLowering:
         return paddings
 
 
-def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
+def dim_strides(shape: tuple[int, ...], storage: programs.Storage) -> tuple[int, ...]:
     """Elements between neighbours along each logical dimension of a tensor stored as `storage`."""
     if len(shape) == 4:
         return storage.strides
     return row_major((*shape[:-1], storage.pitch)) if shape else ()
 
 
-def stored_operand(slot: BufferSlot, shape: tuple[int, ...]) -> elementwise.MapOperand:
+def stored_operand(slot: programs.BufferSlot, shape: tuple[int, ...]) -> elementwise.MapOperand:
     """A stored tensor of `shape`, from its first element on."""
     return elementwise.MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 _NARROW = 4
 """Up to this many lanes, rows are written pixel by pixel unless they are contiguous."""
-_COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
+_COMPUTABLE = TypeConstraint(tuple(programs.STORAGE_ELEMENTS))
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:

@@ -8,8 +8,6 @@ from typing import Any
 
 from qdialect import dialect as qnn
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.ir._mlir import ir
-from qdialect.lowering.ir.functions import only_user
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number
 from qdialect.lowering.qnn_to_linalg.program.program import Pads, Storage, image_shape, signed_shift
 
@@ -131,12 +129,6 @@ class Middle:
 
     storage: Storage
     offset: int
-
-
-def padding_reader(value: ir.Value) -> qnn.PadOp | None:
-    """The op that pads `value`, if it is the only reader."""
-    reader = only_user(value)
-    return reader if isinstance(reader, qnn.PadOp) and shape_of(value.type) else None
 
 
 def middle_of(pad: qnn.PadOp, storage: Storage) -> Middle | None:

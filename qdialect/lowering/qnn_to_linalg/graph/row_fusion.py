@@ -144,7 +144,9 @@ class RowFusion:
     def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
         group, left = {seed}, [seed]
         while left and len(group) < _MAX_OPS:
-            for op in self._neighbours(left.pop()):
+            last = left.pop()
+            owners = [owner for owner in map(owner_of, last.operands) if owner is not None]
+            for op in (*owners, *_users(last)):
                 joins = op not in group and self._joins(op, rows) and _exchanges_rows(op, group, rows)
                 if joins and self._first_of(group | {op}) is not None:
                     group.add(op)
@@ -170,10 +172,6 @@ class RowFusion:
             if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
                 group = group - {op}
         return group
-
-    def _neighbours(self, op: ir.Operation) -> Iterator[ir.Operation]:
-        yield from (owner for owner in map(owner_of, op.operands) if owner is not None)
-        yield from _users(op)
 
     def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
         """Whether other kernels recompute `op` for themselves."""
@@ -358,7 +356,7 @@ def views(
     """The transpositions that the `members`, which compute `rows` matrices, read and write through."""
     read = {value: produced_by(value, qnn.TransposeOp) for value in inputs}
     found = {value: op for value, op in read.items() if op is not None and _is_read_through(op, members, is_in_rows)}
-    written = {value: only_user(value) for value in outputs if _is_product(value)}
+    written = {value: only_user(value) for value in outputs if produced_by(value, qnn.F32MatmulOp)}
     found |= {v: op for v, op in written.items() if isinstance(op, qnn.TransposeOp) and is_in_rows(op.output)}
     return {value: op for value, op in found.items() if _keeps_columns(op, value, rows)}
 
@@ -369,10 +367,6 @@ def steps(op: qnn.TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]
         return [own[axis] for axis in op.permutation]
     found = dict(zip(op.permutation, own, strict=True))
     return [found[axis] for axis in range(len(own))]
-
-
-def _is_product(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == _PRODUCT
 
 
 def _is_read_through(

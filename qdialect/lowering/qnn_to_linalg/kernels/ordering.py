@@ -10,15 +10,8 @@ from typing import Any, cast
 from qdialect.arithmetic.choices import Order
 from qdialect.arithmetic.std_order import Machine, most_cuts, std_order
 from qdialect.lowering.cost.strategy import groups_of
+from qdialect.lowering.qnn_to_linalg.kernels import reduction as reductions
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
-    Fold,
-    Reduced,
-    Reduction,
-    as_folded,
-    emit_reduction,
-    folded,
-)
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
 from qdialect.lowering.qnn_to_linalg.program.program import ELEMENT_BYTES, Kernel, Storage
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -94,11 +87,14 @@ class _Row:
             return cls(kernel, line, line.count, None)
         element = line.buffer.element
         maxima = _memory(kernel, "maxima", element, -(-line.count // size))
-        fold = folded(element, _lowest(element), "arith.maxsi")
+        fold = reductions.folded(element, _lowest(element), "arith.maxsi")
         for first, count, extent in groups_of(size, line.count):
             source = MapOperand(line.buffer, (size,), first * size, line.start)
-            target, inputs = MapOperand(maxima, (1,), first), [Reduced(source, (1,))]
-            emit_reduction(kernel, Reduction((count,), (extent,), inputs, (), target, fold, as_folded, extent, 1))
+            target, inputs = MapOperand(maxima, (1,), first), [reductions.Reduced(source, (1,))]
+            reductions.emit_reduction(
+                kernel,
+                reductions.Reduction((count,), (extent,), inputs, (), target, fold, reductions.as_folded, extent, 1),
+            )
         return cls(kernel, line, size, maxima)
 
     @property
@@ -316,11 +312,13 @@ class _Sort:
             def counted(body: Body, total: Value, values: Sequence[Value]) -> Value:
                 return body.add(total, body.select(body.compare("sge", values[0], higher), one, none))
 
-            fold = Fold(element, 0, counted, Body.add, lanes=_LANES)
-            inputs = [Reduced(source, (1,))]
-            emit_reduction(
+            fold = reductions.Fold(element, 0, counted, Body.add, lanes=_LANES)
+            inputs = [reductions.Reduced(source, (1,))]
+            reductions.emit_reduction(
                 kernel,
-                Reduction((), (values.count // _LANES * _LANES,), inputs, (), target, fold, as_folded, _LANES, 1),
+                reductions.Reduction(
+                    (), (values.count // _LANES * _LANES,), inputs, (), target, fold, reductions.as_folded, _LANES, 1
+                ),
             )
             total = kernel.entry(self.state, kernel.constant(0, "index"))
             walk.values[0] = kernel.select(kernel.compare("sge", total, wanted), higher, walk.values[0])

@@ -13,7 +13,6 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import only_user, op_error
 from qdialect.passes.pattern import producer
-from qdialect.support.diagnostics import CompileError
 
 # Parameter arrays of kernels.
 
@@ -28,14 +27,6 @@ class Parameter:
 
 
 # Operands that kernels need to know when they are compiled.
-
-
-def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
-    """The array behind an operand that must be a constant; raises `CompileError`."""
-    array = constant_value(value)
-    if array is None:
-        raise CompileError(f"{name} must be a constant to be compiled, but got a value that is known at run time only")
-    return array
 
 
 def check_elements(module: ir.Module) -> None:

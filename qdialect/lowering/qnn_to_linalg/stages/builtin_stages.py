@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from qdialect.arithmetic import Activation, Table, real_multiplier, requantize_parameters
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect.stages import builtin_stages as stages
+from qdialect.lowering.ir.functions import required_constant
 from qdialect.lowering.qnn_to_linalg.bodies import quantization
 from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Requantizer, requantizer_of
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import emit_expression
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import Bounds, EmitStage, StageKernel, StageSite, lowers_stage

@@ -24,13 +24,13 @@ from qdialect.lowering.instructions.instruction_set import instruction_set_of
 from qdialect.lowering.instructions.tiles import ROWS, AmxRegisters, PortableRegisters, Shape, TileMemory, TileRegisters
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.accesses import accesses
-from qdialect.lowering.ir.flat_address import buffer_problem, transfer_problem
+from qdialect.lowering.ir.flat_address import require_access
 from qdialect.lowering.ir.functions import Point, at, bounds, functions, op_in
 from qdialect.lowering.ir.views import static_strides
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import delay_epilogue
 from qdialect.lowering.vector_to_x86.integer_products import BYTES, NarrowContraction, Side, narrow_contraction
 from qdialect.lowering.vector_to_x86.prefetch import has_inner_columns, prefetch_weights
-from qdialect.passes.pattern import MatchFailure, explain, is_explained
+from qdialect.passes.pattern import MatchFailure, attempted, explain, is_explained, refuse, require
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
 
@@ -153,7 +153,7 @@ class Chain:
     def _products(self, op: ir.Operation) -> None:
         """The products of a contraction."""
         found = narrow_contraction(op)
-        assert isinstance(found, NarrowContraction), "it was checked"
+        assert found is not None, "it was checked"
         loops, data, weights = found.loops, found.data, found.weights
         (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
         starts = self.end is not None and op == self.first
@@ -253,11 +253,6 @@ def first_sums(loop: ir.Operation) -> ir.Value:
     return loop.operands[3]
 
 
-def yielded(block: ir.Block) -> ir.Value:
-    """The value that the body of such a loop yields."""
-    return list(block.operations)[-1].operands[0]
-
-
 # Which contractions are a chain.
 
 _NAME = "tile-chain"
@@ -295,11 +290,11 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
     """The writes of chains of `function`."""
     writes = (op for op in ops_in(function) if op.name == "vector.transfer_write")
     for write in [one for one in writes if b.is_vector_of(one.operands[0], 32)]:
-        problem = _chain_problem(write)
-        if problem is None:
+        found = attempted(_is_chain, write)
+        if isinstance(found, MatchFailure) and is_explained():
+            explain(_NAME, write, found)
+        elif found is True:
             yield write
-        elif problem and is_explained():
-            explain(_NAME, write, MatchFailure(problem))
 
 
 def _emit(block: ir.Block, chains: Mapping[ir.Operation, Chain], registers: TileRegisters) -> None:
@@ -343,26 +338,29 @@ def _first_op(chain: ir.Operation) -> ir.Operation:
     return op
 
 
-def _chain_problem(write: ir.Operation) -> str | None:
-    """Why the write is not that of a chain of contractions; empty if it has no contraction."""
+def _is_chain(write: ir.Operation) -> bool:
+    """Whether the write is that of contractions; raises `MatchFailure` if they are no chain."""
     contractions, problem = _read_chain(write.operands[0], {})
     if not contractions:
-        return ""
-    problem = problem or next(filter(None, map(_contraction_problem, contractions)), None)
-    if problem is None and len({b.shape_of(op.operands[0])[-2] for op in contractions}) > 1:
-        problem = "contractions must have equal numbers of K groups"
-    return problem or _write_problem(write) or _order_problem(write, len(contractions))
+        return False
+    refuse(problem)
+    for op in contractions:
+        _check_contraction(op)
+    k_groups = {b.shape_of(op.operands[0])[-2] for op in contractions}
+    require(len(k_groups) == 1, "contractions must have equal numbers of K groups")
+    _check_write(write)
+    _check_order(write, len(contractions))
+    return True
 
 
-def _order_problem(write: ir.Operation, count: int) -> str | None:
-    """Why other chains could need the registers before the `count` contractions of a chain are written."""
+def _check_order(write: ir.Operation, count: int) -> None:
+    """No other chain needs the registers before the `count` contractions of a chain are written."""
     first = _first_op(write)
-    if first.block != write.block:
-        return "sums must be written where they start"
+    require(first.block == write.block, "sums must be written where they start")
     ops = [op.operation for op in write.block.operations]
     until = (inner for op in ops[ops.index(first) : ops.index(write)] for inner in ops_in(op))
     found = sum(op.name == "vector.contract" for op in until)
-    return "sums must be written before others are computed" if found > count else None
+    require(found <= count, "sums must be written before others are computed")
 
 
 def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[ir.Operation], str | None]:
@@ -377,7 +375,8 @@ def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[
         return [], "sums must start at 0 and be added to by contractions alone"
     before, problem = _read_chain(first_sums(owner.operation), starts)
     block = owner.regions[0].blocks[0]
-    inside, own = _read_chain(yielded(block), {**starts, block.arguments[1]: True})
+    yielded = list(block.operations)[-1].operands[0]
+    inside, own = _read_chain(yielded, {**starts, block.arguments[1]: True})
     return [*before, *inside], problem or own or _uses_problem(value)
 
 
@@ -385,44 +384,39 @@ def _uses_problem(sums: ir.Value) -> str | None:
     return "sums must be used once" if len(list(sums.uses)) > 1 else None
 
 
-def _contraction_problem(op: ir.Operation) -> str | None:
-    """Why the innermost loops of a contraction are not tiles."""
+def _check_contraction(op: ir.Operation) -> None:
+    """The innermost loops of a contraction are tiles."""
     found = narrow_contraction(op)
-    if isinstance(found, MatchFailure):
-        return found.reason
     if found is None or found.factors is not BYTES:
-        return "factors must be an unsigned and a signed byte"
+        raise MatchFailure("factors must be an unsigned and a signed byte")
     extents = found.loops.extents
     data, weights, result = found.data.loops, found.weights.loops, found.loops.result
-    if min(len(data), len(weights)) < _RANK or len(result) < _OUTER:
-        return "data must have rows, K groups and taps, weights K groups, lanes and taps"
+    are_enough = min(len(data), len(weights)) >= _RANK and len(result) >= _OUTER
+    require(are_enough, "data must have rows, K groups and taps, weights K groups, lanes and taps")
     (row, lane), (k_group, tap) = result[-2:], data[-2:]
-    if weights[-2:] != (lane, tap) or row in weights or row not in data or lane in data:
-        return "innermost loops of the result must be rows of the data and lanes of the weights"
-    if {k_group, tap} & set(result) or k_group not in weights or extents[tap] != _TAPS:
-        return "innermost loops of the data must be K groups and four taps, which are summed up"
-    if max(extents[row], extents[k_group]) > ROWS or extents[lane] not in _LANES:
-        sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
-        return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
+    is_product = weights[-2:] == (lane, tap) and row not in weights and row in data and lane not in data
+    require(is_product, "innermost loops of the result must be rows of the data and lanes of the weights")
+    is_summed = not {k_group, tap} & set(result) and k_group in weights and extents[tap] == _TAPS
+    require(is_summed, "innermost loops of the data must be K groups and four taps, which are summed up")
+    fits = max(extents[row], extents[k_group]) <= ROWS and extents[lane] in _LANES
+    sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
+    require(fits, f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}")
     tiles = [math.prod(extents[loop] for loop in loops if loop in result[:-2]) for loops in (result, data, weights)]
     # If each data tile is multiplied by only one weight tile, the next data tile may reuse its register.
-    if tiles[0] > _COUNTS[0] or tiles[2] > _COUNTS[2] or (tiles[1] > _COUNTS[1] and tiles[2] > 1):
-        return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
-    sides = (found.data, found.weights)
-    if not all(side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2) for side in sides):
-        return "taps must lie side by side"
-    return None
+    are_held = tiles[0] <= _COUNTS[0] and tiles[2] <= _COUNTS[2] and (tiles[1] <= _COUNTS[1] or tiles[2] == 1)
+    require(are_held, f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}")
+    for side in (found.data, found.weights):
+        is_dense = side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2)
+        require(is_dense, "taps must lie side by side")
 
 
-def _write_problem(write: ir.Operation) -> str | None:
-    """Why the accumulators are not written unchanged, row by row."""
-    buffer = write.operands[1]
-    reason = buffer_problem(buffer, 32) or transfer_problem(write, buffer)
-    if reason:
-        return f"destination {reason}"
-    shape, strides = b.shape_of(write.operands[0]), static_strides(ir.MemRefType(buffer.type))
-    is_narrow = len(shape) < _OUTER or not strides or strides[-1] != 1
-    return "destination must have lanes side by side" if is_narrow else None
+def _check_write(write: ir.Operation) -> None:
+    """The accumulators are written unchanged, row by row."""
+    sums, buffer, *_ = write.operands
+    require_access(write, buffer, "destination", 32)
+    strides = static_strides(ir.MemRefType(buffer.type)) or (0,)
+    is_wide = len(b.shape_of(sums)) >= _OUTER and strides[-1] == 1
+    require(is_wide, "destination must have lanes side by side")
 
 
 def _shapes(write: ir.Operation) -> tuple[Shape, ...]:
@@ -430,7 +424,7 @@ def _shapes(write: ir.Operation) -> tuple[Shape, ...]:
     sums = b.shape_of(write.operands[0])
     contractions, _ = _read_chain(write.operands[0], {})
     found = narrow_contraction(contractions[0])
-    assert isinstance(found, NarrowContraction), "it was checked"
+    assert found is not None, "it was checked"
     k_groups = found.loops.extents[found.data.loops[-2]]
     shapes = Shape(sums[-2], sums[-1], 32), Shape(sums[-2], _TAPS * k_groups, 8), Shape(k_groups, _TAPS * sums[-1], 8)
     return tuple(shape for shape, count in zip(shapes, _COUNTS, strict=True) for _ in range(count))
