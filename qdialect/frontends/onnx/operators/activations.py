@@ -18,9 +18,19 @@ from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.onnx.operators.elementwise import OFFSET, binary_tensor, clipped_integers, shifted
 from qdialect.frontends.onnx.operators.quantization import dequantized, f32_values_of, parameters_of, quantized_by
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, clamp_integers, imports, number_of, part_of
+from qdialect.frontends.onnx.operators.registry import (
+    Call,
+    Quantized,
+    clamp_integers,
+    computed,
+    imports,
+    imports_f32,
+    number_of,
+    part_of,
+)
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import elementwise, tensors
+from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 
 # Tables hold transcendental functions that are rounded from float64; between float32 tensors they are those of kernels,
@@ -335,3 +345,16 @@ def _axis(call: Call, rank: int, version: int) -> int:
 
 def _shares(call: Call, source: Quantized, axis: int, version: int) -> Shares:
     return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1, call.kernel)
+
+
+@imports_f32("Softmax", "LogSoftmax")
+def _f32_softmax(call: Call) -> tensors.Computed:
+    """``e^d / sum(e^d)`` or ``d - log(sum(e^d))`` with the distance d from the row's largest number."""
+    shape = call.f32(0).shape
+    is_flat = call.node.version < ALONG_AXIS
+    axis = axis_in(call.attribute("axis", 1 if is_flat else -1), len(shape))
+    axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
+    is_logarithm = call.node.kind == "LogSoftmax"
+    return computed(
+        call, shape, (0,), lambda emitter, values: softmax(emitter, values[0], axes, is_logarithm=is_logarithm)
+    )

@@ -13,8 +13,9 @@ from qdialect.frontends.building.checks import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import AccumulatorBias, Call, Quantized
 from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.contraction import LARGEST_BIAS, accumulator_scales
+from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, known
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 from qdialect.ir._mlir import ir
 
 # How much scales differ that are the same product, rounded in another order.
@@ -132,10 +133,10 @@ def padded(call: Call, data: Value, zero_point: Value, before: tuple[int, ...], 
     return call.plan.compute(call.name, shape, data.element, emit)
 
 
-def product(call: Call, left: Value, right: Value, points: tuple[Value | None, Value | None]) -> Value:
+def product(call: Call, left: Value, right: Value, a: Value | None, b: Value | None) -> Value:
     """``sum (A - a) (B - b)`` of [..., M, K] and [..., K, N]: ``sum AB - a sum B - b sum A + K a b``, modulo 2^32.
 
-    `points` are a, of one entry, and b, of one or of one for each column; None where one is zero.
+    The zero point a has one entry, b one or one for each column; None is zero.
     """
     for name, operand in (("input", left), ("right operand", right)):
         holds = operand.element in EIGHT_BIT and len(operand.shape) >= 2
@@ -143,13 +144,7 @@ def product(call: Call, left: Value, right: Value, points: tuple[Value | None, V
         require(holds, f"{name} must be matrices of i8 or ui8, but got {found}")
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
     require(depth == right.shape[-2], f"input must have a last extent of {right.shape[-2]}, but got {depth}")
-    try:
-        leading = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ValueError:
-        require(False, f"batches must broadcast, but got {list(left.shape)} and {list(right.shape)}")
-        raise
-    shape = (*leading, rows, columns)
-    a, b = points
+    shape = (*broadcast_shape(left.shape[:-2], right.shape[:-2]), rows, columns)
     if b is not None:
         entries = math.prod(b.shape)
         require(entries in (1, columns), f"zero point must have 1 or {columns} entries, but got {entries}")
@@ -171,14 +166,6 @@ def product(call: Call, left: Value, right: Value, points: tuple[Value | None, V
         return total, False
 
     return call.plan.compute(call.name, shape, "i32", emit)
-
-
-def zero_point_value(call: Call, index: int) -> Value | None:
-    """Input `index`, a zero point that is known or not; None where it is omitted."""
-    point = call.optional(index)
-    if isinstance(point, Constant):
-        return known(call.name, point.array)
-    return None if point is None else call.value(index)
 
 
 def _sums(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

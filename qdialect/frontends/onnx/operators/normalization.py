@@ -10,14 +10,13 @@ import numpy as np
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
-from qdialect.frontends.building.checks import Array, Shape, axes_in, require
+from qdialect.frontends.building.checks import Array, Shape, axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
-from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.indexing import indices_of
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_f32, value_of
+from qdialect.frontends.onnx.operators.registry import Call, computed, imports, imports_f32, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning.elementwise import broadcast_shape, constant_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -97,7 +96,7 @@ def _layer_normalization(call: Call) -> Computed:
     stash: int = call.attribute("stash_type", F32)
     require(stash == F32, f"stash_type must be {F32}, that of f32, but got {stash}")
     shape = call.f32(0).shape
-    axes = tuple(range(axis_of(call, -1, len(shape)), len(shape)))
+    axes = tuple(range(axis_in(call.attribute("axis", -1), len(shape)), len(shape)))
     return _scaled_rows(call, shape, axes, (0, *_present(call, 1, 2)), _EPSILON, is_centred)
 
 
@@ -226,7 +225,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
 def _lp_normalization(call: Call) -> Computed:
     """``x / sum(|x|)`` or ``x / sqrt(sum(x^2))`` along an axis; zeros where that is zero."""
     shape = call.f32(0).shape
-    axis, order = axis_of(call, -1, len(shape)), call.attribute("p", 2)
+    axis, order = axis_in(call.attribute("axis", -1), len(shape)), call.attribute("p", 2)
     require(order in (1, 2), f"p must be 1 or 2, but got {order}")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:

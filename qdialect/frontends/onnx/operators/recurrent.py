@@ -15,7 +15,7 @@ from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp,
 from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.slices import Slice
 from qdialect.frontends.onnx.operators.dynamic_quantization import dynamic_product
-from qdialect.frontends.onnx.operators.matmul import product_by_rows
+from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
@@ -162,7 +162,7 @@ class Layer:
         """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
         weights = self.call.tensor(1)
         if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
-            return product_by_rows(sequence, _rows_of(weights, index, order))
+            return product_of(sequence, _rows_of(weights, index, order), by_rows=True)
         return product(sequence, np.ascontiguousarray(rows.T))
 
     @property

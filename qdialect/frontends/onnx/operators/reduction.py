@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,11 +10,18 @@ import numpy as np
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import axes_in, axis_in, require
-from qdialect.frontends.building.op_builder import reduced
-from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.indexing import elements_along
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
+from qdialect.frontends.onnx.operators.registry import (
+    Call,
+    Quantized,
+    computed,
+    imports,
+    imports_f32,
+    imports_integers,
+    value_of,
+)
 from qdialect.frontends.planning import reduction
 from qdialect.frontends.planning.elementwise import Arithmetic, common_element, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -127,7 +135,27 @@ def _cumsum(call: Call) -> Tensor:
     return tensor_of(reduction.running_sum(call, value, axis, **how))
 
 
-# Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
+# Reductions of floats, some with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
+
+
+@imports_f32(*_KINDS, *_SUM_OPS)
+def _f32_reduction(call: Call) -> Computed:
+    source, kind = call.f32(0).f32(call.plan, call.name), call.node.kind
+    axes, keep_dims = axes_of(call, len(source.shape)), call.flag("keepdims", 1)
+    if not axes:
+        return Computed(source.shape, source)
+    count = float(math.prod(source.shape[axis] for axis in axes))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data, own, is_channels_last = reduction.over_axes(emitter, source, axes, keep_dims)
+        if kind in _KINDS:
+            return op_builder.reduced_numbers(emitter, _KINDS[kind], data, own, keep_dims), is_channels_last
+        total = op_builder.blocked_sum(emitter, data, own, keep_dims)
+        return (emitter.f32("divf", total, count) if kind == "ReduceMean" else total), is_channels_last
+
+    shape = reduction.reduced_shape(source.shape, axes, keep_dims)
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -186,10 +214,10 @@ def _log_sum_exp(call: Call) -> Computed:
         s, (x,) = emitter.f32, values
         if not axes:
             return x
-        largest = reduced(emitter, qnn.F32MaxOp, x, axes)
+        largest = op_builder.reduced(emitter, qnn.F32MaxOp, x, axes)
         bounded = s("minimumf", s("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
-        total = reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)
+        total = op_builder.reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)
         return s("addf", s("log", total), emitter.reshape(bounded, after))
 
     return computed(call, after, (0,), build)

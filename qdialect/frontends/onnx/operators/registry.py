@@ -16,6 +16,7 @@ from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import (
+    BuildOrdered,
     Computed,
     Constant,
     F32Tensor,
@@ -287,3 +288,12 @@ def part_of(call: Call, kind: str, tensors: Sequence[Tensor], **attributes: Any)
     found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
     assert not isinstance(found, tuple)
     return found
+
+
+# What operators compute in float32.
+
+
+def computed(call: Call, shape: Shape, operands: Sequence[int], build: BuildOrdered) -> Computed:
+    """An f32 value that `build` makes of the inputs `operands`, in the model's order of dimensions."""
+    values = [call.f32(index).f32(call.plan, call.name) for index in operands]
+    return Computed(shape, call.plan.ordered(call.name, shape, "f32", values, build))
