@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,24 +112,24 @@ def _gelu(call: Call) -> tensors.Tensor:
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _LARGEST = float(np.finfo(np.float32).max)
-_OPS: dict[str, type[UnaryOp]] = {
-    "HardSwish": HardswishOp,
-    "LeakyRelu": LeakyReluOp,
-    "Sigmoid": SigmoidOp,
-    "Tanh": TanhOp,
+_OPS: dict[str, tuple[Expression, type[UnaryOp], Mapping[str, Any]]] = {
+    "HardSwish": (onnx_activations.hard_swish, HardswishOp, {"mode": HardswishMode.LUT}),
+    "Sigmoid": (activations.sigmoid, SigmoidOp, {}),
+    "Tanh": (activations.tanh, TanhOp, {}),
 }
+"""Functions that have an op of their own, and its attributes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Function(elementwise.Pointwise):
-    """A function of an 8-bit tensor that has an op of its own."""
+    """A function that of an 8-bit tensor has an op of its own."""
 
     op_class: type[UnaryOp]
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attributes: Mapping[str, Any]
 
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         (source,) = self.operands
-        if to.element not in tensors.EIGHT_BIT or not isinstance(source, Quantized):
+        if to.element not in tensors.EIGHT_BIT or not isinstance(source, Quantized) or not source.is_eight_bit:
             return super()._quantized(plan, name, to)
         how = {"element": to.element, **tensors.mapping(source.parameters, to), **ORT.table, **self.attributes}
         return plan.pointwise(
@@ -137,38 +137,23 @@ class Function(elementwise.Pointwise):
         )
 
 
-def _unary(kind: str, call: Call, source: Quantized) -> Function:
-    op_class, attributes = _OPS[kind], dict[str, Any]()
-    if kind == "HardSwish":
-        attributes["mode"] = HardswishMode.LUT
+def _unary(kind: str, call: Call, source: tensors.F32Tensor) -> elementwise.Pointwise:
     if kind == "LeakyRelu":
-        attributes |= {"alpha": call.attribute("alpha", _DEFAULT_LEAKY_ALPHA), "mode": LeakyMode.LUT}
-    return Function(source.shape, (source,), _formula(kind, call), op_class, attributes)
+        alpha: float = call.attribute("alpha", _DEFAULT_LEAKY_ALPHA)
+        how = {"alpha": alpha, "mode": LeakyMode.LUT}
+        return Function(source.shape, (source,), onnx_activations.leaky_relu(alpha), LeakyReluOp, how)
+    return Function(source.shape, (source,), *_OPS[kind])
 
 
-def _formula(kind: str, call: Call) -> Expression:
-    if kind == "LeakyRelu":
-        return onnx_activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
-    return {"Sigmoid": activations.sigmoid, "Tanh": activations.tanh, "HardSwish": onnx_activations.hard_swish}[kind]
-
-
-@imports(*_OPS)
+@imports("LeakyRelu", *_OPS)
 def _function(call: Call) -> tensors.Tensor:
-    """Of quantized values an op of its own."""
-    source = call.f32(0)
-    if isinstance(source, Quantized) and source.is_eight_bit:
-        return _unary(call.node.kind, call, source)
-    return applied(call, _formula(call.node.kind, call))
+    return _unary(call.node.kind, call, call.f32(0))
 
 
 @imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
 def _qlinear_function(call: Call) -> tensors.Tensor:
     call.count(4, 5)
-    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1)
-    is_plain = not isinstance(source, Quantized)
-    qdq_group = (
-        elementwise.Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
-    )
+    qdq_group = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, f32_values_of(call, 0, 1))
     return quantized_by(call, qdq_group, 3, call.value(0).element)
 
 
@@ -226,18 +211,14 @@ def _bound(call: Call, index: int, name: str, default: float) -> float:
 # Gelu with a bias that is added before: BiasGelu and FastGelu of com.microsoft.
 
 
-@imports("com.microsoft.BiasGelu")
-def _bias_gelu(call: Call) -> tensors.Tensor:
-    call.count(2)
-    total = binary_tensor("Add", call.f32(0), call.f32(1))
-    return elementwise.Pointwise(total.shape, (total,), activations.gelu)
+_BIASED = {"com.microsoft.BiasGelu": activations.gelu, "com.microsoft.FastGelu": activations.gelu_tanh}
 
 
-@imports("com.microsoft.FastGelu")
-def _fast_gelu(call: Call) -> tensors.Tensor:
-    call.count(1, 2)
+@imports(*_BIASED)
+def _biased_gelu(call: Call) -> tensors.Tensor:
+    call.count(1 if call.node.kind == "com.microsoft.FastGelu" else 2, 2)
     source = call.f32(0) if call.optional(1) is None else binary_tensor("Add", call.f32(0), call.f32(1))
-    return elementwise.Pointwise(source.shape, (source,), activations.gelu_tanh)
+    return elementwise.Pointwise(source.shape, (source,), _BIASED[call.node.kind])
 
 
 # Softmax and QLinearSoftmax, by ONNX Runtime's table of exponentials.

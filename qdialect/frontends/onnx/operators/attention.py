@@ -17,13 +17,21 @@ from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
-from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
+from qdialect.frontends.onnx.operators.quantization import dequantized
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import Attention, Stage, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import binary, broadcast_shape, constant_of, element_type, tensor_of, unary
+from qdialect.frontends.planning.elementwise import (
+    binary,
+    broadcast_shape,
+    constant_of,
+    element_type,
+    tensor_of,
+    ternary,
+    unary,
+)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
+from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known, product
 from qdialect.ir._mlir import ir
 
@@ -50,7 +58,8 @@ def _qattention(call: Call) -> tuple[Tensor, ...]:
     """The same with quantized input and weights."""
     call.count(5, 9)
     _refuse(call, {})
-    data, weights = (_quantized(call, *indices) for indices in ((0, 3, 6), (1, 4, 7)))
+    groups = [replace(call, inputs=tuple(map(call.optional, indices))) for indices in ((0, 3, 6), (1, 4, 7))]
+    data, weights = (dequantized(one, 0, 1, -1) for one in groups)
     return _self_attention(call, product_of(data, weights), mask=5, past=8, bias=9)
 
 
@@ -60,13 +69,6 @@ def _refuse(call: Call, caches: Mapping[int, str]) -> None:
     call.ignore("rotary_embedding_dim", "mask_filter_value", "qk_matmul_output_mode")
     for name in ("do_rotary", "past_present_share_buffer"):
         require(not call.flag(name, 0), f"{name} must be 0")
-
-
-def _quantized(call: Call, values: int, scale: int, zero_point: int) -> Quantized:
-    value, scales = call.value(values), scales_of(call, scale)
-    points, element = zero_points_of(call, zero_point, len(scales), value.element)
-    require(element == value.element, f"zero point must be {value.element}, but got {element}")
-    return Quantized(value.shape, value, scales, points, max(len(value.shape) - 1, 0))
 
 
 def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bias: int) -> tuple[Tensor, ...]:
@@ -272,10 +274,9 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     if call.optional(6) is not None:
         require(not cache.length, "input 6, nonpad_kv_seqlen, must be omitted where inputs 4 and 5 are caches")
         counted, how = _counted(call, scores, counted, is_causal=is_causal), replace(how, is_causal=False)
-    emit = None if counted is None else _taken(counted)
     mode: int = call.attribute("qk_matmul_output_mode", 0)
     require(mode in tuple(Stage), f"qk_matmul_output_mode must be from 0 to 3, but got {mode}")
-    return _attended(call, how, tuple(counts), [kept] * 3, biases, cache, emit, Stage(mode))
+    return _attended(call, how, tuple(counts), [kept] * 3, biases, cache, counted, Stage(mode))
 
 
 def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) -> Value:
@@ -291,20 +292,14 @@ def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) 
         call, np.arange(steps)[::-1].reshape(1, 1, -1, 1) if is_causal else np.zeros((1, 1, 1, 1), int)
     )
 
-    def is_counted(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        total, key, last = operands
+    def is_counted(s: Arithmetic, total: ir.Value, key: ir.Value, last: ir.Value) -> ir.Value:
         return s.compare("lt", key, s.op("arith.subi", total, last))
 
-    found = elementwise.elementwise(call, [totals, keys, behind], "i1", is_counted)
+    found = ternary(call, [totals, keys, behind], "i1", is_counted)
     return found if mask is None else binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
 
 
-def _taken(value: Value) -> Emit:
-    return lambda emitter: emitter.to_channels_first(value)
-
-
 def _head_count(call: Call, shape: Shape, index: int) -> int:
-    require(len(shape) in (3, 4), f"input {index} must have 3 or 4 dimensions, but got {len(shape)}")
     name = "kv_num_heads" if index else "q_num_heads"
     if len(shape) == 4:
         call.ignore(name)
@@ -331,7 +326,7 @@ def _attended(
     prepared: Sequence[Callable[[Emitter, ir.Value], ir.Value]],
     biases: Sequence[Emit],
     cache: Cache,
-    counted: Emit | None = None,
+    counted: Value | None = None,
     stage: Stage = Stage.PRODUCTS,
 ) -> tuple[Tensor, ...]:
     """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries.
@@ -350,7 +345,8 @@ def _attended(
     def operands(emitter: Emitter) -> tuple[list[ir.Value], list[ir.Value], ir.Value | None]:
         query, key, value = map(emitter.to_channels_first, (heads[0], *whole))
         spread = [repeated_heads(emitter, one, counts[0] // n) for one, n in zip((key, value), counts[1:], strict=True)]
-        return [query, *spread], [one(emitter) for one in biases], None if counted is None else counted(emitter)
+        mask = None if counted is None else emitter.to_channels_first(counted)
+        return [query, *spread], [one(emitter) for one in biases], mask
 
     def emit(emitter: Emitter) -> Emitted:
         (query, key, value), added, mask = operands(emitter)
@@ -413,12 +409,11 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
     first = constant_of(call, begins.reshape(batch, heads, 1))
     line = move_value(call.plan, call.name, row, Reshaping((row.shape[0], 1, row.shape[2])), None)
 
-    def index(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        place, start = operands
+    def index(s: Arithmetic, place: ir.Value, start: ir.Value) -> ir.Value:
         inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
         return s.op("arith.addi", start, inside)
 
-    indices = elementwise.elementwise(call, [line, first], row.element, index)
+    indices = binary(call, [line, first], row.element, index)
     lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
     return elementwise.value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
 
@@ -447,16 +442,16 @@ def _tensor_scatter(call: Call) -> Tensor:
     begins = move_value(call.plan, call.name, first, Reshaping((batch, 1, 1, 1)), None)
     places = constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
 
-    def distance(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        beyond = s.op("arith.subi", *operands)
+    def distance(s: Arithmetic, place: ir.Value, begin: ir.Value) -> ir.Value:
+        beyond = s.op("arith.subi", place, begin)
         if mode == "linear":
             return beyond
         return s.op("arith.remsi", s.op("arith.addi", s.op("arith.remsi", beyond, length), length), length)
 
-    row = elementwise.elementwise(call, [places, begins], "i64", distance)
+    row = binary(call, [places, begins], "i64", distance)
     is_own = unary(call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps)))
     operands = [is_own, rows_at(call, flat[1], row), flat[0]]
-    found = elementwise.elementwise(call, operands, cache.element, lambda s, held: s.select(*held))
+    found = ternary(call, operands, cache.element, lambda s, is_own, new, old: s.select(is_own, new, old))
     return tensor_of(move_value(call.plan, call.name, found, Reshaping(cache.shape), None))
 
 
@@ -469,28 +464,19 @@ def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:
     holds = len(tensor.shape) == 5 and tensor.shape[:3] == (2, batch, heads) and tensor.shape[4] == width
     require(holds, f"input {index} must have the shape {[2, batch, heads, 'P', width]}, but got {list(tensor.shape)}")
     source = tensor.f32(call.plan, call.name)
-
-    def half(which: int) -> Value:
-        def emit(emitter: Emitter) -> Emitted:
-            rows = (Slice(which, 1, 1), *(Slice(0, 1, extent) for extent in tensor.shape[1:]))
-            return emitter.reshape(
-                take_slices(emitter, emitter.to_channels_first(source), rows), tensor.shape[1:]
-            ), False
-
-        return call.plan.compute(call.name, tensor.shape[1:], "f32", emit)
-
-    return Cache(half(0), half(1))
+    whole = [Slice(0, 1, extent) for extent in tensor.shape[1:]]
+    halves = [move_value(call.plan, call.name, source, Slicing.of([Slice(i, 1, 1), *whole]), None) for i in range(2)]
+    return Cache(*(move_value(call.plan, call.name, half, Reshaping(tensor.shape[1:]), None) for half in halves))
 
 
 def stacked(call: Call, keys: Value, values: Value) -> F32Tensor:
     """[2, B, N, P, K] of both."""
     shape = (2, *keys.shape)
 
-    def emit(emitter: Emitter) -> Emitted:
-        parts = [emitter.reshape(emitter.to_channels_first(one), (1, *keys.shape)) for one in (keys, values)]
-        return emitter.concatenate(parts, 0), False
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        return emitter.concatenate([emitter.reshape(one, (1, *keys.shape)) for one in held], 0)
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return Computed(shape, call.plan.ordered(call.name, shape, "f32", [keys, values], build))
 
 
 def heads_of(call: Call, source: Value, heads: int, change: Change, width: int | None = None) -> Value:

@@ -59,7 +59,8 @@ def _conv_integer(call: Call) -> Tensor:
     )
     zeros = (0,) * len(window.kernel)
     images = unpadded.over_volumes(call.plan, call.name, replace(window, before=zeros, after=zeros))
-    sums = images.contraction((source.shape[0], weight.shape[0], *window.output), _bias(call, 4, layer))
+    bias = bias_of(call, 4, layer.data, weight.scales, weight.shape[0])
+    sums = images.contraction((source.shape[0], weight.shape[0], *window.output), bias)
     taps = weight.values.reshape(weight.shape[0], -1).astype(np.int64)
     channels = taps.sum(axis=1) - taps.shape[1] * np.array(weight.zero_points)
     return corrected(call, sums.accumulators(call.plan, call.name), point, channels)
@@ -78,11 +79,8 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> contraction.Contraction:
     layer, window = _layer(call, source, weights)
     shape = (source.shape[0], layer.weight.shape[0], *window.output)
-    return layer.over_volumes(call.plan, call.name, window).contraction(shape, _bias(call, bias, layer))
-
-
-def _bias(call: Call, index: int, layer: convolution.Layer) -> Array | None:
-    return bias_of(call, index, layer.data, layer.weight.scales, layer.weight.shape[0])
+    added = bias_of(call, bias, layer.data, layer.weight.scales, layer.weight.shape[0])
+    return layer.over_volumes(call.plan, call.name, window).contraction(shape, added)
 
 
 def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[convolution.Layer, Window]:
@@ -201,7 +199,6 @@ def check_bias(call: Call, channels: int) -> bool:
 
 
 # ConvTranspose in float32: data NCL, NCHW or NCDHW, constant weights [C, O / group, ...].
-#
 
 
 @imports_f32("ConvTranspose")

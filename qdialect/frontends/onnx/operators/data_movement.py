@@ -14,7 +14,7 @@ from qdialect.frontends.building.slices import Slice, check_indices, taken_by_sl
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
-from qdialect.frontends.planning.elementwise import INTEGERS, common_element, element_type
+from qdialect.frontends.planning.elementwise import INTEGERS, broadcast_shape, common_element, element_type
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
@@ -98,10 +98,9 @@ def _squeeze(call: Call) -> Tensor:
 
 @imports("Unsqueeze")
 def _unsqueeze(call: Call) -> Tensor:
-    axes = integers_of(call, 1, "axes")
-    require(axes is not None, "axes must be given")
+    axes = required(integers_of(call, 1, "axes"), "axes must be given")
     shape = list(call.tensor(0).shape)
-    for normalized_axis in sorted(axes_in(axes or (), len(shape) + len(axes or ()))):
+    for normalized_axis in sorted(axes_in(axes, len(shape) + len(axes))):
         shape.insert(normalized_axis, 1)
     return _reshaped(call, shape)
 
@@ -109,14 +108,9 @@ def _unsqueeze(call: Call) -> Tensor:
 @imports("Expand")
 def _expand(call: Call) -> Tensor:
     """An extent of 1 in the wanted shape keeps the input's."""
-    wanted, found = integers_of(call, 1, "shape") or (), call.tensor(0).shape
-    try:
-        shape = np.broadcast_shapes(found, wanted)
-    except ValueError:
-        shape = None
-    require(shape is not None, f"shape must be one that {list(found)} broadcasts with, but got {list(wanted)}")
-    require(0 not in (shape or ()), f"result must have elements, but has the shape {list(shape or ())}")
-    return moved(call, Broadcasting(shape or ()))
+    shape = broadcast_shape(call.tensor(0).shape, integers_of(call, 1, "shape") or ())
+    require(0 not in shape, f"result must have elements, but has the shape {list(shape)}")
+    return moved(call, Broadcasting(shape))
 
 
 @imports("Identity")
@@ -167,9 +161,10 @@ def _even(extent: int, count: int) -> tuple[int, ...]:
 def _slice(call: Call) -> Tensor:
     """Starts, ends and axes are attributes in old operator sets, inputs in later ones, which have steps as well."""
     shape = call.tensor(0).shape
-    starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
-    if starts is None or ends is None:
-        raise UnsupportedError("starts and ends must be given")
+    starts, ends = (
+        required(integers_of(call, index, name), "starts and ends must be given")
+        for index, name in ((1, "starts"), (2, "ends"))
+    )
     axes = axes_in(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
     steps = integers_of(call, 4, "steps") or (1,) * len(starts)
     lengths = [len(entries) for entries in (starts, ends, axes, steps)]
@@ -237,8 +232,7 @@ def _concat_integers(call: Call) -> Tensor:
 def _axis(call: Call, first: int) -> int:
     """The dimension along which tensors of the rank of input `first` lie side by side."""
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
-    axis, rank = call.attribute("axis", 0), len(call.tensor(first).shape)
-    return axis_in(axis, rank)
+    return axis_in(call.attribute("axis", 0), len(call.tensor(first).shape))
 
 
 # CenterCropPad: dimensions cut or filled with zeros on both sides until they have the wanted extents.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -163,19 +162,13 @@ def _exponent(call: Call) -> F32Tensor:
     return call.with_input(1, exponent).f32(1)
 
 
-@imports(*_EXTREMES, "Sum")
+@imports(*_EXTREMES, "Mean", "Sum")
 def _of_many(call: Call) -> Tensor:
     """Of any number of tensors; only the Max and Min of two are one op: no integer kernel of ONNX Runtime is a Sum."""
-    is_sum = call.node.kind == "Sum"
-    kind, kernel = ("Add", GroupKernel.F32) if is_sum else (call.node.kind, GroupKernel.OF_TYPE)
-    return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs, kernel), map(call.f32, range(len(call.inputs))))
-
-
-@imports("Mean")
-def _mean(call: Call) -> Tensor:
-    count = len(call.inputs)
-    total = reduce(lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), map(call.f32, range(count)))
-    return Pointwise(total.shape, (total,), _LEFT / float(count))
+    count, is_extreme = len(call.inputs), call.node.kind in _EXTREMES
+    kind, kernel = (call.node.kind, GroupKernel.OF_TYPE) if is_extreme else ("Add", GroupKernel.F32)
+    total = reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs, kernel), map(call.f32, range(count)))
+    return Pointwise(total.shape, (total,), _LEFT / float(count)) if call.node.kind == "Mean" else total
 
 
 @imports("Mod")
@@ -210,28 +203,31 @@ def _qlinear_binary(call: Call) -> Tensor:
 #
 # A quotient by zero, for which ONNX Runtime ends the process, is 0.
 
-_PAIRS_OF_INTEGERS = {"Add": "add", "Div": "trunc_divide", "Mul": "mul", "Sub": "sub"}
-_INTEGERS_OF_MANY = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+_OF_INTEGERS = {
+    "Add": "add",
+    "Div": "trunc_divide",
+    "Mul": "mul",
+    "Sub": "sub",
+    "Max": "maximum",
+    "Min": "minimum",
+    "Sum": "add",
+}
 
 
-@imports_integers(*_PAIRS_OF_INTEGERS)
-def _integers_of_two(call: Call) -> Tensor:
-    return _pair_of_integers(call, _PAIRS_OF_INTEGERS[call.node.kind])
+@imports_integers(*_OF_INTEGERS)
+def _of_integers(call: Call) -> Tensor:
+    return _integers(call, _OF_INTEGERS[call.node.kind])
 
 
-def _pair_of_integers(call: Call, name: str) -> Tensor:
-    call.count(2)
-    values = [value_of(call, 0), value_of(call, 1)]
-    return elementwise.binary(call, values, common_element(values, INTEGERS), elementwise.PAIRS_OF_INTEGERS[name])
-
-
-@imports_integers(*_INTEGERS_OF_MANY)
-def _integers_of_many(call: Call) -> Tensor:
+def _integers(call: Call, name: str) -> Tensor:
+    """The function `name` of two of all inputs after the other."""
     values = [value_of(call, index) for index in range(len(call.inputs))]
-    function = elementwise.PAIRS_OF_INTEGERS[_INTEGERS_OF_MANY[call.node.kind]]
-    return elementwise.elementwise(
-        call, values, common_element(values, INTEGERS), lambda s, x: reduce(partial(function, s), x)
-    )
+    function = elementwise.PAIRS_OF_INTEGERS[name]
+
+    def build(s: elementwise.Arithmetic, *operands: ir.Value) -> ir.Value:
+        return reduce(partial(function, s), operands)
+
+    return elementwise.elementwise(call, values, common_element(values, INTEGERS), build)
 
 
 @imports_integers("Abs", "Neg", "Sign")
@@ -254,8 +250,7 @@ def clipped_integers(call: Call) -> Tensor:
         lower, upper = (tensors.known_array(call.optional(index)) for index in (1, 2))
         return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
 
-    def build(s: elementwise.Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        found, *limits = operands
+    def build(s: elementwise.Arithmetic, found: ir.Value, *limits: ir.Value) -> ir.Value:
         for (name, _), limit in zip(bounds, limits, strict=True):
             found = s.op(name, found, limit)
         return found
@@ -269,7 +264,7 @@ def _integer_mod(call: Call) -> Tensor:
     is_of_dividend = call.flag("fmod", 0)
     is_wide = value_of(call, 0).element == "i64"
     require(not (is_of_dividend and is_wide), "fmod of i64 must be 0: ONNX Runtime computes it in float64")
-    return _pair_of_integers(call, "fmod" if is_of_dividend else "remainder")
+    return _integers(call, "fmod" if is_of_dividend else "remainder")
 
 
 # Pow where a base or an exponent is integers; the exponent of integers must be known.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -144,12 +143,8 @@ def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
 
 
 def _columns(call: Call, source: Value, start: int, count: int) -> Value:
-    batch, steps, _ = source.shape
-    slices = Slice(0, 1, batch), Slice(0, 1, steps), Slice(start, 1, count)
-    shape = (batch, steps, count)
-    return call.plan.ordered(
-        call.name, shape, "f32", [source], lambda emitter, held: take_slices(emitter, held[0], slices)
-    )
+    rows = [Slice(0, 1, extent) for extent in source.shape[:2]]
+    return move_value(call.plan, call.name, source, Slicing.of([*rows, Slice(start, 1, count)]), None)
 
 
 def _total(call: Call, earlier: int, steps: int) -> int | None:
@@ -253,13 +248,12 @@ class _Lengths:
             return self._extended(call, own)
         places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
         earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
-        row = elementwise.elementwise(call, [places, earlier], "i32", lambda s, operands: s.op("arith.subi", *operands))
+        row = binary(call, [places, earlier], "i32", lambda s, x, y: s.op("arith.subi", x, y))
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
         sources = [self._extended(call, cached), rows_at(call, own, row)]
 
-        def chosen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            first, second, before, after = operands
+        def chosen(s: Arithmetic, first: ir.Value, second: ir.Value, before: ir.Value, after: ir.Value) -> ir.Value:
             return s.select(first, before, s.select(second, after, 0.0 if own.element == "f32" else 0))
 
         return elementwise.elementwise(call, [is_earlier, is_own, *sources], own.element, chosen)
@@ -285,8 +279,7 @@ class _Lengths:
         keys = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            total, earlier, key, query = operands
+        def is_seen(s: Arithmetic, total: ir.Value, earlier: ir.Value, key: ir.Value, query: ir.Value) -> ir.Value:
             position = s.op("arith.addi", earlier, query)
             if how.softcap or call.optional(10) is not None:
                 position = s.op("arith.minsi", position, s.op("arith.subi", total, 1))
@@ -326,7 +319,7 @@ class _Window(_Lengths):
         batch, length = rows.shape[0], self.length
         places = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def row(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        def row(s: Arithmetic, *operands: ir.Value) -> ir.Value:
             place, total, held, earlier, held_before = operands
             position = s.op("arith.addi", s.op("arith.subi", total, held), place)
             beyond = s.op("arith.subi", position, earlier)
@@ -340,7 +333,7 @@ class _Window(_Lengths):
         columns = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        def is_seen(s: Arithmetic, *operands: ir.Value) -> ir.Value:
             column, query, total, _, earlier, held = operands
             # Of a token in the cache, and of one of the call.
             before = s.op("arith.addi", s.op("arith.subi", earlier, held), column)

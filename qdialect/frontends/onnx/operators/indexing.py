@@ -284,7 +284,6 @@ def _space_to_depth(call: Call) -> Tensor:
 
 def _image_of_blocks(call: Call) -> tuple[int, str, Shape]:
     """The size of blocks, how channels are numbered, and the shape of the data."""
-    call.count(1)
     mode, shape = call.attribute("mode", "DCR"), call.tensor(0).shape
     require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
@@ -329,8 +328,7 @@ def _one_hot(call: Call) -> Tensor:
     along = np.arange(depth, dtype=np.int64).reshape(-1, *[1] * (rank - axis - 1))
     off, on = (known(call.name, entry.reshape(())) for entry in pair)
 
-    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        index, position, other, own = operands
+    def build(s: Arithmetic, index: ir.Value, position: ir.Value, other: ir.Value, own: ir.Value) -> ir.Value:
         wide = s.resize(index, "i64")
         from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, depth), wide)
         return s.select(s.compare("eq", from_end, position), own, other)
@@ -353,13 +351,13 @@ def _reverse_sequence(call: Call) -> Tensor:
     steps = np.arange(shape[time], dtype=np.int64).reshape([-1 if axis == time else 1 for axis in range(rank)])
     spread = Reshaping(tuple(extent if axis == batch else 1 for axis, extent in enumerate(shape)))
 
-    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        step, length = operands[0], s.resize(operands[1], "i64")
+    def build(s: Arithmetic, step: ir.Value, count: ir.Value) -> ir.Value:
+        length = s.resize(count, "i64")
         turned = s.op("arith.subi", s.op("arith.subi", length, step), 1)
         return s.select(s.compare("lt", step, length), turned, step)
 
     by_entry = move_value(call.plan, call.name, lengths, spread, None)
-    indices = elementwise.elementwise(call, [constant_of(call, steps), by_entry], "i64", build)
+    indices = binary(call, [constant_of(call, steps), by_entry], "i64", build)
     return elements_along(call, source, move_value(call.plan, call.name, indices, Broadcasting(shape), None), time)
 
 

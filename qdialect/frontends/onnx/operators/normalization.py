@@ -27,8 +27,6 @@ from qdialect.ir._mlir import ir
 
 # BatchNormalization in inference: a factor and an offset for each channel.
 
-_BATCH_EPSILON = float(np.float32(1e-5))
-
 
 @dataclass(frozen=True, eq=False)
 class Normalized(F32Tensor):
@@ -62,7 +60,7 @@ def _batch_normalization(call: Call) -> Tensor:
     require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
     scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))
     with np.errstate(all="ignore"):
-        inverse = np.float32(1) / np.sqrt(variance + np.float32(call.attribute("epsilon", _BATCH_EPSILON)))
+        inverse = np.float32(1) / np.sqrt(variance + np.float32(_epsilon(call, _EPSILON)))
         factor = inverse * scale
         return Normalized(source.shape, source, factor, bias - mean * factor)
 
@@ -183,14 +181,18 @@ def _channels(call: Call, axis: int) -> int:
     return shape[axis]
 
 
+def _check_entries(call: Call, index: int, count: int) -> None:
+    found = call.f32(index).shape
+    require(found == (count,), f"input {index} must have the shape [{count}], but got {list(found)}")
+
+
 def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation: bool = False) -> Computed:
     """Groups of the channels along `axis` of the model, with `entries` scales and biases."""
     shape, channels = call.f32(0).shape, _channels(call, axis)
     holds = groups >= 1 and channels % groups == 0
     require(holds, f"groups must divide {channels} channels, but got {groups}")
     for index in (1, 2):
-        found = call.f32(index).shape
-        require(found == (entries,), f"input {index} must have the shape [{entries}], but got {list(found)}")
+        _check_entries(call, index, entries)
     epsilon = _epsilon(call, _EPSILON)
     source, *parameters = (call.f32(index).f32(call.plan, call.name) for index in range(3))
 
@@ -272,8 +274,6 @@ def _local_response(call: Call) -> Computed:
 
 # EmbedLayerNormalization of com.microsoft: rows of tables for words, positions and kinds, added and normalized.
 
-_EMBEDDING_EPSILON = 1e-12
-
 
 @imports("com.microsoft.EmbedLayerNormalization")
 def _embedding(call: Call) -> tuple[Tensor, ...]:
@@ -303,9 +303,8 @@ def _rows(call: Call, table: int, indices: Value) -> F32Tensor:
 
 def _normalized(call: Call, total: F32Tensor) -> Tensor:
     for index in (5, 6):
-        found = call.f32(index).shape
-        require(found == total.shape[-1:], f"input {index} must have {total.shape[-1]} entries, but got {list(found)}")
-    return _scaled_rows(call.with_input(0, total), total.shape, (2,), (0, 5, 6), _EMBEDDING_EPSILON, True)
+        _check_entries(call, index, total.shape[-1])
+    return _scaled_rows(call.with_input(0, total), total.shape, (2,), (0, 5, 6), _SKIP_EPSILON, True)
 
 
 def _counts(call: Call, shape: Shape) -> Tensor:
