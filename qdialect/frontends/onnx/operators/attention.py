@@ -21,17 +21,8 @@ from qdialect.frontends.onnx.operators.quantization import dequantized
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import Attention, Stage, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import (
-    binary,
-    broadcast_shape,
-    constant_of,
-    element_type,
-    tensor_of,
-    ternary,
-    unary,
-)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move_value
+from qdialect.frontends.planning.movement import Slicing, gathered
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known, product
 from qdialect.ir._mlir import ir
 
@@ -153,7 +144,7 @@ def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
 
 def float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
     """The addend of `scores`: input `index`, which is `tensor`; raises `UnsupportedError` for another shape."""
-    holds = broadcast_shape(tensor.shape, scores) == scores
+    holds = elementwise.broadcast_shape(tensor.shape, scores) == scores
     require(holds, f"input {index} must broadcast to {list(scores)}, but got {list(tensor.shape)}")
     value = tensor.f32(call.plan, call.name)
     return lambda emitter: emitter.to_channels_first(value)
@@ -285,18 +276,22 @@ def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) 
     lengths = value_of(call, 6)
     holds = lengths.element == "i64" and lengths.shape == (batch,)
     require(holds, f"input 6, nonpad_kv_seqlen, must be {batch} entries of i64, but got {list(lengths.shape)}")
-    totals = move_value(call.plan, call.name, lengths, Reshaping((batch, 1, 1, 1)), None)
-    keys = constant_of(call, np.arange(length).reshape(1, 1, 1, -1))
+    totals = call.shaped(lengths, (batch, 1, 1, 1))
+    keys = elementwise.constant_of(call, np.arange(length).reshape(1, 1, 1, -1))
     # How many keys from its own on a query is from the end.
-    behind = constant_of(
+    behind = elementwise.constant_of(
         call, np.arange(steps)[::-1].reshape(1, 1, -1, 1) if is_causal else np.zeros((1, 1, 1, 1), int)
     )
 
     def is_counted(s: Arithmetic, total: ir.Value, key: ir.Value, last: ir.Value) -> ir.Value:
         return s.compare("lt", key, s.op("arith.subi", total, last))
 
-    found = ternary(call, [totals, keys, behind], "i1", is_counted)
-    return found if mask is None else binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
+    found = elementwise.ternary(call, [totals, keys, behind], "i1", is_counted)
+    return (
+        found
+        if mask is None
+        else elementwise.binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
+    )
 
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
@@ -311,10 +306,10 @@ def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Value | None]:
     """Input 3: numbers to be added to the scores, or booleans that select the scores that count."""
     if call.optional(3) is None:
         return [], None
-    if element_type(call.tensor(3)) != "i1":
+    if elementwise.element_type(call.tensor(3)) != "i1":
         return [float_bias(call, call.f32(3), 3, scores)], None
     mask = value_of(call, 3)
-    holds = broadcast_shape(mask.shape, scores) == scores
+    holds = elementwise.broadcast_shape(mask.shape, scores) == scores
     require(holds, f"input 3 must broadcast to {list(scores)}, but got {list(mask.shape)}")
     return [], mask
 
@@ -406,16 +401,16 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
     if steps == 1:
         return own
     begins = np.arange(batch * heads, dtype=NUMPY_DTYPES[row.element]) * steps
-    first = constant_of(call, begins.reshape(batch, heads, 1))
-    line = move_value(call.plan, call.name, row, Reshaping((row.shape[0], 1, row.shape[2])), None)
+    first = elementwise.constant_of(call, begins.reshape(batch, heads, 1))
+    line = call.shaped(row, (row.shape[0], 1, row.shape[2]))
 
     def index(s: Arithmetic, place: ir.Value, start: ir.Value) -> ir.Value:
         inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
         return s.op("arith.addi", start, inside)
 
-    indices = binary(call, [line, first], row.element, index)
-    lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
-    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
+    indices = elementwise.binary(call, [line, first], row.element, index)
+    lines = call.shaped(own, (batch * heads * steps, width))
+    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, elementwise.tensor_of(lines), indices, 0))
 
 
 @imports("TensorScatter")
@@ -432,15 +427,12 @@ def _tensor_scatter(call: Call) -> Tensor:
     require(mode in ("linear", "circular"), f"mode must be linear or circular, but got {mode}")
     batch, length, steps = cache.shape[0], cache.shape[axis], own.shape[axis]
     sides = math.prod(cache.shape[1:axis]), math.prod(cache.shape[axis + 1 :])
-    flat = [
-        move_value(call.plan, call.name, one, Reshaping((batch, sides[0], one.shape[axis], sides[1])), None)
-        for one in (cache, own)
-    ]
-    first = constant_of(call, np.zeros(batch, np.int64)) if call.optional(2) is None else value_of(call, 2)
+    flat = [call.shaped(one, (batch, sides[0], one.shape[axis], sides[1])) for one in (cache, own)]
+    first = elementwise.constant_of(call, np.zeros(batch, np.int64)) if call.optional(2) is None else value_of(call, 2)
     holds = first.element == "i64" and first.shape == (batch,)
     require(holds, f"input 2, write_indices, must be {batch} entries of i64, but got {list(first.shape)}")
-    begins = move_value(call.plan, call.name, first, Reshaping((batch, 1, 1, 1)), None)
-    places = constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
+    begins = call.shaped(first, (batch, 1, 1, 1))
+    places = elementwise.constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
 
     def distance(s: Arithmetic, place: ir.Value, begin: ir.Value) -> ir.Value:
         beyond = s.op("arith.subi", place, begin)
@@ -448,11 +440,13 @@ def _tensor_scatter(call: Call) -> Tensor:
             return beyond
         return s.op("arith.remsi", s.op("arith.addi", s.op("arith.remsi", beyond, length), length), length)
 
-    row = binary(call, [places, begins], "i64", distance)
-    is_own = unary(call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps)))
+    row = elementwise.binary(call, [places, begins], "i64", distance)
+    is_own = elementwise.unary(
+        call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps))
+    )
     operands = [is_own, rows_at(call, flat[1], row), flat[0]]
-    found = ternary(call, operands, cache.element, lambda s, is_own, new, old: s.select(is_own, new, old))
-    return tensor_of(move_value(call.plan, call.name, found, Reshaping(cache.shape), None))
+    found = elementwise.ternary(call, operands, cache.element, lambda s, is_own, new, old: s.select(is_own, new, old))
+    return elementwise.tensor_of(call.shaped(found, cache.shape))
 
 
 def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:
@@ -465,8 +459,8 @@ def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:
     require(holds, f"input {index} must have the shape {[2, batch, heads, 'P', width]}, but got {list(tensor.shape)}")
     source = tensor.f32(call.plan, call.name)
     whole = [Slice(0, 1, extent) for extent in tensor.shape[1:]]
-    halves = [move_value(call.plan, call.name, source, Slicing.of([Slice(i, 1, 1), *whole]), None) for i in range(2)]
-    return Cache(*(move_value(call.plan, call.name, half, Reshaping(tensor.shape[1:]), None) for half in halves))
+    halves = [call.moved(source, Slicing.of([Slice(i, 1, 1), *whole])) for i in range(2)]
+    return Cache(*(call.shaped(half, tensor.shape[1:]) for half in halves))
 
 
 def stacked(call: Call, keys: Value, values: Value) -> F32Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,15 +14,7 @@ from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, part_of
-from qdialect.frontends.onnx.operators.window import (
-    NOTSET,
-    SAME_UPPER,
-    VALID,
-    explicit_padding,
-    padding_mode,
-    steps_of,
-    window_of,
-)
+from qdialect.frontends.onnx.operators.window import cropping, steps_of, window_of
 from qdialect.frontends.planning import contraction, convolution
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, Tensor
@@ -121,34 +113,6 @@ def _conv_transpose(call: Call) -> contraction.Contraction:
     window = convolution.TransposedWindow(strides, dilation, before, output, groups, cropped, extra)
     name = call.name if rank == convolution.RANK else None
     return window.contraction(call.plan, data, weight, bias, name)
-
-
-def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
-    """The elements cropped before the output, and its extents, as ONNX Runtime finds them.
-
-    `output_shape`, and ``size * stride`` with a mode SAME, say what is left of the full extent; of an odd number of
-    cropped elements, the larger half lies before the output, behind it with SAME_UPPER.
-    """
-    rank, mode = len(size), padding_mode(call)
-    extra: Sequence[int] = call.attribute("output_padding", [0] * rank)
-    fits = len(extra) == rank and min(extra) >= 0
-    require(fits, f"output_padding must be {rank} integers of at least 0, but got {list(extra)}")
-    whole = tuple(extent + more for extent, more in zip(full, extra, strict=True))
-    wanted: Sequence[int] = call.attribute("output_shape", [])
-    if not wanted and mode in (NOTSET, VALID):
-        before, after = explicit_padding(call, rank) if mode == NOTSET else ((0,) * rank, (0,) * rank)
-        output = tuple(extent - low - high for extent, low, high in zip(whole, before, after, strict=True))
-    else:
-        call.ignore("pads")
-        spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
-        target = tuple(wanted[-rank:]) if wanted else spread
-        require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")
-        cropped = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
-        before = tuple(total // 2 if mode == SAME_UPPER else total - total // 2 for total in cropped)
-        smallest = tuple(extent - total for extent, total in zip(whole, cropped, strict=True))
-        output = target if wanted else smallest
-    require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
-    return before, output
 
 
 def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> contraction.Weight:

@@ -1,4 +1,4 @@
-"""Arithmetic of tensors that broadcast, quantized, in float32 or integers, and Cast."""
+"""Tensors that broadcast: arithmetic, quantized, in float32 or integers, comparisons, logic and Where; and Cast."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    BinaryQuantization,
-    Multiplier,
-    PairArithmetic,
-    Rounding,
-    SubArithmetic,
-    activations,
-    torch_activations,
-)
+from qdialect import arithmetic
+from qdialect.arithmetic import activations, torch_activations
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
@@ -59,10 +52,10 @@ _PRELU = (-_LEFT).where_positive(_LEFT * _RIGHT, _LEFT)
 _FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": _PRELU}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
-    "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
-    "Sub": (SubOp, {"arithmetic": SubArithmetic.FLOAT}),
-    "Div": (DivOp, {"arithmetic": PairArithmetic.FLOAT}),
-    "PRelu": (PreluOp, {"arithmetic": PairArithmetic.FLOAT}),
+    "Mul": (MulOp, {"rounding": arithmetic.Rounding.F32_RNE_ZP_FIRST, "multiplier": arithmetic.Multiplier.F32}),
+    "Sub": (SubOp, {"arithmetic": arithmetic.SubArithmetic.FLOAT}),
+    "Div": (DivOp, {"arithmetic": arithmetic.PairArithmetic.FLOAT}),
+    "PRelu": (PreluOp, {"arithmetic": arithmetic.PairArithmetic.FLOAT}),
     "Max": (MaximumOp, {}),
     "Min": (MinimumOp, {}),
 }
@@ -83,18 +76,18 @@ class Binary(Pointwise):
         if pair is None:
             return super()._quantized(plan, name, to)
         (lhs, rhs), sides = pair, [one.parameters for one in pair]
-        op_class, arithmetic = _INTEGER_OPS[self.kind]
+        op_class, choices = _INTEGER_OPS[self.kind]
         # A product does not depend on where its zero points are.
         is_shifted = self.kernel is GroupKernel.UNSIGNED and self.kind == "Add" and to.element == "i8"
         left, right, result = (_unsigned(one) if is_shifted else one for one in (*sides, to))
         bounds = (result.minimum, result.maximum)
-        attributes = binary_attributes(BinaryQuantization(left.params, right.params, result.params, bounds))
+        attributes = binary_attributes(arithmetic.BinaryQuantization(left.params, right.params, result.params, bounds))
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
             if is_shifted:
                 operands = [shifted(emitter, operand, "ui8") for operand in operands]
-            built = emitter.build(op_class, *operands, element=result.element, **attributes, **arithmetic)
+            built = emitter.build(op_class, *operands, element=result.element, **attributes, **choices)
             return shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -278,6 +271,114 @@ def _integer_power(call: Call) -> Tensor:
     require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
     return elementwise.tensor_of(
         unary(call, value, value.element, lambda s, x: elementwise.whole_power(s, x, int(exponent)))
+    )
+
+
+# Comparisons, logic of booleans and bits, shifts, and Where.
+
+_PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
+
+
+@imports(*_PREDICATES)
+def _comparison(call: Call) -> Tensor:
+    """Of floats no comparison with NaN holds."""
+    values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
+    common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
+    return elementwise.binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+
+
+@imports("IsNaN")
+def _is_nan(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
+
+
+@imports("IsInf")
+def _is_inf(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
+    asked = [number for name, number in signs.items() if call.flag(name, 1)]
+    require(bool(asked), "detect_negative and detect_positive must not both be 0")
+
+    def build(s: elementwise.Arithmetic, x: ir.Value) -> ir.Value:
+        return s.compare("eq", s.op("math.absf", x) if len(asked) > 1 else x, asked[-1])
+
+    return unary(call, value, "i1", build)
+
+
+# And, Or, Xor and Not of booleans, and the same of the bits of integers.
+
+_LOGIC = {"And": "arith.andi", "Or": "arith.ori", "Xor": "arith.xori"}
+
+
+def _of_bits(call: Call) -> tuple[str, ...]:
+    return INTEGERS if call.node.kind.startswith("Bitwise") else ("i1",)
+
+
+@imports(*_LOGIC, *(f"Bitwise{kind}" for kind in _LOGIC))
+def _logic(call: Call) -> Tensor:
+    values, name = [value_of(call, 0), value_of(call, 1)], _LOGIC[call.node.kind.removeprefix("Bitwise")]
+    element = common_element(values, _of_bits(call))
+    return elementwise.binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+
+
+@imports("Not", "BitwiseNot")
+def _not(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    element = common_element([value], _of_bits(call))
+    ones = 1 if element == "i1" else -1
+    return unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))
+
+
+# BitShift: the bits of unsigned integers, moved; a shift by their width or more leaves none.
+
+_WIDTHS = {"ui8": 8, "ui16": 16}
+_SHIFTS = {"LEFT": "arith.shli", "RIGHT": "arith.shrui"}
+
+
+@imports("BitShift")
+def _bit_shift(call: Call) -> Tensor:
+    values, direction = [value_of(call, 0), value_of(call, 1)], call.attribute("direction", "")
+    require(direction in _SHIFTS, f"direction must be LEFT or RIGHT, but got {direction}")
+    element = common_element(values, tuple(_WIDTHS))
+
+    def build(s: elementwise.Arithmetic, bits: ir.Value, amount: ir.Value) -> ir.Value:
+        # More than the width is undefined in an op.
+        moved = s.op(_SHIFTS[direction], bits, s.op("arith.minui", amount, _WIDTHS[element] - 1))
+        return s.select(s.compare("lt", amount, _WIDTHS[element]), moved, 0)
+
+    return elementwise.binary(call, values, element, build)
+
+
+# Where and QLinearWhere: one of two tensors, element by element.
+
+
+@imports("Where")
+def _where(call: Call) -> Tensor:
+    """ONNX Runtime adds what is chosen of each tensor, with zeros elsewhere: a float -0 of the first becomes +0."""
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    values = [value_of(call, 1), value_of(call, 2)]
+    element = common_element(values, (*INTEGERS, "i1", "f32"))
+
+    def chosen(s: elementwise.Arithmetic, holds: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return s.select(holds, s.op("arith.addf", lhs, 0.0) if element == "f32" else lhs, rhs)
+
+    return elementwise.tensor_of(elementwise.ternary(call, [condition, *values], element, chosen))
+
+
+@imports("com.microsoft.QLinearWhere")
+def _qlinear_where(call: Call) -> Tensor:
+    """Both tensors are quantized as the result before one is chosen."""
+    call.count(9)
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    element = call.value(1).element
+    values = [quantized_by(call, f32_values_of(call, index, index + 1), 7, element) for index in (1, 4)]
+    return elementwise.ternary(
+        call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
     )
 
 

@@ -27,7 +27,7 @@ from qdialect.frontends.planning.elementwise import (
 )
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
-from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move_value
+from qdialect.frontends.planning.movement import Slicing, gathered
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir
 
@@ -144,7 +144,7 @@ def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
 
 def _columns(call: Call, source: Value, start: int, count: int) -> Value:
     rows = [Slice(0, 1, extent) for extent in source.shape[:2]]
-    return move_value(call.plan, call.name, source, Slicing.of([*rows, Slice(start, 1, count)]), None)
+    return call.moved(source, Slicing.of([*rows, Slice(start, 1, count)]))
 
 
 def _total(call: Call, earlier: int, steps: int) -> int | None:
@@ -182,7 +182,7 @@ def _checks(call: Call, length: int, total: int | None) -> list[Emit]:
     totals = value_of(call, 6)
     require(totals.element == "i32", f"input 6, total_sequence_length, must be i32, but got {totals.element}")
     require(math.prod(totals.shape) == 1, f"input 6, total_sequence_length, must have 1 entry, but got {totals.shape}")
-    found = unary(call, move_value(call.plan, call.name, totals, Reshaping((1,) * 4), None), "f32", number)
+    found = unary(call, call.shaped(totals, (1,) * 4), "f32", number)
     return [lambda emitter: emitter.to_channels_first(found)]
 
 
@@ -223,7 +223,7 @@ class _Lengths:
         last = value_of(call, 5)
         holds = last.element == "i32" and math.prod(last.shape) == batch
         require(holds, f"input 5, seqlens_k, must be {batch} entries of i32, but got {list(last.shape)}")
-        column = move_value(call.plan, call.name, last, Reshaping((batch, 1)), None)
+        column = call.shaped(last, (batch, 1))
         counted, length = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1)), max(earlier, total or 0)
         if total == steps:
             return cls(counted, None, length)
@@ -247,7 +247,7 @@ class _Lengths:
         if self.earlier is None or cached is None:
             return self._extended(call, own)
         places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
-        earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
+        earlier = call.shaped(self.earlier, (batch, 1, 1, 1))
         row = binary(call, [places, earlier], "i32", lambda s, x, y: s.op("arith.subi", x, y))
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
@@ -273,9 +273,7 @@ class _Lengths:
         """
         batch, _, steps, length = scores
         before = self.earlier or constant_of(call, np.zeros((batch, 1), np.int32))
-        spread = [
-            move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in (self.total, before)
-        ]
+        spread = [call.shaped(one, (batch, 1, 1, 1)) for one in (self.total, before)]
         keys = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
 
@@ -354,7 +352,7 @@ class _Window(_Lengths):
         """[B, 1, 1, 1]: all tokens, how many of them caches hold, and the same of the earlier ones."""
         assert self.earlier is not None
         counts = [self.total, self._resident(call, self.total), self.earlier, self._resident(call, self.earlier)]
-        return [move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in counts]
+        return [call.shaped(one, (batch, 1, 1, 1)) for one in counts]
 
     def _resident(self, call: Call, tokens: Value) -> Value:
         """How many of the last `tokens` a cache holds: so many leave it at once that those of the window stay."""
@@ -398,13 +396,13 @@ def _given_positions(call: Call, shape: Shape) -> Array | Value:
         return ids
     given = value_of(call, 9)
     require(given.shape == shape, f"input 9, position_ids, must be {list(shape)}, but got {list(given.shape)}")
-    first = move_value(call.plan, call.name, given, Slicing.of((Slice(0, 1, 1), Slice(0, 1, 1))), None)
+    first = call.moved(given, Slicing.of((Slice(0, 1, 1), Slice(0, 1, 1))))
     if total is not None:
-        only = move_value(call.plan, call.name, first, Reshaping((1,)), None)
+        only = call.shaped(first, (1,))
         return only if only.data is None else only.data
     after = constant_of(call, np.arange(shape[1]).astype(NUMPY_DTYPES[first.element]))
     own = binary(call, [first, after], first.element, lambda s, x, y: s.op("arith.addi", x, y))
-    totals = move_value(call.plan, call.name, value_of(call, 6), Reshaping((1, 1)), None)
+    totals = call.shaped(value_of(call, 6), (1, 1))
     is_first = unary(call, totals, "i1", lambda s, x: s.compare("eq", x, shape[1]))
     return ternary(call, [is_first, own, given], first.element, lambda s, x, y, z: s.select(x, y, z))
 
@@ -511,7 +509,7 @@ def _angles_at_run_time(call: Call, cache: Array, ids: Value, wanted: Shape) -> 
     if ids.shape == (1,) and steps > 1:
         after = constant_of(call, np.arange(steps).astype(NUMPY_DTYPES[ids.element]))
         ids = binary(call, [ids, after], ids.element, lambda s, x, y: s.op("arith.addi", x, y))
-    rows = move_value(call.plan, call.name, ids, Reshaping((math.prod(ids.shape) // steps, steps)), None)
+    rows = call.shaped(ids, (math.prod(ids.shape) // steps, steps))
     return elementwise.value_of_tensor(call, gathered(call.plan, call.name, Constant(cache), rows, 0))
 
 

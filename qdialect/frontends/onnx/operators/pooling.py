@@ -23,7 +23,7 @@ from qdialect.frontends.onnx.operators.window import declared_window, pool_windo
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Transposition, move_value
+from qdialect.frontends.planning.movement import Transposition
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows
 from qdialect.ir._mlir import ir
 
@@ -207,7 +207,7 @@ def _qlinear_result(call: Call, qdq_group: tensors.F32Tensor, source: Quantized)
 
 def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
     movement = Transposition(tuple(values.shape[axis] for axis in order), order)
-    return move_value(call.plan, call.name, values, movement, None)
+    return call.moved(values, movement)
 
 
 # Pools of f32 values: MaxPool, AveragePool and their global forms.

@@ -17,7 +17,6 @@ from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import Arithmetic, converted, plainly_quantized, unary, unbounded_scale_of
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.movement import Reshaping, move_value
 from qdialect.ir._mlir import ir
 
 # QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
@@ -245,10 +244,10 @@ def _along(call: Call, value: Value, shape: Shape) -> Value:
     """One number, or one for each index along the node's axis."""
     require(len(value.shape) <= 1, f"scale must have 0 or 1 dimensions, but got {len(value.shape)}")
     if value.shape in ((), (1,)):
-        return move_value(call.plan, call.name, value, Reshaping(()), None)
+        return call.shaped(value, ())
     axis = _axis_of_scales(call.attribute("axis", 1), shape, value.shape[0])
     spread = tuple(extent if i == axis else 1 for i, extent in enumerate(shape))
-    return move_value(call.plan, call.name, value, Reshaping(spread), None)
+    return call.shaped(value, spread)
 
 
 def _f32(call: Call, value: Value) -> Value:
