@@ -14,8 +14,7 @@ from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, check_scales, require, required
-from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, product, run_time_zero_point
-from qdialect.frontends.onnx.operators.convolution import integers
+from qdialect.frontends.onnx.operators import convolution
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, computed, imports, imports_f32, part_of
 from qdialect.frontends.planning import block_weights, contraction
@@ -30,7 +29,7 @@ from qdialect.ir._mlir import ir
 
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
-    found = _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
+    found = _general(call, convolution.data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
     contraction.check_sums(call.quantized(1), [int(call.flag("transB", 0))])
     return found
 
@@ -39,7 +38,9 @@ def _gemm(call: Call) -> Tensor:
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
     columns = 0 if call.flag("transB", 0) else 1
-    qdq_group = _general(call, data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, columns), 6, has_beta=False)
+    qdq_group = _general(
+        call, convolution.data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, columns), 6, has_beta=False
+    )
     if call.optional(7) is None:
         return qdq_group
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.values.element))
@@ -53,7 +54,7 @@ def _matmul(call: Call) -> Tensor:
     alpha, turns = _form(call)
     require(alpha > 0, f"alpha must be positive, but got {alpha}")
     elements = NARROW_ELEMENTS if call.node.kind == "MatMul" else EIGHT_BIT
-    data, right = _scaled(data_of(call.quantized(0), elements), alpha), call.quantized(1)
+    data, right = _scaled(convolution.data_of(call.quantized(0), elements), alpha), call.quantized(1)
     found = _Factors(data, right, *turns).product(None)
     contraction.check_sums(right, [max(len(right.shape) - (1 if turns[1] else 2), 0)])
     return found
@@ -87,28 +88,28 @@ def _matmul_integer(call: Call) -> Tensor:
 def integer_product(call: Call) -> Value:
     """The i32 product of inputs 0 and 1, whose zero points are inputs 2 and 3."""
     lhs, rhs = call.value(0), call.value(1)
-    point = run_time_zero_point(call, 2, lhs)
-    right_is_known = run_time_zero_point(call, 3, rhs) is None
+    point = convolution.run_time_zero_point(call, 2, lhs)
+    right_is_known = convolution.run_time_zero_point(call, 3, rhs) is None
     if point is not None and right_is_known and rhs.data is not None and rhs.data.ndim == 2:
         return _corrected_product(call, lhs, point)
     if point is not None or not right_is_known:
         points = [None if call.optional(index) is None else call.value(index) for index in (2, 3)]
-        return product(call, lhs, rhs, *points)
-    left = integers(call, 0, 2)
+        return convolution.product(call, lhs, rhs, *points)
+    left = convolution.integers(call, 0, 2)
     if is_by_matrix(call, 3):
         qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
     else:
-        qdq_group = product_of(left, _along_columns(integers(call, 1, 3)))
+        qdq_group = product_of(left, _along_columns(convolution.integers(call, 1, 3)))
     return qdq_group.accumulators(call.plan, call.name)
 
 
 def _corrected_product(call: Call, left: Value, point: Value) -> Value:
     """By a constant matrix: the left zero point takes the sums of its columns off afterwards."""
-    right = _along_columns(integers(call, 1, 3))
+    right = _along_columns(convolution.integers(call, 1, 3))
     assert right.values.data is not None, "the caller has seen a constant"
     columns = (right.values.data.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
     sums = product_of(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
-    return corrected(call, sums, point, columns)
+    return convolution.corrected(call, sums, point, columns)
 
 
 def _along_columns(right: Quantized) -> Quantized:
@@ -127,7 +128,7 @@ def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta:
     factors = _Factors(data, right, call.flag("transA", 0), call.flag("transB", 0))
     is_product = alpha == 1 and beta == 1
     factor = None if is_product or not has_beta else beta
-    return factors.product(bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
+    return factors.product(convolution.bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
 
 
 def _scaled(data: Quantized, alpha: float) -> Quantized:
@@ -140,7 +141,7 @@ def _scaled(data: Quantized, alpha: float) -> Quantized:
 
 def product_of(left: Quantized, right: Quantized, *, by_rows: bool = False) -> Contraction:
     """`left` times `right` [K, N], or [N, K]; raises `UnsupportedError` where no integer op multiplies them."""
-    return _Factors(data_of(left), right, transpose_rhs=by_rows).product(None)
+    return _Factors(convolution.data_of(left), right, transpose_rhs=by_rows).product(None)
 
 
 @dataclass(frozen=True)
@@ -334,7 +335,7 @@ def is_by_matrix(call: Call, *parameters: int) -> bool:
 
 def product_by_matrix(call: Call, left: Quantized, values: int, scale: int | None, zero_point: int) -> Contraction:
     """`left` times input `values`, whose parameters are inputs `scale`, 1 where that is None, and `zero_point`."""
-    data, right = data_of(left), call.value(values)
+    data, right = convolution.data_of(left), call.value(values)
     require(right.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.element}")
     shape, rank = right.shape, len(right.shape)
     require(rank > 2, f"right operand must have at least 3 dimensions, but got {rank}")
