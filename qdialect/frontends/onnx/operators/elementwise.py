@@ -17,7 +17,7 @@ from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp,
 from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, SMALL_FLOATS, shape_of
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, part_of, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
@@ -31,7 +31,6 @@ from qdialect.ir._mlir import ir
 
 OFFSET = 128
 """From i8 to the ui8 that stand for the same."""
-_FLOAT = 1
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
 _ARITHMETIC: dict[str, Expression] = {
@@ -151,7 +150,7 @@ def _exponent(call: Call) -> F32Tensor:
     """Input 1, which may be integers."""
     if element_type(call.tensor(1)) == "f32":
         return call.f32(1)
-    exponent = part_of(call, "Cast", [call.tensor(1)], to=_FLOAT)
+    exponent = part_of(call, "Cast", [call.tensor(1)], to=F32)
     return call.with_input(1, exponent).f32(1)
 
 

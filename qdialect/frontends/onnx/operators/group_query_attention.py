@@ -10,9 +10,8 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import Slice, gather, take_slices
-from qdialect.frontends.onnx.operators import attention, cache_bits
+from qdialect.frontends.onnx.operators import attention
 from qdialect.frontends.onnx.operators.attention import Change, Emit, appended, heads_of, kept, rows_at, scale_of
-from qdialect.frontends.onnx.operators.cache_bits import CACHE_ELEMENTS, as_numbers, cache_scales, in_few_bits
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
@@ -46,9 +45,9 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
-    scales = [cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
-    bits = cache_bits.cache_bits(call, width)
-    cache = attention.cache_of(call, 3, 4, CACHE_ELEMENTS[bits])
+    scales = [attention.cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
+    bits = attention.cache_bits(call, width)
+    cache = attention.cache_of(call, 3, 4, attention.CACHE_ELEMENTS[bits])
     earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
     total = None if is_windowed else _total(call, earlier, steps)
     length = earlier + steps if is_windowed else max(earlier, total or earlier)
@@ -66,11 +65,12 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     )
     join = appended if lengths is None else lengths.appended
     whole = [
-        join(call, cached, own if scale is None else in_few_bits(call, own, scale, bits))
+        join(call, cached, own if scale is None else attention.in_few_bits(call, own, scale, bits))
         for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
     ]
     keys, values = (
-        one if scale is None else as_numbers(call, one, scale, bits) for one, scale in zip(whole, scales, strict=True)
+        one if scale is None else attention.as_numbers(call, one, scale, bits)
+        for one, scale in zip(whole, scales, strict=True)
     )
     if isinstance(lengths, _Window):
         whole = [lengths.kept(call, one) for one in whole]
