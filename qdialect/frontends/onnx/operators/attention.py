@@ -530,8 +530,10 @@ def cache_scales(call: Call, name: str, index: int, heads: int, width: int) -> A
     return found.reshape(shape)
 
 
-def in_few_bits(call: Call, source: Value, scales: Array, bits: int) -> Value:
-    """Floats as a cache of `bits` has them."""
+def in_few_bits(call: Call, source: Value, scales: Array | None, bits: int) -> Value:
+    """Floats as a cache of `bits` has them; themselves without scales."""
+    if scales is None:
+        return source
     low, high = -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
 
     def quantized(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
@@ -572,8 +574,10 @@ def _apart(call: Call, source: Value) -> Value:
     return call.plan.ordered(call.name, (*outer, 2 * count), "i8", [source], build)
 
 
-def as_numbers(call: Call, source: Value, scales: Array, bits: int) -> Value:
-    """The floats of a cache of `bits`."""
+def as_numbers(call: Call, source: Value, scales: Array | None, bits: int) -> Value:
+    """The floats of a cache of `bits`, which are its numbers without scales."""
+    if scales is None:
+        return source
 
     def number(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
         return s.op("arith.mulf", converted(s, x, "i8", "f32"), scale)

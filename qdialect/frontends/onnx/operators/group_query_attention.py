@@ -65,13 +65,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     )
     join = appended if lengths is None else lengths.appended
     whole = [
-        join(call, cached, own if scale is None else attention.in_few_bits(call, own, scale, bits))
+        join(call, cached, attention.in_few_bits(call, own, scale, bits))
         for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
     ]
-    keys, values = (
-        one if scale is None else attention.as_numbers(call, one, scale, bits)
-        for one, scale in zip(whole, scales, strict=True)
-    )
+    keys, values = (attention.as_numbers(call, *pair, bits) for pair in zip(whole, scales, strict=True))
     if isinstance(lengths, _Window):
         whole = [lengths.kept(call, one) for one in whole]
     scores = (batch, heads, steps, length)

@@ -84,7 +84,6 @@ def _sum(call: registry.Call) -> Tensor:
 
 def axes_of(call: registry.Call, rank: int) -> tuple[int, ...]:
     """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
-    call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
     axes = tuple(sorted(set(axes_in(listed, rank))))
     # Read even where it has no effect: an attribute that is not read is rejected.
