@@ -15,15 +15,7 @@ from qdialect.frontends.onnx.operators.attention import Change, Emit, appended, 
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import (
-    Arithmetic,
-    binary,
-    constant_of,
-    converted,
-    tensor_of,
-    ternary,
-    unary,
-)
+from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, converted, ternary, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
 from qdialect.frontends.planning.movement import Slicing, gathered
@@ -88,7 +80,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
         return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted, sinks)), False
 
     result = Computed(query.shape, call.plan.compute(call.name, query.shape, "f32", emit))
-    return result, *(Computed(one.shape, one) if one.element == "f32" else tensor_of(one) for one in whole)
+    return result, *(Computed(one.shape, one) if one.element == "f32" else elementwise.tensor_of(one) for one in whole)
 
 
 def _refuse(call: Call) -> None:
