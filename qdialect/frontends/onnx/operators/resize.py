@@ -170,8 +170,10 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
         return filtered(call, dimensions, coordinates)
     if isinstance(source, Constant | F32Tensor):
         data = call.f32(0)
-        is_plain = not isinstance(data, Quantized) or len(data.scales) > 1
-        value = data.f32(call.plan, call.name) if is_plain else _dequantized(call.plan, call.name, data)
+        if isinstance(data, Quantized) and len(data.scales) == 1:
+            value = _dequantized(call.plan, call.name, data)
+        else:
+            value = data.f32(call.plan, call.name)
         return Computed(shape, _interpolate(call.plan, call.name, value, shape, coordinates))
     require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
     return _interpolate(call.plan, call.name, source, shape, coordinates)
