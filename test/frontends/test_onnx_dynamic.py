@@ -241,7 +241,7 @@ UNREADABLE: list[tuple[str, Sequence[Operand], str]] = [
     (
         "MatMulInteger",
         [np.zeros((2, 4, 5), U8), np.zeros((3, 5, 4), U8), np.array(0, U8)],
-        "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]",
+        "operand shapes must broadcast, but got [2] and [3]",
     ),
     (
         "com.microsoft.DynamicQuantizeMatMul",

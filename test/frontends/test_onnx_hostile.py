@@ -233,23 +233,16 @@ def test_one_number_that_fills_a_tensor_is_held_once() -> None:
     assert all(isinstance(value, ir.DenseElementsAttr) and value.is_splat for value in constants)
 
 
-def strings(name: str) -> TensorProto:
-    return TensorProto(name=name, data_type=TensorProto.STRING, dims=[2], string_data=[b"cat", b"dog"])
-
-
 def test_a_constant_of_strings_is_refused_where_it_is_read() -> None:
+    """By a node, or as a result."""
     b = ModelBuilder()
     model = ModelProto.FromString(b.finish(b.node("Relu", b.input("x", (2,))), dtype=np.float32))
-    model.graph.initializer.append(strings("labels"))
+    model.graph.initializer.append(
+        TensorProto(name="labels", data_type=TensorProto.STRING, dims=[2], string_data=[b"cat", b"dog"])
+    )
     assert "qnn" not in str(import_onnx(model.SerializeToString())).split("func.func")[0]
-    model.graph.node[0].input[0] = "labels"
-    refused = "node 0 Relu.*constant 'labels' must hold numbers, but holds elements of type STRING"
-    assert re.search(refused, notes_of(model.SerializeToString()))
-
-
-def test_a_result_of_strings_is_refused() -> None:
-    b = ModelBuilder()
-    model = ModelProto.FromString(b.finish(b.node("Relu", b.input("x", (2,))), dtype=np.float32))
-    model.graph.initializer.append(strings("labels"))
     model.graph.output[0].name = "labels"
     assert "output 'labels': constant 'labels' must hold numbers" in notes_of(model.SerializeToString())
+    model.graph.output[0].name, model.graph.node[0].input[0] = model.graph.node[0].output[0], "labels"
+    refused = "node 0 Relu.*constant 'labels' must hold numbers, but holds elements of type STRING"
+    assert re.search(refused, notes_of(model.SerializeToString()))

@@ -51,7 +51,7 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ),
     ("indices must be in [-6, 6)", "Gather", [LONG([6])], {}),
     ("repeats must be 2 integers of at least 1, but got [2]", "Tile", [LONG([2])], {}),
-    ("shape must be one that [6, 4] broadcasts with, but got [3, 4]", "Expand", [LONG([3, 4])], {}),
+    ("operand shapes must broadcast, but got [6, 4] and [3, 4]", "Expand", [LONG([3, 4])], {}),
     ("mode must be constant or reflect or edge or wrap, but got fold", "Pad", [LONG([0, 0, 0, 0])], {"mode": "fold"}),
     ("pads must be at most 5 in mode reflect, but got 6", "Pad", [LONG([6, 0, 0, 0])], {"mode": "reflect"}),
     ("pads must be at least 0 in mode edge, but got -1", "Pad", [LONG([0, 0, -1, 0])], {"mode": "edge"}),

@@ -43,17 +43,16 @@ def _branching(condition: Any, then: GraphProto, other: GraphProto, *, readers: 
     return model.finish(total, dtype=np.float32)
 
 
-@pytest.mark.parametrize(("condition", "wanted"), [(True, -X), (False, X * 3)])
-def test_the_branch_that_is_taken_is_there_alone(condition: bool, wanted: Any) -> None:
-    np.testing.assert_array_equal(run(_branching(condition, NEGATED, SCALED), X), wanted)
+SAME = _graph(output="x")
 
 
-def test_branches_of_two_nodes_may_use_the_same_names() -> None:
-    np.testing.assert_array_equal(run(_branching([False], NEGATED, SCALED, readers=2), X), X * 6)
-
-
-def test_a_branch_may_give_what_is_outside_of_it() -> None:
-    np.testing.assert_array_equal(run(_branching(True, _graph(output="x"), SCALED), X), X)
+@pytest.mark.parametrize(
+    ("condition", "then", "readers", "wanted"),
+    [(True, NEGATED, 1, -X), (False, NEGATED, 1, X * 3), ([False], NEGATED, 2, X * 6), (True, SAME, 1, X)],
+)
+def test_the_branch_that_is_taken_is_there_alone(condition: Any, then: GraphProto, readers: int, wanted: Any) -> None:
+    """Branches of two nodes may use the same names, and one may give what is outside of it."""
+    np.testing.assert_array_equal(run(_branching(condition, then, SCALED, readers=readers), X), wanted)
 
 
 def test_nested_branches_read_names_of_the_outer_ones() -> None:
@@ -176,7 +175,7 @@ def test_a_branch_that_gives_too_little_is_damaged() -> None:
     assert "file is damaged" in refused(_branching(True, helper.make_graph([], "branch", [], []), SCALED))
 
 
-# frontends/onnx/functions.py: functions that a model defines are replaced by their nodes.
+# Functions that a model defines are replaced by their nodes.
 
 X_FUNCTIONS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 TWICE = "twice (a) => (b) { c = Add (a, a) b = Relu (c) }"

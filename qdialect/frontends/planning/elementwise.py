@@ -75,8 +75,8 @@ class Site(Protocol):
         ...
 
 
-Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
-"""``build(arithmetic, operands)`` gives the result, all of one shape and without a sign."""
+Build = Callable[..., ir.Value]
+"""``build(arithmetic, *operands)`` gives the result, all of one shape and without a sign."""
 OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
 OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 OfThree = Callable[[Arithmetic, ir.Value, ir.Value, ir.Value], ir.Value]
@@ -125,23 +125,23 @@ def elementwise(site: Site, values: Sequence[Value], element: str, build: Build)
 def on_bits(emitter: OpBuilder, operands: Sequence[ir.Value], element: str, build: Build) -> ir.Value:
     """The result of `build` on `operands` of one shape, as a tensor of `element`."""
     s = Arithmetic(emitter, any(element_of(operand.type).startswith("u") for operand in operands))
-    result = build(s, [emitter.without_sign(operand) for operand in operands])
+    result = build(s, *map(emitter.without_sign, operands))
     return emitter.convert("tensor.bitcast", result, element) if element.startswith("u") else result
 
 
 def unary(site: Site, value: Value, element: str, build: OfOne) -> Value:
     """`elementwise` of one value."""
-    return elementwise(site, [value], element, lambda s, operands: build(s, operands[0]))
+    return elementwise(site, [value], element, build)
 
 
 def binary(site: Site, values: Sequence[Value], element: str, build: OfTwo) -> Value:
     """`elementwise` of two values."""
-    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1]))
+    return elementwise(site, values, element, build)
 
 
 def ternary(site: Site, values: Sequence[Value], element: str, build: OfThree) -> Value:
     """`elementwise` of three values."""
-    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1], operands[2]))
+    return elementwise(site, values, element, build)
 
 
 def constant_of(site: Site, array: Array) -> Value:

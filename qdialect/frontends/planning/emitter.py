@@ -208,29 +208,6 @@ class Planned:
     """Of the constants that ops are built with; without one they are as large as they are."""
 
 
-def arguments_of(
-    inputs: Sequence[checks.Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
-) -> tuple[Value, ...]:
-    """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
-    unsupported += checks.unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
-    return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
-
-
-def result_of(
-    name: str, plan: Callable[[], Value], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
-) -> tuple[tuple[str, Value], ...]:
-    """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
-    try:
-        value = plan()
-    except checks.UnsupportedError as error:
-        unsupported.append(f"output '{name}': {error}")
-        return ()
-    unsupported += checks.unsupported_interfaces(
-        "output", [_interface(name, value)], elements, may_be_empty=may_be_empty
-    )
-    return ((name, value),)
-
-
 def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
     """A verified module with one public function ``@main``; `name` is what messages call the model.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.checks import Array, Interface, Shape, UnsupportedError
-from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, module_of, result_of
+from qdialect.frontends.planning.emitter import Planned, Value, module_of
 from qdialect.frontends.planning.partition import Division, Part, PartRefusedError, refused_nodes
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 from qdialect.ir._mlir import ir
@@ -75,7 +74,7 @@ class Planner(ABC, Generic[N]):
         behind it are judged too.
         """
         self.results.update({name: Constant(array) for name, array in constants.items()})
-        arguments = tuple(value for tensor in inputs for value in self._input(tensor))
+        arguments = tuple(map(self._input, inputs))
         refused = self.interface_reasons
         self.results.update({value.name: None if value.name in refused else _argument(value) for value in arguments})
         for node in nodes:
@@ -133,30 +132,30 @@ class Planner(ABC, Generic[N]):
                 types = self.types_of(node)
         except UnsupportedError:
             return {}
-        unsupported = {tensor.name: self._unsupported_type(tensor) for tensor in types}
+        unsupported = {tensor.name: self._unsupported_interface("", tensor) for tensor in types}
         self._other_types.update((name, found[0].partition(": ")[2]) for name, found in unsupported.items() if found)
         known = (tensor for tensor in types if not unsupported[tensor.name])
         values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 
-    def _unsupported_type(self, tensor: Interface) -> list[str]:
-        return checks.unsupported_interfaces("", [tensor], self._elements, may_be_empty=self.takes_empty)
+    def _unsupported_interface(self, what: str, tensor: Interface) -> list[str]:
+        return checks.unsupported_interfaces(what, [tensor], self._elements, may_be_empty=self.takes_empty)
 
-    def _input(self, tensor: Interface) -> tuple[Value, ...]:
-        unsupported: list[str] = []
-        values = arguments_of([tensor], self._elements, unsupported, may_be_empty=self.takes_empty)
-        self._refuse_interface(tensor.name, unsupported)
-        return values
+    def _input(self, tensor: Interface) -> Value:
+        self._refuse_interface(tensor.name, self._unsupported_interface("input", tensor))
+        return Value(tensor.name, tensor.shape, tensor.element)
 
     def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
         if result is None:
             return ()
-        unsupported: list[str] = []
-        value, may_be_empty = partial(self._value, name, result), self.takes_empty
-        found = result_of(name, value, self._elements, unsupported, may_be_empty=may_be_empty)
-        self._refuse_interface(name, unsupported)
-        return found
+        try:
+            value = self._value(name, result)
+        except UnsupportedError as error:
+            self._refuse_interface(name, [f"output '{name}': {error}"])
+            return ()
+        self._refuse_interface(name, self._unsupported_interface("output", Interface(name, value.shape, value.element)))
+        return ((name, value),)
 
     def _refuse_interface(self, name: str, unsupported: Sequence[str]) -> None:
         self.unsupported += unsupported
@@ -172,7 +171,7 @@ class Planner(ABC, Generic[N]):
 
 
 def _argument(value: Value) -> Tensor | None:
-    """The meaning of an input; None if no tensor has its shape, which `arguments_of` has found.
+    """The meaning of an input; None if no tensor has its shape, which `_input` has found.
 
     Of a tensor without elements all are known.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, SoftmaxOp, TanhOp, UnaryOp
 from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.building.checks import axis_in, require
+from qdialect.frontends.onnx.operators import registry
 from qdialect.frontends.onnx.operators.elementwise import OFFSET, binary_tensor, clipped_integers, shifted
 from qdialect.frontends.onnx.operators.quantization import dequantized, f32_values_of, parameters_of, quantized_by
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, clamp_integers, imports, number_of, part_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import elementwise, tensors
+from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 
 # Tables hold transcendental functions that are rounded from float64; between float32 tensors they are those of kernels,
@@ -57,13 +58,13 @@ _FORMULAS: dict[str, Expression] = {
 }
 
 
-@imports(*_FORMULAS)
-def _pointwise(call: Call) -> tensors.Tensor:
+@registry.imports(*_FORMULAS)
+def _pointwise(call: registry.Call) -> tensors.Tensor:
     call.count(1)
     return applied(call, _FORMULAS[call.node.kind])
 
 
-def applied(call: Call, formula: Expression) -> elementwise.Pointwise:
+def applied(call: registry.Call, formula: Expression) -> elementwise.Pointwise:
     """`formula` of input 0."""
     source = call.f32(0)
     return elementwise.Pointwise(source.shape, (source,), formula)
@@ -82,8 +83,8 @@ _PARAMETRIC: dict[str, tuple[Callable[..., Expression], dict[str, float]]] = {
 """Functions with attributes, in the order of their parameters, and the defaults of these."""
 
 
-@imports(*_PARAMETRIC)
-def _parametric(call: Call) -> tensors.Tensor:
+@registry.imports(*_PARAMETRIC)
+def _parametric(call: registry.Call) -> tensors.Tensor:
     call.count(1)
     function, defaults = _PARAMETRIC[call.node.kind]
     numbers = [call.attribute(name, float(np.float32(default))) for name, default in defaults.items()]
@@ -91,8 +92,8 @@ def _parametric(call: Call) -> tensors.Tensor:
     return applied(call, function(*numbers))
 
 
-@imports("Gelu")
-def _gelu(call: Call) -> tensors.Tensor:
+@registry.imports("Gelu")
+def _gelu(call: registry.Call) -> tensors.Tensor:
     kind: str = call.attribute("approximate", "none")
     require(kind in ("none", "tanh"), f"approximate must be none or tanh, but got {kind}")
     return applied(call, activations.gelu if kind == "none" else activations.gelu_tanh)
@@ -102,24 +103,24 @@ def _gelu(call: Call) -> tensors.Tensor:
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _LARGEST = float(np.finfo(np.float32).max)
-_OPS: dict[str, type[UnaryOp]] = {
-    "HardSwish": HardswishOp,
-    "LeakyRelu": LeakyReluOp,
-    "Sigmoid": SigmoidOp,
-    "Tanh": TanhOp,
+_OPS: dict[str, tuple[Expression, type[UnaryOp], Mapping[str, Any]]] = {
+    "HardSwish": (onnx_activations.hard_swish, HardswishOp, {"mode": HardswishMode.LUT}),
+    "Sigmoid": (activations.sigmoid, SigmoidOp, {}),
+    "Tanh": (activations.tanh, TanhOp, {}),
 }
+"""Functions that have an op of their own, and its attributes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Function(elementwise.Pointwise):
-    """A function of an 8-bit tensor that has an op of its own."""
+    """A function that of an 8-bit tensor has an op of its own."""
 
     op_class: type[UnaryOp]
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attributes: Mapping[str, Any]
 
     def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         (source,) = self.operands
-        if to.element not in tensors.EIGHT_BIT or not isinstance(source, Quantized):
+        if to.element not in tensors.EIGHT_BIT or not isinstance(source, registry.Quantized) or not source.is_eight_bit:
             return super()._quantized(plan, name, to)
         how = {"element": to.element, **tensors.mapping(source.parameters, to), **ORT.table, **self.attributes}
         return plan.pointwise(
@@ -127,48 +128,33 @@ class Function(elementwise.Pointwise):
         )
 
 
-def _unary(kind: str, call: Call, source: Quantized) -> Function:
-    op_class, attributes = _OPS[kind], dict[str, Any]()
-    if kind == "HardSwish":
-        attributes["mode"] = HardswishMode.LUT
+def _unary(kind: str, call: registry.Call, source: tensors.F32Tensor) -> elementwise.Pointwise:
     if kind == "LeakyRelu":
-        attributes |= {"alpha": call.attribute("alpha", _DEFAULT_LEAKY_ALPHA), "mode": LeakyMode.LUT}
-    return Function(source.shape, (source,), _formula(kind, call), op_class, attributes)
+        alpha: float = call.attribute("alpha", _DEFAULT_LEAKY_ALPHA)
+        how = {"alpha": alpha, "mode": LeakyMode.LUT}
+        return Function(source.shape, (source,), onnx_activations.leaky_relu(alpha), LeakyReluOp, how)
+    return Function(source.shape, (source,), *_OPS[kind])
 
 
-def _formula(kind: str, call: Call) -> Expression:
-    if kind == "LeakyRelu":
-        return onnx_activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
-    return {"Sigmoid": activations.sigmoid, "Tanh": activations.tanh, "HardSwish": onnx_activations.hard_swish}[kind]
+@registry.imports("LeakyRelu", *_OPS)
+def _function(call: registry.Call) -> tensors.Tensor:
+    return _unary(call.node.kind, call, call.f32(0))
 
 
-@imports(*_OPS)
-def _function(call: Call) -> tensors.Tensor:
-    """Of quantized values an op of its own."""
-    source = call.f32(0)
-    if isinstance(source, Quantized) and source.is_eight_bit:
-        return _unary(call.node.kind, call, source)
-    return applied(call, _formula(call.node.kind, call))
-
-
-@imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
-def _qlinear_function(call: Call) -> tensors.Tensor:
+@registry.imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
+def _qlinear_function(call: registry.Call) -> tensors.Tensor:
     call.count(4, 5)
-    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1)
-    is_plain = not isinstance(source, Quantized)
-    qdq_group = (
-        elementwise.Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
-    )
+    qdq_group = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, f32_values_of(call, 0, 1))
     return quantized_by(call, qdq_group, 3, call.value(0).element)
 
 
-@imports("Relu")
-def _relu(call: Call) -> tensors.Tensor:
+@registry.imports("Relu")
+def _relu(call: registry.Call) -> tensors.Tensor:
     return _clamped(call, 0.0, math.inf)
 
 
-@imports("Clip")
-def _clip(call: Call) -> tensors.Tensor:
+@registry.imports("Clip")
+def _clip(call: registry.Call) -> tensors.Tensor:
     """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins.
 
     Without them the largest float32 numbers bound infinities.
@@ -182,7 +168,7 @@ def _clip(call: Call) -> tensors.Tensor:
             bound = call.optional(index) or tensors.Constant(np.array(largest, np.float32))
             require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
             # A bound that is NaN bounds nothing.
-            found = part_of(call, "Where", [part_of(call, kind, [found, bound]), bound, found])
+            found = registry.part_of(call, "Where", [registry.part_of(call, kind, [found, bound]), bound, found])
         return found
     minimum, maximum = _bound(call, 1, "min", -_LARGEST), _bound(call, 2, "max", _LARGEST)
     return _clamped(call, min(minimum, maximum), maximum)
@@ -195,39 +181,35 @@ def _is_wide(source: tensors.Tensor) -> bool:
     return isinstance(source, Value) and source.element not in tensors.EIGHT_BIT
 
 
-def _clamped(call: Call, minimum: float, maximum: float) -> tensors.Tensor:
+def _clamped(call: registry.Call, minimum: float, maximum: float) -> tensors.Tensor:
     """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into f32 values are clamped too."""
     source = call.tensor(0)
     if isinstance(source, Value):
         require(source.element in tensors.EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
-        return clamp_integers(call.plan, call.name, source, minimum, maximum)
+        return registry.clamp_integers(call.plan, call.name, source, minimum, maximum)
     f32 = call.f32(0)
     return elementwise.Clamped(f32.shape, f32, minimum, maximum)
 
 
-def _bound(call: Call, index: int, name: str, default: float) -> float:
+def _bound(call: registry.Call, index: int, name: str, default: float) -> float:
     tensor = call.optional(index)
     if tensor is None:
         return call.attribute(name, default)
-    bound = number_of(tensor, name)
+    bound = registry.number_of(tensor, name)
     return math.copysign(math.inf, default) if math.isnan(bound) else bound
 
 
 # Gelu with a bias that is added before: BiasGelu and FastGelu of com.microsoft.
 
 
-@imports("com.microsoft.BiasGelu")
-def _bias_gelu(call: Call) -> tensors.Tensor:
-    call.count(2)
-    total = binary_tensor("Add", call.f32(0), call.f32(1))
-    return elementwise.Pointwise(total.shape, (total,), activations.gelu)
+_BIASED = {"com.microsoft.BiasGelu": activations.gelu, "com.microsoft.FastGelu": activations.gelu_tanh}
 
 
-@imports("com.microsoft.FastGelu")
-def _fast_gelu(call: Call) -> tensors.Tensor:
-    call.count(1, 2)
+@registry.imports(*_BIASED)
+def _biased_gelu(call: registry.Call) -> tensors.Tensor:
+    call.count(1 if call.node.kind == "com.microsoft.FastGelu" else 2, 2)
     source = call.f32(0) if call.optional(1) is None else binary_tensor("Add", call.f32(0), call.f32(1))
-    return elementwise.Pointwise(source.shape, (source,), activations.gelu_tanh)
+    return elementwise.Pointwise(source.shape, (source,), _BIASED[call.node.kind])
 
 
 # Softmax and QLinearSoftmax, by ONNX Runtime's table of exponentials.
@@ -240,7 +222,7 @@ ALONG_AXIS = 13
 class Shares(tensors.F32Tensor):
     """The softmax of rows: along `axis`, or along `axis` and all dimensions after it."""
 
-    source: Quantized
+    source: registry.Quantized
     axis: int
     is_flat: bool
     kernel: GroupKernel
@@ -285,8 +267,8 @@ class NoShares(tensors.F32Tensor):
         return tensors.filled(plan, name, self.shape, fill, to.element)
 
 
-@imports("Softmax")
-def _softmax(call: Call) -> tensors.Tensor:
+@registry.imports("Softmax")
+def _softmax(call: registry.Call) -> tensors.Tensor:
     source = call.tensor(0)
     axis = _axis(call, len(source.shape), call.node.version)
     if isinstance(source, elementwise.PlainlyDequantized) and not math.isfinite(source.scale):
@@ -294,8 +276,8 @@ def _softmax(call: Call) -> tensors.Tensor:
     return _shares(call, _dequantized(call), axis, call.node.version)
 
 
-@imports("com.microsoft.QLinearSoftmax")
-def _qlinear_softmax(call: Call) -> tensors.Tensor:
+@registry.imports("com.microsoft.QLinearSoftmax")
+def _qlinear_softmax(call: registry.Call) -> tensors.Tensor:
     call.count(4, 5)
     scale, version = elementwise.unbounded_scale_of(call.tensor(1)), call.attribute("opset", ALONG_AXIS)
     axis = _axis(call, len(call.tensor(0).shape), version)
@@ -311,12 +293,12 @@ def _qlinear_softmax(call: Call) -> tensors.Tensor:
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
-def _dequantized(call: Call) -> Quantized:
+def _dequantized(call: registry.Call) -> registry.Quantized:
     """The result of a DequantizeLinear, with a scale within the dialect's range."""
     source = call.tensor(0)
     if not isinstance(source, elementwise.PlainlyDequantized):
         return call.quantized(0)
-    return Quantized(source.shape, source.quantized_values, (_limited(source.scale),), (source.zero_point,))
+    return registry.Quantized(source.shape, source.quantized_values, (_limited(source.scale),), (source.zero_point,))
 
 
 def _limited(scale: float) -> float:
@@ -327,11 +309,24 @@ def _limited(scale: float) -> float:
     return LARGEST_SCALE if scale > 1 else SMALLEST_SCALE
 
 
-def _axis(call: Call, rank: int, version: int) -> int:
+def _axis(call: registry.Call, rank: int, version: int) -> int:
     # ONNX Runtime's own operator has one default.
     axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
     return axis_in(axis, rank)
 
 
-def _shares(call: Call, source: Quantized, axis: int, version: int) -> Shares:
+def _shares(call: registry.Call, source: registry.Quantized, axis: int, version: int) -> Shares:
     return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1, call.kernel)
+
+
+@registry.imports_f32("Softmax", "LogSoftmax")
+def _f32_softmax(call: registry.Call) -> tensors.Computed:
+    """``e^d / sum(e^d)`` or ``d - log(sum(e^d))`` with the distance d from the row's largest number."""
+    shape = call.f32(0).shape
+    is_flat = call.node.version < ALONG_AXIS
+    axis = axis_in(call.attribute("axis", 1 if is_flat else -1), len(shape))
+    axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
+    is_logarithm = call.node.kind == "LogSoftmax"
+    return registry.computed(
+        call, shape, (0,), lambda emitter, values: softmax(emitter, values[0], axes, is_logarithm=is_logarithm)
+    )

@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.matmul import product_of
-from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
+from qdialect.frontends.onnx.operators.quantization import dequantized
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import Attention, Stage, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import binary, broadcast_shape, constant_of, element_type, tensor_of, unary
+from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, converted
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
+from qdialect.frontends.planning.movement import Slicing, gathered
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known, product
 from qdialect.ir._mlir import ir
 
@@ -50,7 +49,8 @@ def _qattention(call: Call) -> tuple[Tensor, ...]:
     """The same with quantized input and weights."""
     call.count(5, 9)
     _refuse(call, {})
-    data, weights = (_quantized(call, *indices) for indices in ((0, 3, 6), (1, 4, 7)))
+    groups = [replace(call, inputs=tuple(map(call.optional, indices))) for indices in ((0, 3, 6), (1, 4, 7))]
+    data, weights = (dequantized(one, 0, 1, -1) for one in groups)
     return _self_attention(call, product_of(data, weights), mask=5, past=8, bias=9)
 
 
@@ -60,13 +60,6 @@ def _refuse(call: Call, caches: Mapping[int, str]) -> None:
     call.ignore("rotary_embedding_dim", "mask_filter_value", "qk_matmul_output_mode")
     for name in ("do_rotary", "past_present_share_buffer"):
         require(not call.flag(name, 0), f"{name} must be 0")
-
-
-def _quantized(call: Call, values: int, scale: int, zero_point: int) -> Quantized:
-    value, scales = call.value(values), scales_of(call, scale)
-    points, element = zero_points_of(call, zero_point, len(scales), value.element)
-    require(element == value.element, f"zero point must be {value.element}, but got {element}")
-    return Quantized(value.shape, value, scales, points, max(len(value.shape) - 1, 0))
 
 
 def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bias: int) -> tuple[Tensor, ...]:
@@ -151,7 +144,7 @@ def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
 
 def float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
     """The addend of `scores`: input `index`, which is `tensor`; raises `UnsupportedError` for another shape."""
-    holds = broadcast_shape(tensor.shape, scores) == scores
+    holds = elementwise.broadcast_shape(tensor.shape, scores) == scores
     require(holds, f"input {index} must broadcast to {list(scores)}, but got {list(tensor.shape)}")
     value = tensor.f32(call.plan, call.name)
     return lambda emitter: emitter.to_channels_first(value)
@@ -272,10 +265,9 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     if call.optional(6) is not None:
         require(not cache.length, "input 6, nonpad_kv_seqlen, must be omitted where inputs 4 and 5 are caches")
         counted, how = _counted(call, scores, counted, is_causal=is_causal), replace(how, is_causal=False)
-    emit = None if counted is None else _taken(counted)
     mode: int = call.attribute("qk_matmul_output_mode", 0)
     require(mode in tuple(Stage), f"qk_matmul_output_mode must be from 0 to 3, but got {mode}")
-    return _attended(call, how, tuple(counts), [kept] * 3, biases, cache, emit, Stage(mode))
+    return _attended(call, how, tuple(counts), [kept] * 3, biases, cache, counted, Stage(mode))
 
 
 def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) -> Value:
@@ -284,27 +276,25 @@ def _counted(call: Call, scores: Shape, mask: Value | None, *, is_causal: bool) 
     lengths = value_of(call, 6)
     holds = lengths.element == "i64" and lengths.shape == (batch,)
     require(holds, f"input 6, nonpad_kv_seqlen, must be {batch} entries of i64, but got {list(lengths.shape)}")
-    totals = move_value(call.plan, call.name, lengths, Reshaping((batch, 1, 1, 1)), None)
-    keys = constant_of(call, np.arange(length).reshape(1, 1, 1, -1))
+    totals = call.shaped(lengths, (batch, 1, 1, 1))
+    keys = elementwise.constant_of(call, np.arange(length).reshape(1, 1, 1, -1))
     # How many keys from its own on a query is from the end.
-    behind = constant_of(
+    behind = elementwise.constant_of(
         call, np.arange(steps)[::-1].reshape(1, 1, -1, 1) if is_causal else np.zeros((1, 1, 1, 1), int)
     )
 
-    def is_counted(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        total, key, last = operands
+    def is_counted(s: Arithmetic, total: ir.Value, key: ir.Value, last: ir.Value) -> ir.Value:
         return s.compare("lt", key, s.op("arith.subi", total, last))
 
-    found = elementwise.elementwise(call, [totals, keys, behind], "i1", is_counted)
-    return found if mask is None else binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
-
-
-def _taken(value: Value) -> Emit:
-    return lambda emitter: emitter.to_channels_first(value)
+    found = elementwise.ternary(call, [totals, keys, behind], "i1", is_counted)
+    return (
+        found
+        if mask is None
+        else elementwise.binary(call, [found, mask], "i1", lambda s, x, y: s.op("arith.andi", x, y))
+    )
 
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
-    require(len(shape) in (3, 4), f"input {index} must have 3 or 4 dimensions, but got {len(shape)}")
     name = "kv_num_heads" if index else "q_num_heads"
     if len(shape) == 4:
         call.ignore(name)
@@ -316,10 +306,10 @@ def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Value | None]:
     """Input 3: numbers to be added to the scores, or booleans that select the scores that count."""
     if call.optional(3) is None:
         return [], None
-    if element_type(call.tensor(3)) != "i1":
+    if elementwise.element_type(call.tensor(3)) != "i1":
         return [float_bias(call, call.f32(3), 3, scores)], None
     mask = value_of(call, 3)
-    holds = broadcast_shape(mask.shape, scores) == scores
+    holds = elementwise.broadcast_shape(mask.shape, scores) == scores
     require(holds, f"input 3 must broadcast to {list(scores)}, but got {list(mask.shape)}")
     return [], mask
 
@@ -331,7 +321,7 @@ def _attended(
     prepared: Sequence[Callable[[Emitter, ir.Value], ir.Value]],
     biases: Sequence[Emit],
     cache: Cache,
-    counted: Emit | None = None,
+    counted: Value | None = None,
     stage: Stage = Stage.PRODUCTS,
 ) -> tuple[Tensor, ...]:
     """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries.
@@ -350,7 +340,8 @@ def _attended(
     def operands(emitter: Emitter) -> tuple[list[ir.Value], list[ir.Value], ir.Value | None]:
         query, key, value = map(emitter.to_channels_first, (heads[0], *whole))
         spread = [repeated_heads(emitter, one, counts[0] // n) for one, n in zip((key, value), counts[1:], strict=True)]
-        return [query, *spread], [one(emitter) for one in biases], None if counted is None else counted(emitter)
+        mask = None if counted is None else emitter.to_channels_first(counted)
+        return [query, *spread], [one(emitter) for one in biases], mask
 
     def emit(emitter: Emitter) -> Emitted:
         (query, key, value), added, mask = operands(emitter)
@@ -410,17 +401,16 @@ def rows_at(call: Call, own: Value, row: Value) -> Value:
     if steps == 1:
         return own
     begins = np.arange(batch * heads, dtype=NUMPY_DTYPES[row.element]) * steps
-    first = constant_of(call, begins.reshape(batch, heads, 1))
-    line = move_value(call.plan, call.name, row, Reshaping((row.shape[0], 1, row.shape[2])), None)
+    first = elementwise.constant_of(call, begins.reshape(batch, heads, 1))
+    line = call.shaped(row, (row.shape[0], 1, row.shape[2]))
 
-    def index(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        place, start = operands
+    def index(s: Arithmetic, place: ir.Value, start: ir.Value) -> ir.Value:
         inside = s.op("arith.minsi", s.op("arith.maxsi", place, 0), steps - 1)
         return s.op("arith.addi", start, inside)
 
-    indices = elementwise.elementwise(call, [line, first], row.element, index)
-    lines = move_value(call.plan, call.name, own, Reshaping((batch * heads * steps, width)), None)
-    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, tensor_of(lines), indices, 0))
+    indices = elementwise.binary(call, [line, first], row.element, index)
+    lines = call.shaped(own, (batch * heads * steps, width))
+    return elementwise.value_of_tensor(call, gathered(call.plan, call.name, elementwise.tensor_of(lines), indices, 0))
 
 
 @imports("TensorScatter")
@@ -437,27 +427,26 @@ def _tensor_scatter(call: Call) -> Tensor:
     require(mode in ("linear", "circular"), f"mode must be linear or circular, but got {mode}")
     batch, length, steps = cache.shape[0], cache.shape[axis], own.shape[axis]
     sides = math.prod(cache.shape[1:axis]), math.prod(cache.shape[axis + 1 :])
-    flat = [
-        move_value(call.plan, call.name, one, Reshaping((batch, sides[0], one.shape[axis], sides[1])), None)
-        for one in (cache, own)
-    ]
-    first = constant_of(call, np.zeros(batch, np.int64)) if call.optional(2) is None else value_of(call, 2)
+    flat = [call.shaped(one, (batch, sides[0], one.shape[axis], sides[1])) for one in (cache, own)]
+    first = elementwise.constant_of(call, np.zeros(batch, np.int64)) if call.optional(2) is None else value_of(call, 2)
     holds = first.element == "i64" and first.shape == (batch,)
     require(holds, f"input 2, write_indices, must be {batch} entries of i64, but got {list(first.shape)}")
-    begins = move_value(call.plan, call.name, first, Reshaping((batch, 1, 1, 1)), None)
-    places = constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
+    begins = call.shaped(first, (batch, 1, 1, 1))
+    places = elementwise.constant_of(call, np.arange(length).reshape(1, 1, -1, 1))
 
-    def distance(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        beyond = s.op("arith.subi", *operands)
+    def distance(s: Arithmetic, place: ir.Value, begin: ir.Value) -> ir.Value:
+        beyond = s.op("arith.subi", place, begin)
         if mode == "linear":
             return beyond
         return s.op("arith.remsi", s.op("arith.addi", s.op("arith.remsi", beyond, length), length), length)
 
-    row = elementwise.elementwise(call, [places, begins], "i64", distance)
-    is_own = unary(call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps)))
+    row = elementwise.binary(call, [places, begins], "i64", distance)
+    is_own = elementwise.unary(
+        call, row, "i1", lambda s, x: s.op("arith.andi", s.compare("ge", x, 0), s.compare("lt", x, steps))
+    )
     operands = [is_own, rows_at(call, flat[1], row), flat[0]]
-    found = elementwise.elementwise(call, operands, cache.element, lambda s, held: s.select(*held))
-    return tensor_of(move_value(call.plan, call.name, found, Reshaping(cache.shape), None))
+    found = elementwise.ternary(call, operands, cache.element, lambda s, is_own, new, old: s.select(is_own, new, old))
+    return elementwise.tensor_of(call.shaped(found, cache.shape))
 
 
 def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:
@@ -469,28 +458,19 @@ def stacked_cache_of(call: Call, index: int, wanted: Shape) -> Cache:
     holds = len(tensor.shape) == 5 and tensor.shape[:3] == (2, batch, heads) and tensor.shape[4] == width
     require(holds, f"input {index} must have the shape {[2, batch, heads, 'P', width]}, but got {list(tensor.shape)}")
     source = tensor.f32(call.plan, call.name)
-
-    def half(which: int) -> Value:
-        def emit(emitter: Emitter) -> Emitted:
-            rows = (Slice(which, 1, 1), *(Slice(0, 1, extent) for extent in tensor.shape[1:]))
-            return emitter.reshape(
-                take_slices(emitter, emitter.to_channels_first(source), rows), tensor.shape[1:]
-            ), False
-
-        return call.plan.compute(call.name, tensor.shape[1:], "f32", emit)
-
-    return Cache(half(0), half(1))
+    whole = [Slice(0, 1, extent) for extent in tensor.shape[1:]]
+    halves = [call.moved(source, Slicing.of([Slice(i, 1, 1), *whole])) for i in range(2)]
+    return Cache(*(call.shaped(half, tensor.shape[1:]) for half in halves))
 
 
 def stacked(call: Call, keys: Value, values: Value) -> F32Tensor:
     """[2, B, N, P, K] of both."""
     shape = (2, *keys.shape)
 
-    def emit(emitter: Emitter) -> Emitted:
-        parts = [emitter.reshape(emitter.to_channels_first(one), (1, *keys.shape)) for one in (keys, values)]
-        return emitter.concatenate(parts, 0), False
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        return emitter.concatenate([emitter.reshape(one, (1, *keys.shape)) for one in held], 0)
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return Computed(shape, call.plan.ordered(call.name, shape, "f32", [keys, values], build))
 
 
 def heads_of(call: Call, source: Value, heads: int, change: Change, width: int | None = None) -> Value:
@@ -514,3 +494,93 @@ def appended(call: Call, cached: Value | None, own: Value) -> Value:
     shape = (*own.shape[:2], cached.shape[2] + own.shape[2], own.shape[3])
     joined = [cached, own]
     return call.plan.ordered(call.name, shape, own.element, joined, lambda emitter, held: emitter.concatenate(held, 2))
+
+
+# Caches of 8 or 4 bits, as GroupQueryAttention of com.microsoft has them.
+#
+# Numbers are ``clip(round(x / s))``, ties to even, with a scale for all, or for each column of each head.  Two numbers
+# of 4 bits are a byte, each plus 8, the first in the lower half.
+
+_ALL, _COLUMNS = "PER_TENSOR", "PER_CHANNEL"
+CACHE_ELEMENTS = {0: "f32", 4: "ui8", 8: "i8"}
+"""The element type of caches of so many bits, 0 for those that are not quantized."""
+_HALF, _MIDDLE = 4, 8
+
+
+def cache_bits(call: Call, width: int) -> int:
+    """Of a number of the caches; 0 for those of f32."""
+    if call.attribute("k_quant_type", "NONE") == "NONE":
+        return 0
+    bits: int = call.attribute("kv_cache_bit_width", 0)
+    holds = bits == 2 * _HALF or (bits == _HALF and width % 2 == 0)
+    require(holds, f"kv_cache_bit_width must be 8, or 4 for an even width, but got {bits} for {width}")
+    return bits
+
+
+def cache_scales(call: Call, name: str, index: int, heads: int, width: int) -> Array | None:
+    """Of a cache, to broadcast to [B, N, L, D]; None for one of f32."""
+    kind: str = call.attribute(f"{name}_quant_type", "NONE")
+    if kind == "NONE":
+        require(call.optional(index) is None, f"input {index}, {name}_scale, must be omitted")
+        return None
+    require(kind in (_ALL, _COLUMNS), f"{name}_quant_type must be {_ALL} or {_COLUMNS}, but got {kind}")
+    found, shape = call.constant(index), (1, heads, 1, width) if kind == _COLUMNS else (1, 1, 1, 1)
+    holds = found.dtype == np.float32 and found.size == math.prod(shape)
+    require(holds, f"input {index}, {name}_scale, must have {math.prod(shape)} entries of f32, but got {found.size}")
+    return found.reshape(shape)
+
+
+def in_few_bits(call: Call, source: Value, scales: Array | None, bits: int) -> Value:
+    """Floats as a cache of `bits` has them; themselves without scales."""
+    if scales is None:
+        return source
+    low, high = -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
+
+    def quantized(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
+        rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
+        return converted(s, s.op("arith.minimumf", s.op("arith.maximumf", rounded, low), high), "f32", "i8")
+
+    values = binary(call, [source, constant_of(call, scales)], "i8", quantized)
+    return values if bits > _HALF else _paired(call, values)
+
+
+def _paired(call: Call, source: Value) -> Value:
+    """Numbers of 4 bits, two to a byte."""
+    *outer, width = source.shape
+    shape = (*outer, width // 2)
+
+    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
+        s, rows = Arithmetic(emitter), [Slice(0, 1, extent) for extent in outer]
+        columns = [take_slices(emitter, operands[0], [*rows, Slice(i, 2, width // 2)]) for i in range(2)]
+        first, second = (s.op("arith.addi", s.resize(one, "i32"), _MIDDLE) for one in columns)
+        joined = s.op("arith.ori", first, s.op("arith.shli", second, _HALF))
+        return emitter.convert("tensor.bitcast", s.resize(joined, "i8"), "ui8")
+
+    return call.plan.ordered(call.name, shape, "ui8", [source], build)
+
+
+def _apart(call: Call, source: Value) -> Value:
+    """The numbers of `_paired`."""
+    *outer, count = source.shape
+
+    def build(emitter: Emitter, operands: list[ir.Value]) -> ir.Value:
+        s = Arithmetic(emitter)
+        whole = s.resize(emitter.convert("tensor.bitcast", operands[0], "i8"), "i32")
+        fields = s.op("arith.andi", whole, 15), s.op("arith.andi", s.op("arith.shrui", whole, _HALF), 15)
+        numbers = [s.resize(s.op("arith.subi", field, _MIDDLE), "i8") for field in fields]
+        columns = [emitter.reshape(one, (*source.shape, 1)) for one in numbers]
+        return emitter.reshape(emitter.concatenate(columns, len(source.shape)), (*outer, 2 * count))
+
+    return call.plan.ordered(call.name, (*outer, 2 * count), "i8", [source], build)
+
+
+def as_numbers(call: Call, source: Value, scales: Array | None, bits: int) -> Value:
+    """The floats of a cache of `bits`, which are its numbers without scales."""
+    if scales is None:
+        return source
+
+    def number(s: Arithmetic, x: ir.Value, scale: ir.Value) -> ir.Value:
+        return s.op("arith.mulf", converted(s, x, "i8", "f32"), scale)
+
+    values = source if bits > _HALF else _apart(call, source)
+    return binary(call, [values, constant_of(call, scales)], "f32", number)

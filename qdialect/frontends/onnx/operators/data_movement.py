@@ -14,35 +14,23 @@ from qdialect.frontends.building.slices import Slice, check_indices, taken_by_sl
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
-from qdialect.frontends.planning.elementwise import INTEGERS, common_element, element_type
-from qdialect.frontends.planning.movement import (
-    Broadcasting,
-    Gathering,
-    Movement,
-    Padding,
-    Reshaping,
-    Slicing,
-    Transposition,
-    concatenation,
-    joined,
-    joined_shape,
-    move,
-)
+from qdialect.frontends.planning import movement
+from qdialect.frontends.planning.elementwise import INTEGERS, broadcast_shape, common_element, element_type
 from qdialect.frontends.planning.tensors import Constant, Tensor, is_known, known
 
 # Transpose, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity and Dropout: numbers stay what they are.
 
 
-def moved(call: Call, movement: Movement) -> Tensor:
+def moved(call: Call, way: movement.Movement) -> Tensor:
     """Input 0 of a node, moved."""
-    return move(call.plan, call.name, call.tensor(0), movement)
+    return movement.move(call.plan, call.name, call.tensor(0), way)
 
 
 def _reshaped(call: Call, shape: Sequence[int]) -> Tensor:
     found = call.tensor(0).shape
     holds = math.prod(shape) == math.prod(found)
     require(holds, f"shape must have {math.prod(found)} elements, but got {list(shape)}")
-    return moved(call, Reshaping(tuple(shape)))
+    return moved(call, movement.Reshaping(tuple(shape)))
 
 
 def integers_of(call: Call, index: int, name: str) -> tuple[int, ...] | None:
@@ -59,7 +47,7 @@ def _transpose(call: Call) -> Tensor:
     order: tuple[int, ...] = tuple(call.attribute("perm", list(range(len(shape)))[::-1]))
     holds = sorted(order) == list(range(len(shape)))
     require(holds, f"perm must order {len(shape)} dimensions, but got {list(order)}")
-    return moved(call, Transposition.of(shape, order))
+    return moved(call, movement.Transposition.of(shape, order))
 
 
 @imports("Reshape")
@@ -98,10 +86,9 @@ def _squeeze(call: Call) -> Tensor:
 
 @imports("Unsqueeze")
 def _unsqueeze(call: Call) -> Tensor:
-    axes = integers_of(call, 1, "axes")
-    require(axes is not None, "axes must be given")
+    axes = required(integers_of(call, 1, "axes"), "axes must be given")
     shape = list(call.tensor(0).shape)
-    for normalized_axis in sorted(axes_in(axes or (), len(shape) + len(axes or ()))):
+    for normalized_axis in sorted(axes_in(axes, len(shape) + len(axes))):
         shape.insert(normalized_axis, 1)
     return _reshaped(call, shape)
 
@@ -109,14 +96,9 @@ def _unsqueeze(call: Call) -> Tensor:
 @imports("Expand")
 def _expand(call: Call) -> Tensor:
     """An extent of 1 in the wanted shape keeps the input's."""
-    wanted, found = integers_of(call, 1, "shape") or (), call.tensor(0).shape
-    try:
-        shape = np.broadcast_shapes(found, wanted)
-    except ValueError:
-        shape = None
-    require(shape is not None, f"shape must be one that {list(found)} broadcasts with, but got {list(wanted)}")
-    require(0 not in (shape or ()), f"result must have elements, but has the shape {list(shape or ())}")
-    return moved(call, Broadcasting(shape or ()))
+    shape = broadcast_shape(call.tensor(0).shape, integers_of(call, 1, "shape") or ())
+    require(0 not in shape, f"result must have elements, but has the shape {list(shape)}")
+    return moved(call, movement.Broadcasting(shape))
 
 
 @imports("Identity")
@@ -153,7 +135,7 @@ def _split(call: Call) -> tuple[Tensor, ...]:
     parts: list[Tensor] = []
     for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
         slices = (*whole[:axis], Slice(start, 1, size), *whole[axis + 1 :])
-        parts.append(moved(call, Slicing.of(slices)))
+        parts.append(moved(call, movement.Slicing.of(slices)))
     return tuple(parts)
 
 
@@ -167,9 +149,10 @@ def _even(extent: int, count: int) -> tuple[int, ...]:
 def _slice(call: Call) -> Tensor:
     """Starts, ends and axes are attributes in old operator sets, inputs in later ones, which have steps as well."""
     shape = call.tensor(0).shape
-    starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
-    if starts is None or ends is None:
-        raise UnsupportedError("starts and ends must be given")
+    starts, ends = (
+        required(integers_of(call, index, name), "starts and ends must be given")
+        for index, name in ((1, "starts"), (2, "ends"))
+    )
     axes = axes_in(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
     steps = integers_of(call, 4, "steps") or (1,) * len(starts)
     lengths = [len(entries) for entries in (starts, ends, axes, steps)]
@@ -183,7 +166,7 @@ def _slice(call: Call) -> Tensor:
     return (
         Constant(np.empty(kept, NUMPY_DTYPES[element_type(call.tensor(0))]))
         if 0 in kept
-        else moved(call, Slicing.of(slices))
+        else moved(call, movement.Slicing.of(slices))
     )
 
 
@@ -203,9 +186,9 @@ def _concat(call: Call) -> Tensor:
     """Known parts stay known, and quantized ones quantized if they agree in their parameters."""
     parts = [call.f32(index) for index in range(len(call.inputs))]
     axis = _axis(call, 0)
-    whole = joined(parts, axis)
+    whole = movement.joined(parts, axis)
     if not all(map(is_known, call.inputs)):
-        return concatenation(call.plan, call.name, whole)
+        return movement.concatenation(call.plan, call.name, whole)
     call.plan.budget.spend_constant(whole.shape, 4)
     quantized = [part for part in parts if isinstance(part, Quantized)]
     kinds = {(part.values.element, part.scales, part.zero_points, part.axis) for part in quantized}
@@ -220,7 +203,7 @@ def _qlinear_concat(call: Call) -> Tensor:
     count = len(call.inputs)
     require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
     parts = [f32_values_of(call, index, index + 1) for index in range(2, count, 3)]
-    whole = joined(parts, _axis(call, 2))
+    whole = movement.joined(parts, _axis(call, 2))
     return quantized_by(call, whole, 0, call.value(2).element)
 
 
@@ -230,15 +213,14 @@ def _concat_integers(call: Call) -> Tensor:
     parts = [value_of(call, index) for index in range(len(call.inputs))]
     element = common_element(parts, ("i1", *INTEGERS))
     axis = _axis(call, 0)
-    shape = joined_shape([part.shape for part in parts], axis)
+    shape = movement.joined_shape([part.shape for part in parts], axis)
     return call.plan.ordered(call.name, shape, element, parts, lambda emitter, held: emitter.concatenate(held, axis))
 
 
 def _axis(call: Call, first: int) -> int:
     """The dimension along which tensors of the rank of input `first` lie side by side."""
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
-    axis, rank = call.attribute("axis", 0), len(call.tensor(first).shape)
-    return axis_in(axis, rank)
+    return axis_in(call.attribute("axis", 0), len(call.tensor(first).shape))
 
 
 # CenterCropPad: dimensions cut or filled with zeros on both sides until they have the wanted extents.
@@ -259,11 +241,11 @@ def _center_crop_pad(call: Call) -> Tensor:
         slices[axis] = Slice(max(surplus, 0) // 2, 1, min(extent, source.shape[axis]))
         low[axis], high[axis] = max(-surplus, 0) // 2, -(min(surplus, 0) // 2)
     shape = tuple(extents.get(axis, extent) for axis, extent in enumerate(source.shape))
-    cut = Slicing.of(slices)
-    movements: list[Movement] = [cut] if cut.shape != source.shape else []
-    movements += [Padding(shape, tuple(low), tuple(high), 0.0)] if shape != cut.shape else []
-    for movement in movements:
-        source = move(call.plan, call.name, source, movement)
+    cut = movement.Slicing.of(slices)
+    movements: list[movement.Movement] = [cut] if cut.shape != source.shape else []
+    movements += [movement.Padding(shape, tuple(low), tuple(high), 0.0)] if shape != cut.shape else []
+    for way in movements:
+        source = movement.move(call.plan, call.name, source, way)
     return source
 
 
@@ -292,12 +274,12 @@ def _compress(call: Call) -> Tensor:
     if "axis" in call.node.attributes:
         axis = axis_in(call.attribute("axis", 0), len(source.shape))
     else:
-        source = moved(call, Reshaping((math.prod(source.shape),)))
+        source = moved(call, movement.Reshaping((math.prod(source.shape),)))
     extent, indices = source.shape[axis], np.flatnonzero(condition.ravel())
     require(condition.size <= extent, f"condition must have at most {extent} entries, but got {condition.size}")
     require(indices.size >= 1, "condition must hold for at least 1 element")
     call.plan.budget.spend_indices(indices.size)
-    return move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices.tolist()))
+    return movement.move(call.plan, call.name, source, movement.Gathering.of(source.shape, axis, indices.tolist()))
 
 
 @imports("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")

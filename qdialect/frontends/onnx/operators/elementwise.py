@@ -1,31 +1,23 @@
-"""Arithmetic of tensors that broadcast, quantized, in float32 or integers, and Cast."""
+"""Tensors that broadcast: arithmetic, quantized, in float32 or integers, comparisons, logic and Where; and Cast."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from qdialect.arithmetic import (
-    BinaryQuantization,
-    Multiplier,
-    PairArithmetic,
-    Rounding,
-    SubArithmetic,
-    activations,
-    torch_activations,
-)
+from qdialect import arithmetic
+from qdialect.arithmetic import activations, torch_activations
 from qdialect.arithmetic.expressions import Expression, Input
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, SMALL_FLOATS, shape_of
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, part_of, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
@@ -39,7 +31,6 @@ from qdialect.ir._mlir import ir
 
 OFFSET = 128
 """From i8 to the ui8 that stand for the same."""
-_FLOAT = 1
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
 _ARITHMETIC: dict[str, Expression] = {
@@ -60,10 +51,10 @@ _PRELU = (-_LEFT).where_positive(_LEFT * _RIGHT, _LEFT)
 _FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": _PRELU}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
-    "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
-    "Sub": (SubOp, {"arithmetic": SubArithmetic.FLOAT}),
-    "Div": (DivOp, {"arithmetic": PairArithmetic.FLOAT}),
-    "PRelu": (PreluOp, {"arithmetic": PairArithmetic.FLOAT}),
+    "Mul": (MulOp, {"rounding": arithmetic.Rounding.F32_RNE_ZP_FIRST, "multiplier": arithmetic.Multiplier.F32}),
+    "Sub": (SubOp, {"arithmetic": arithmetic.SubArithmetic.FLOAT}),
+    "Div": (DivOp, {"arithmetic": arithmetic.PairArithmetic.FLOAT}),
+    "PRelu": (PreluOp, {"arithmetic": arithmetic.PairArithmetic.FLOAT}),
     "Max": (MaximumOp, {}),
     "Min": (MinimumOp, {}),
 }
@@ -84,18 +75,18 @@ class Binary(Pointwise):
         if pair is None:
             return super()._quantized(plan, name, to)
         (lhs, rhs), sides = pair, [one.parameters for one in pair]
-        op_class, arithmetic = _INTEGER_OPS[self.kind]
+        op_class, choices = _INTEGER_OPS[self.kind]
         # A product does not depend on where its zero points are.
         is_shifted = self.kernel is GroupKernel.UNSIGNED and self.kind == "Add" and to.element == "i8"
         left, right, result = (_unsigned(one) if is_shifted else one for one in (*sides, to))
         bounds = (result.minimum, result.maximum)
-        attributes = binary_attributes(BinaryQuantization(left.params, right.params, result.params, bounds))
+        attributes = binary_attributes(arithmetic.BinaryQuantization(left.params, right.params, result.params, bounds))
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
             if is_shifted:
                 operands = [shifted(emitter, operand, "ui8") for operand in operands]
-            built = emitter.build(op_class, *operands, element=result.element, **attributes, **arithmetic)
+            built = emitter.build(op_class, *operands, element=result.element, **attributes, **choices)
             return shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -159,23 +150,17 @@ def _exponent(call: Call) -> F32Tensor:
     """Input 1, which may be integers."""
     if element_type(call.tensor(1)) == "f32":
         return call.f32(1)
-    exponent = part_of(call, "Cast", [call.tensor(1)], to=_FLOAT)
+    exponent = part_of(call, "Cast", [call.tensor(1)], to=F32)
     return call.with_input(1, exponent).f32(1)
 
 
-@imports(*_EXTREMES, "Sum")
+@imports(*_EXTREMES, "Mean", "Sum")
 def _of_many(call: Call) -> Tensor:
     """Of any number of tensors; only the Max and Min of two are one op: no integer kernel of ONNX Runtime is a Sum."""
-    is_sum = call.node.kind == "Sum"
-    kind, kernel = ("Add", GroupKernel.F32) if is_sum else (call.node.kind, GroupKernel.OF_TYPE)
-    return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs, kernel), map(call.f32, range(len(call.inputs))))
-
-
-@imports("Mean")
-def _mean(call: Call) -> Tensor:
-    count = len(call.inputs)
-    total = reduce(lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), map(call.f32, range(count)))
-    return Pointwise(total.shape, (total,), _LEFT / float(count))
+    count, is_extreme = len(call.inputs), call.node.kind in _EXTREMES
+    kind, kernel = (call.node.kind, GroupKernel.OF_TYPE) if is_extreme else ("Add", GroupKernel.F32)
+    total = reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs, kernel), map(call.f32, range(count)))
+    return Pointwise(total.shape, (total,), _LEFT / float(count)) if call.node.kind == "Mean" else total
 
 
 @imports("Mod")
@@ -210,28 +195,31 @@ def _qlinear_binary(call: Call) -> Tensor:
 #
 # A quotient by zero, for which ONNX Runtime ends the process, is 0.
 
-_PAIRS_OF_INTEGERS = {"Add": "add", "Div": "trunc_divide", "Mul": "mul", "Sub": "sub"}
-_INTEGERS_OF_MANY = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+_OF_INTEGERS = {
+    "Add": "add",
+    "Div": "trunc_divide",
+    "Mul": "mul",
+    "Sub": "sub",
+    "Max": "maximum",
+    "Min": "minimum",
+    "Sum": "add",
+}
 
 
-@imports_integers(*_PAIRS_OF_INTEGERS)
-def _integers_of_two(call: Call) -> Tensor:
-    return _pair_of_integers(call, _PAIRS_OF_INTEGERS[call.node.kind])
+@imports_integers(*_OF_INTEGERS)
+def _of_integers(call: Call) -> Tensor:
+    return _integers(call, _OF_INTEGERS[call.node.kind])
 
 
-def _pair_of_integers(call: Call, name: str) -> Tensor:
-    call.count(2)
-    values = [value_of(call, 0), value_of(call, 1)]
-    return elementwise.binary(call, values, common_element(values, INTEGERS), elementwise.PAIRS_OF_INTEGERS[name])
-
-
-@imports_integers(*_INTEGERS_OF_MANY)
-def _integers_of_many(call: Call) -> Tensor:
+def _integers(call: Call, name: str) -> Tensor:
+    """The function `name` of two of all inputs after the other."""
     values = [value_of(call, index) for index in range(len(call.inputs))]
-    function = elementwise.PAIRS_OF_INTEGERS[_INTEGERS_OF_MANY[call.node.kind]]
-    return elementwise.elementwise(
-        call, values, common_element(values, INTEGERS), lambda s, x: reduce(partial(function, s), x)
-    )
+    function = elementwise.PAIRS_OF_INTEGERS[name]
+
+    def build(s: elementwise.Arithmetic, *operands: ir.Value) -> ir.Value:
+        return reduce(partial(function, s), operands)
+
+    return elementwise.elementwise(call, values, common_element(values, INTEGERS), build)
 
 
 @imports_integers("Abs", "Neg", "Sign")
@@ -254,8 +242,7 @@ def clipped_integers(call: Call) -> Tensor:
         lower, upper = (tensors.known_array(call.optional(index)) for index in (1, 2))
         return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
 
-    def build(s: elementwise.Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        found, *limits = operands
+    def build(s: elementwise.Arithmetic, found: ir.Value, *limits: ir.Value) -> ir.Value:
         for (name, _), limit in zip(bounds, limits, strict=True):
             found = s.op(name, found, limit)
         return found
@@ -269,7 +256,7 @@ def _integer_mod(call: Call) -> Tensor:
     is_of_dividend = call.flag("fmod", 0)
     is_wide = value_of(call, 0).element == "i64"
     require(not (is_of_dividend and is_wide), "fmod of i64 must be 0: ONNX Runtime computes it in float64")
-    return _pair_of_integers(call, "fmod" if is_of_dividend else "remainder")
+    return _integers(call, "fmod" if is_of_dividend else "remainder")
 
 
 # Pow where a base or an exponent is integers; the exponent of integers must be known.
@@ -283,6 +270,114 @@ def _integer_power(call: Call) -> Tensor:
     require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
     return elementwise.tensor_of(
         unary(call, value, value.element, lambda s, x: elementwise.whole_power(s, x, int(exponent)))
+    )
+
+
+# Comparisons, logic of booleans and bits, shifts, and Where.
+
+_PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
+
+
+@imports(*_PREDICATES)
+def _comparison(call: Call) -> Tensor:
+    """Of floats no comparison with NaN holds."""
+    values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
+    common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
+    return elementwise.binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+
+
+@imports("IsNaN")
+def _is_nan(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
+
+
+@imports("IsInf")
+def _is_inf(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
+    asked = [number for name, number in signs.items() if call.flag(name, 1)]
+    require(bool(asked), "detect_negative and detect_positive must not both be 0")
+
+    def build(s: elementwise.Arithmetic, x: ir.Value) -> ir.Value:
+        return s.compare("eq", s.op("math.absf", x) if len(asked) > 1 else x, asked[-1])
+
+    return unary(call, value, "i1", build)
+
+
+# And, Or, Xor and Not of booleans, and the same of the bits of integers.
+
+_LOGIC = {"And": "arith.andi", "Or": "arith.ori", "Xor": "arith.xori"}
+
+
+def _of_bits(call: Call) -> tuple[str, ...]:
+    return INTEGERS if call.node.kind.startswith("Bitwise") else ("i1",)
+
+
+@imports(*_LOGIC, *(f"Bitwise{kind}" for kind in _LOGIC))
+def _logic(call: Call) -> Tensor:
+    values, name = [value_of(call, 0), value_of(call, 1)], _LOGIC[call.node.kind.removeprefix("Bitwise")]
+    element = common_element(values, _of_bits(call))
+    return elementwise.binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+
+
+@imports("Not", "BitwiseNot")
+def _not(call: Call) -> Tensor:
+    value = value_of(call, 0)
+    element = common_element([value], _of_bits(call))
+    ones = 1 if element == "i1" else -1
+    return unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))
+
+
+# BitShift: the bits of unsigned integers, moved; a shift by their width or more leaves none.
+
+_WIDTHS = {"ui8": 8, "ui16": 16}
+_SHIFTS = {"LEFT": "arith.shli", "RIGHT": "arith.shrui"}
+
+
+@imports("BitShift")
+def _bit_shift(call: Call) -> Tensor:
+    values, direction = [value_of(call, 0), value_of(call, 1)], call.attribute("direction", "")
+    require(direction in _SHIFTS, f"direction must be LEFT or RIGHT, but got {direction}")
+    element = common_element(values, tuple(_WIDTHS))
+
+    def build(s: elementwise.Arithmetic, bits: ir.Value, amount: ir.Value) -> ir.Value:
+        # More than the width is undefined in an op.
+        moved = s.op(_SHIFTS[direction], bits, s.op("arith.minui", amount, _WIDTHS[element] - 1))
+        return s.select(s.compare("lt", amount, _WIDTHS[element]), moved, 0)
+
+    return elementwise.binary(call, values, element, build)
+
+
+# Where and QLinearWhere: one of two tensors, element by element.
+
+
+@imports("Where")
+def _where(call: Call) -> Tensor:
+    """ONNX Runtime adds what is chosen of each tensor, with zeros elsewhere: a float -0 of the first becomes +0."""
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    values = [value_of(call, 1), value_of(call, 2)]
+    element = common_element(values, (*INTEGERS, "i1", "f32"))
+
+    def chosen(s: elementwise.Arithmetic, holds: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return s.select(holds, s.op("arith.addf", lhs, 0.0) if element == "f32" else lhs, rhs)
+
+    return elementwise.tensor_of(elementwise.ternary(call, [condition, *values], element, chosen))
+
+
+@imports("com.microsoft.QLinearWhere")
+def _qlinear_where(call: Call) -> Tensor:
+    """Both tensors are quantized as the result before one is chosen."""
+    call.count(9)
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    element = call.value(1).element
+    values = [quantized_by(call, f32_values_of(call, index, index + 1), 7, element) for index in (1, 4)]
+    return elementwise.ternary(
+        call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,24 +10,15 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import Slice, gather, take_slices
-from qdialect.frontends.onnx.operators import attention, cache_bits
+from qdialect.frontends.onnx.operators import attention
 from qdialect.frontends.onnx.operators.attention import Change, Emit, appended, heads_of, kept, rows_at, scale_of
-from qdialect.frontends.onnx.operators.cache_bits import CACHE_ELEMENTS, as_numbers, cache_scales, in_few_bits
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning import elementwise
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
-from qdialect.frontends.planning.elementwise import (
-    Arithmetic,
-    binary,
-    constant_of,
-    converted,
-    tensor_of,
-    ternary,
-    unary,
-)
+from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, converted, ternary, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.indexing import INDICES
-from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move_value
+from qdialect.frontends.planning.movement import Slicing, gathered
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir
 
@@ -47,9 +37,9 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
     query, *own = _rows(call, heads, key_heads)
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
-    scales = [cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
-    bits = cache_bits.cache_bits(call, width)
-    cache = attention.cache_of(call, 3, 4, CACHE_ELEMENTS[bits])
+    scales = [attention.cache_scales(call, name, index, key_heads, width) for name, index in (("k", 12), ("v", 13))]
+    bits = attention.cache_bits(call, width)
+    cache = attention.cache_of(call, 3, 4, attention.CACHE_ELEMENTS[bits])
     earlier, is_windowed = cache.length, call.flag("sliding_window_cache", 0)
     total = None if is_windowed else _total(call, earlier, steps)
     length = earlier + steps if is_windowed else max(earlier, total or earlier)
@@ -67,12 +57,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     )
     join = appended if lengths is None else lengths.appended
     whole = [
-        join(call, cached, own if scale is None else in_few_bits(call, own, scale, bits))
+        join(call, cached, attention.in_few_bits(call, own, scale, bits))
         for cached, own, scale in zip((cache.keys, cache.values), (keys, values), scales, strict=True)
     ]
-    keys, values = (
-        one if scale is None else as_numbers(call, one, scale, bits) for one, scale in zip(whole, scales, strict=True)
-    )
+    keys, values = (attention.as_numbers(call, *pair, bits) for pair in zip(whole, scales, strict=True))
     if isinstance(lengths, _Window):
         whole = [lengths.kept(call, one) for one in whole]
     scores = (batch, heads, steps, length)
@@ -92,7 +80,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
         return joined_heads(emitter, how.emit(emitter, q, k, v, added, counted, sinks)), False
 
     result = Computed(query.shape, call.plan.compute(call.name, query.shape, "f32", emit))
-    return result, *(Computed(one.shape, one) if one.element == "f32" else tensor_of(one) for one in whole)
+    return result, *(Computed(one.shape, one) if one.element == "f32" else elementwise.tensor_of(one) for one in whole)
 
 
 def _refuse(call: Call) -> None:
@@ -144,12 +132,8 @@ def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
 
 
 def _columns(call: Call, source: Value, start: int, count: int) -> Value:
-    batch, steps, _ = source.shape
-    slices = Slice(0, 1, batch), Slice(0, 1, steps), Slice(start, 1, count)
-    shape = (batch, steps, count)
-    return call.plan.ordered(
-        call.name, shape, "f32", [source], lambda emitter, held: take_slices(emitter, held[0], slices)
-    )
+    rows = [Slice(0, 1, extent) for extent in source.shape[:2]]
+    return call.moved(source, Slicing.of([*rows, Slice(start, 1, count)]))
 
 
 def _total(call: Call, earlier: int, steps: int) -> int | None:
@@ -187,7 +171,7 @@ def _checks(call: Call, length: int, total: int | None) -> list[Emit]:
     totals = value_of(call, 6)
     require(totals.element == "i32", f"input 6, total_sequence_length, must be i32, but got {totals.element}")
     require(math.prod(totals.shape) == 1, f"input 6, total_sequence_length, must have 1 entry, but got {totals.shape}")
-    found = unary(call, move_value(call.plan, call.name, totals, Reshaping((1,) * 4), None), "f32", number)
+    found = unary(call, call.shaped(totals, (1,) * 4), "f32", number)
     return [lambda emitter: emitter.to_channels_first(found)]
 
 
@@ -228,7 +212,7 @@ class _Lengths:
         last = value_of(call, 5)
         holds = last.element == "i32" and math.prod(last.shape) == batch
         require(holds, f"input 5, seqlens_k, must be {batch} entries of i32, but got {list(last.shape)}")
-        column = move_value(call.plan, call.name, last, Reshaping((batch, 1)), None)
+        column = call.shaped(last, (batch, 1))
         counted, length = unary(call, column, "i32", lambda s, x: s.op("arith.addi", x, 1)), max(earlier, total or 0)
         if total == steps:
             return cls(counted, None, length)
@@ -252,14 +236,13 @@ class _Lengths:
         if self.earlier is None or cached is None:
             return self._extended(call, own)
         places = constant_of(call, np.arange(self.length, dtype=np.int32).reshape(1, 1, -1, 1))
-        earlier = move_value(call.plan, call.name, self.earlier, Reshaping((batch, 1, 1, 1)), None)
-        row = elementwise.elementwise(call, [places, earlier], "i32", lambda s, operands: s.op("arith.subi", *operands))
+        earlier = call.shaped(self.earlier, (batch, 1, 1, 1))
+        row = binary(call, [places, earlier], "i32", lambda s, x, y: s.op("arith.subi", x, y))
         is_earlier = unary(call, row, "i1", lambda s, x: s.compare("lt", x, 0))
         is_own = unary(call, row, "i1", lambda s, x: s.compare("lt", x, steps))
         sources = [self._extended(call, cached), rows_at(call, own, row)]
 
-        def chosen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            first, second, before, after = operands
+        def chosen(s: Arithmetic, first: ir.Value, second: ir.Value, before: ir.Value, after: ir.Value) -> ir.Value:
             return s.select(first, before, s.select(second, after, 0.0 if own.element == "f32" else 0))
 
         return elementwise.elementwise(call, [is_earlier, is_own, *sources], own.element, chosen)
@@ -279,14 +262,11 @@ class _Lengths:
         """
         batch, _, steps, length = scores
         before = self.earlier or constant_of(call, np.zeros((batch, 1), np.int32))
-        spread = [
-            move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in (self.total, before)
-        ]
+        spread = [call.shaped(one, (batch, 1, 1, 1)) for one in (self.total, before)]
         keys = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-            total, earlier, key, query = operands
+        def is_seen(s: Arithmetic, total: ir.Value, earlier: ir.Value, key: ir.Value, query: ir.Value) -> ir.Value:
             position = s.op("arith.addi", earlier, query)
             if how.softcap or call.optional(10) is not None:
                 position = s.op("arith.minsi", position, s.op("arith.subi", total, 1))
@@ -326,7 +306,7 @@ class _Window(_Lengths):
         batch, length = rows.shape[0], self.length
         places = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def row(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        def row(s: Arithmetic, *operands: ir.Value) -> ir.Value:
             place, total, held, earlier, held_before = operands
             position = s.op("arith.addi", s.op("arith.subi", total, held), place)
             beyond = s.op("arith.subi", position, earlier)
@@ -340,7 +320,7 @@ class _Window(_Lengths):
         columns = constant_of(call, np.arange(length, dtype=np.int32).reshape(1, 1, 1, -1))
         queries = constant_of(call, np.arange(steps, dtype=np.int32).reshape(1, 1, -1, 1))
 
-        def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        def is_seen(s: Arithmetic, *operands: ir.Value) -> ir.Value:
             column, query, total, _, earlier, held = operands
             # Of a token in the cache, and of one of the call.
             before = s.op("arith.addi", s.op("arith.subi", earlier, held), column)
@@ -361,7 +341,7 @@ class _Window(_Lengths):
         """[B, 1, 1, 1]: all tokens, how many of them caches hold, and the same of the earlier ones."""
         assert self.earlier is not None
         counts = [self.total, self._resident(call, self.total), self.earlier, self._resident(call, self.earlier)]
-        return [move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None) for one in counts]
+        return [call.shaped(one, (batch, 1, 1, 1)) for one in counts]
 
     def _resident(self, call: Call, tokens: Value) -> Value:
         """How many of the last `tokens` a cache holds: so many leave it at once that those of the window stay."""
@@ -405,13 +385,13 @@ def _given_positions(call: Call, shape: Shape) -> Array | Value:
         return ids
     given = value_of(call, 9)
     require(given.shape == shape, f"input 9, position_ids, must be {list(shape)}, but got {list(given.shape)}")
-    first = move_value(call.plan, call.name, given, Slicing.of((Slice(0, 1, 1), Slice(0, 1, 1))), None)
+    first = call.moved(given, Slicing.of((Slice(0, 1, 1), Slice(0, 1, 1))))
     if total is not None:
-        only = move_value(call.plan, call.name, first, Reshaping((1,)), None)
+        only = call.shaped(first, (1,))
         return only if only.data is None else only.data
     after = constant_of(call, np.arange(shape[1]).astype(NUMPY_DTYPES[first.element]))
     own = binary(call, [first, after], first.element, lambda s, x, y: s.op("arith.addi", x, y))
-    totals = move_value(call.plan, call.name, value_of(call, 6), Reshaping((1, 1)), None)
+    totals = call.shaped(value_of(call, 6), (1, 1))
     is_first = unary(call, totals, "i1", lambda s, x: s.compare("eq", x, shape[1]))
     return ternary(call, [is_first, own, given], first.element, lambda s, x, y, z: s.select(x, y, z))
 
@@ -518,7 +498,7 @@ def _angles_at_run_time(call: Call, cache: Array, ids: Value, wanted: Shape) -> 
     if ids.shape == (1,) and steps > 1:
         after = constant_of(call, np.arange(steps).astype(NUMPY_DTYPES[ids.element]))
         ids = binary(call, [ids, after], ids.element, lambda s, x, y: s.op("arith.addi", x, y))
-    rows = move_value(call.plan, call.name, ids, Reshaping((math.prod(ids.shape) // steps, steps)), None)
+    rows = call.shaped(ids, (math.prod(ids.shape) // steps, steps))
     return elementwise.value_of_tensor(call, gathered(call.plan, call.name, Constant(cache), rows, 0))
 
 

@@ -15,22 +15,10 @@ from qdialect.frontends.building.slices import Slice, border
 from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.onnx.operators.window import declared_window
-from qdialect.frontends.planning import elementwise
+from qdialect.frontends.planning import elementwise, movement
 from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, tensor_of, value_of_tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, scattered, strides_of, sum_of
-from qdialect.frontends.planning.movement import (
-    Broadcasting,
-    Gathering,
-    Movement,
-    Padding,
-    Reshaping,
-    Slicing,
-    Transposition,
-    gathered,
-    move,
-    move_value,
-)
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, known_array
 from qdialect.ir._mlir import ir
 
@@ -46,8 +34,8 @@ def indices_of(call: Call, index: int) -> Value:
 
 def elements_along(call: Call, source: Tensor, indices: Value, axis: int) -> Tensor:
     """GatherElements of a tensor: element [.., i, ..] is the source's element [.., indices[.., i, ..], ..]."""
-    flat = move(call.plan, call.name, source, Reshaping((math.prod(source.shape),)))
-    return gathered(call.plan, call.name, flat, _elements_at(call, source, indices, axis), 0)
+    flat = movement.move(call.plan, call.name, source, movement.Reshaping((math.prod(source.shape),)))
+    return movement.gathered(call.plan, call.name, flat, _elements_at(call, source, indices, axis), 0)
 
 
 def _elements_at(call: Call, source: Tensor, indices: Value, axis: int) -> Value:
@@ -101,16 +89,16 @@ def _component(call: Call, indices: Value, component: int) -> Value:
     """One entry of each index."""
     outer = indices.shape[:-1]
     slices = (*(Slice(0, 1, extent) for extent in outer), Slice(component, 1, 1))
-    part = move_value(call.plan, call.name, indices, Slicing.of(slices), None)
-    return move_value(call.plan, call.name, part, Reshaping(outer), None)
+    part = call.moved(indices, movement.Slicing.of(slices))
+    return call.shaped(part, outer)
 
 
 @imports("GatherND")
 def _gather_nd(call: Call) -> Tensor:
     source, indices = call.tensor(0), indices_of(call, 1)
     found = _tuples(call, source.shape, indices, call.attribute("batch_dims", 0))
-    rows = move(call.plan, call.name, source, Reshaping((found.count, *found.row)))
-    return gathered(call.plan, call.name, rows, found.rows, 0)
+    rows = movement.move(call.plan, call.name, source, movement.Reshaping((found.count, *found.row)))
+    return movement.gathered(call.plan, call.name, rows, found.rows, 0)
 
 
 @imports("ScatterND")
@@ -154,13 +142,13 @@ def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
 _BORDERS = ("reflect", "edge", "wrap")
 
 
-def _chain(call: Call, *movements: Movement) -> Tensor:
+def _chain(call: Call, *movements: movement.Movement) -> Tensor:
     """Input 0 of a node, moved by several movements."""
     tensor = call.tensor(0)
-    for movement in movements:
-        if isinstance(movement, Reshaping) and movement.shape == tensor.shape:
+    for way in movements:
+        if isinstance(way, movement.Reshaping) and way.shape == tensor.shape:
             continue
-        tensor = move(call.plan, call.name, tensor, movement)
+        tensor = movement.move(call.plan, call.name, tensor, way)
     return tensor
 
 
@@ -170,15 +158,15 @@ def _gather(call: Call) -> Tensor:
     shape = call.tensor(0).shape
     axis = axis_in(call.attribute("axis", 0), len(shape))
     if not isinstance(call.tensor(1), Constant):
-        return gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
+        return movement.gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
     indices, extent = call.constant(1), shape[axis]
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
     holds = bool((indices >= -extent).all() and (indices < extent).all())
     require(holds, f"indices must be in [-{extent}, {extent})")
     call.plan.budget.spend_indices(indices.size)
     flat = tuple(int(index) % extent for index in indices.ravel())
-    reshaping = Reshaping((*shape[:axis], *indices.shape, *shape[axis + 1 :]))
-    return _chain(call, Gathering.of(shape, axis, flat), reshaping)
+    reshaping = movement.Reshaping((*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+    return _chain(call, movement.Gathering.of(shape, axis, flat), reshaping)
 
 
 @imports("Tile")
@@ -189,16 +177,18 @@ def _tile(call: Call) -> Tensor:
     require(holds, f"repeats must be {len(shape)} integers of at least 1, but got {list(repeats)}")
     pairs = list(zip(repeats, shape, strict=True))
     split = tuple(entry for _, extent in pairs for entry in (1, extent))
-    repeated = Broadcasting(tuple(entry for pair in pairs for entry in pair))
-    return _chain(call, Reshaping(split), repeated, Reshaping(tuple(count * extent for count, extent in pairs)))
+    repeated = movement.Broadcasting(tuple(entry for pair in pairs for entry in pair))
+    return _chain(
+        call, movement.Reshaping(split), repeated, movement.Reshaping(tuple(count * extent for count, extent in pairs))
+    )
 
 
 def _along(call: Call, indices_of_axes: list[Sequence[int]]) -> Tensor:
     """Input 0 of a node with the elements at `indices_of_axes` along each dimension."""
     shape = call.tensor(0).shape
-    movements: list[Movement] = []
+    movements: list[movement.Movement] = []
     for axis, (extent, indices) in enumerate(zip(shape, indices_of_axes, strict=True)):
-        gathering = Gathering.of(shape, axis, indices)
+        gathering = movement.Gathering.of(shape, axis, indices)
         shape = gathering.shape
         if indices != range(extent):
             movements.append(gathering)
@@ -223,8 +213,8 @@ def _pad(call: Call) -> Tensor:
     low, high = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
     kept = tuple(one.count for one in slices)
     grown = tuple(map(sum, zip(kept, low, high, strict=True)))
-    movements = [Slicing.of(slices)] if kept != shape else []
-    return _chain(call, *movements, Padding(grown, low, high, _fill_of(call)))
+    movements = [movement.Slicing.of(slices)] if kept != shape else []
+    return _chain(call, *movements, movement.Padding(grown, low, high, _fill_of(call)))
 
 
 def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -284,7 +274,6 @@ def _space_to_depth(call: Call) -> Tensor:
 
 def _image_of_blocks(call: Call) -> tuple[int, str, Shape]:
     """The size of blocks, how channels are numbered, and the shape of the data."""
-    call.count(1)
     mode, shape = call.attribute("mode", "DCR"), call.tensor(0).shape
     require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
@@ -293,8 +282,8 @@ def _image_of_blocks(call: Call) -> tuple[int, str, Shape]:
 
 def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """Dimensions taken apart, reordered and put together again."""
-    reordered = Transposition.of(split, order)
-    return _chain(call, Reshaping(split), reordered, Reshaping(shape))
+    reordered = movement.Transposition.of(split, order)
+    return _chain(call, movement.Reshaping(split), reordered, movement.Reshaping(shape))
 
 
 # Trilu and OneHot: elements selected by the numbers of their rows and columns.
@@ -324,13 +313,12 @@ def _one_hot(call: Call) -> Tensor:
     rank = len(indices.shape) + 1
     axis = axis_in(call.attribute("axis", -1), rank)
     shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
-    grown = move_value(call.plan, call.name, indices, Reshaping(shape), None)
+    grown = call.shaped(indices, shape)
     call.plan.budget.spend_indices(depth)
     along = np.arange(depth, dtype=np.int64).reshape(-1, *[1] * (rank - axis - 1))
     off, on = (known(call.name, entry.reshape(())) for entry in pair)
 
-    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        index, position, other, own = operands
+    def build(s: Arithmetic, index: ir.Value, position: ir.Value, other: ir.Value, own: ir.Value) -> ir.Value:
         wide = s.resize(index, "i64")
         from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, depth), wide)
         return s.select(s.compare("eq", from_end, position), own, other)
@@ -351,16 +339,16 @@ def _reverse_sequence(call: Call) -> Tensor:
     require(rank >= 2, f"input must have at least 2 dimensions, but got {rank}")
     require(lengths.shape == (shape[batch],), f"lengths must be {shape[batch]} entries, but got {list(lengths.shape)}")
     steps = np.arange(shape[time], dtype=np.int64).reshape([-1 if axis == time else 1 for axis in range(rank)])
-    spread = Reshaping(tuple(extent if axis == batch else 1 for axis, extent in enumerate(shape)))
+    spread = movement.Reshaping(tuple(extent if axis == batch else 1 for axis, extent in enumerate(shape)))
 
-    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
-        step, length = operands[0], s.resize(operands[1], "i64")
+    def build(s: Arithmetic, step: ir.Value, count: ir.Value) -> ir.Value:
+        length = s.resize(count, "i64")
         turned = s.op("arith.subi", s.op("arith.subi", length, step), 1)
         return s.select(s.compare("lt", step, length), turned, step)
 
-    by_entry = move_value(call.plan, call.name, lengths, spread, None)
-    indices = elementwise.elementwise(call, [constant_of(call, steps), by_entry], "i64", build)
-    return elements_along(call, source, move_value(call.plan, call.name, indices, Broadcasting(shape), None), time)
+    by_entry = call.moved(lengths, spread)
+    indices = binary(call, [constant_of(call, steps), by_entry], "i64", build)
+    return elements_along(call, source, call.moved(indices, movement.Broadcasting(shape)), time)
 
 
 # Col2Im: elements of windows added to where they lie in an image.
@@ -384,12 +372,12 @@ def _col2im(call: Call) -> Tensor:
     indices = (np.arange(images) * math.prod(padded))[:, np.newaxis, np.newaxis] + at
     zeros = constant_of(call, np.zeros((images, *padded), np.float32))
     positions = constant_of(call, indices.astype(np.int64))
-    updates = move_value(call.plan, call.name, value, Reshaping((images, taps, windows)), None)
+    updates = call.shaped(value, (images, taps, windows))
     count = (math.prod(zeros.shape),)
     image = scattered(call, zeros, positions, updates, count, ScatterReduction.ADD)
     kept = [Slice(0, 1, images), *(Slice(low, 1, extent) for low, extent in zip(window.before, size, strict=True))]
-    cut = move_value(call.plan, call.name, image, Slicing.of(kept), None)
-    return tensor_of(move_value(call.plan, call.name, cut, Reshaping((batch, rows // taps, *size)), None))
+    cut = call.moved(image, movement.Slicing.of(kept))
+    return tensor_of(call.shaped(cut, (batch, rows // taps, *size)))
 
 
 def _offsets(counts: Shape, steps: Shape, size: Shape) -> Array:

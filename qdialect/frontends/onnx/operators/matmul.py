@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import DenseOp, I16DenseOp, MatMulOp
+from qdialect import dialect as qnn
+from qdialect.arithmetic.block_weights import PackedWeights
+from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, NUMPY_DTYPES, shape_of
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scales, require
-from qdialect.frontends.onnx.operators.contraction import (
-    bias_of,
-    corrected,
-    data_of,
-    product,
-    run_time_zero_point,
-    zero_point_value,
-)
-from qdialect.frontends.onnx.operators.convolution import integers
+from qdialect.frontends.building.checks import Array, Shape, check_scales, require, required
+from qdialect.frontends.onnx.operators import convolution
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
-from qdialect.frontends.planning import contraction
-from qdialect.frontends.planning.contraction import Contraction, Weight, WordContraction
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, computed, imports, imports_f32, part_of
+from qdialect.frontends.planning import block_weights, contraction
+from qdialect.frontends.planning.contraction import Contraction
+from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, SIXTEEN_BIT, Constant, Tensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, SIXTEEN_BIT, Computed, Constant, Tensor
 from qdialect.ir._mlir import ir
 
 # Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger, of any rank, operands constant or not.
@@ -33,7 +29,7 @@ from qdialect.ir._mlir import ir
 
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
-    found = _general(call, data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
+    found = _general(call, convolution.data_of(call.quantized(0), NARROW_ELEMENTS), call.quantized(1), 2, has_beta=True)
     contraction.check_sums(call.quantized(1), [int(call.flag("transB", 0))])
     return found
 
@@ -42,33 +38,36 @@ def _gemm(call: Call) -> Tensor:
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
     columns = 0 if call.flag("transB", 0) else 1
-    qdq_group = _general(call, data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, columns), 6, has_beta=False)
+    qdq_group = _general(
+        call, convolution.data_of(dequantized(call, 0, 1, 1)), dequantized(call, 3, 4, columns), 6, has_beta=False
+    )
     if call.optional(7) is None:
         return qdq_group
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.values.element))
 
 
-@imports("MatMul")
+_MATMULS = ("MatMul", "com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
+
+
+@imports(*_MATMULS)
 def _matmul(call: Call) -> Tensor:
-    right = call.quantized(1)
-    found = _Factors(data_of(call.quantized(0), NARROW_ELEMENTS), right).product(None)
-    contraction.check_sums(right, [max(len(right.shape) - 2, 0)])
-    return found
-
-
-@imports("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
-def _fused_matmul(call: Call) -> Tensor:
-    """``alpha * A * B``, each perhaps with its last two dimensions exchanged."""
-    call.count(2)
-    alpha: float = call.attribute("alpha", 1.0)
+    alpha, turns = _form(call)
     require(alpha > 0, f"alpha must be positive, but got {alpha}")
-    turns = [call.flag(name, 0) for name in ("transA", "transB")]
-    turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
-    require(not turned, "transBatchA and transBatchB must be 0")
-    data, right = _scaled(data_of(call.quantized(0)), alpha), call.quantized(1)
+    elements = NARROW_ELEMENTS if call.node.kind == "MatMul" else EIGHT_BIT
+    data, right = _scaled(convolution.data_of(call.quantized(0), elements), alpha), call.quantized(1)
     found = _Factors(data, right, *turns).product(None)
     contraction.check_sums(right, [max(len(right.shape) - (1 if turns[1] else 2), 0)])
     return found
+
+
+def _form(call: Call) -> tuple[float, list[bool]]:
+    """The factor of a product, and whether each operand has its last two dimensions exchanged."""
+    if call.node.kind == "MatMul":
+        return 1.0, [False, False]
+    call.count(2)
+    turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
+    require(not turned, "transBatchA and transBatchB must be 0")
+    return call.attribute("alpha", 1.0), [call.flag(name, 0) for name in ("transA", "transB")]
 
 
 @imports("QLinearMatMul")
@@ -89,27 +88,28 @@ def _matmul_integer(call: Call) -> Tensor:
 def integer_product(call: Call) -> Value:
     """The i32 product of inputs 0 and 1, whose zero points are inputs 2 and 3."""
     lhs, rhs = call.value(0), call.value(1)
-    point = run_time_zero_point(call, 2, lhs)
-    right_is_known = run_time_zero_point(call, 3, rhs) is None
+    point = convolution.run_time_zero_point(call, 2, lhs)
+    right_is_known = convolution.run_time_zero_point(call, 3, rhs) is None
     if point is not None and right_is_known and rhs.data is not None and rhs.data.ndim == 2:
         return _corrected_product(call, lhs, point)
     if point is not None or not right_is_known:
-        return product(call, lhs, rhs, (zero_point_value(call, 2), zero_point_value(call, 3)))
-    left = integers(call, 0, 2)
+        points = [None if call.optional(index) is None else call.value(index) for index in (2, 3)]
+        return convolution.product(call, lhs, rhs, *points)
+    left = convolution.integers(call, 0, 2)
     if is_by_matrix(call, 3):
         qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
     else:
-        qdq_group = product_of(left, _along_columns(integers(call, 1, 3)))
+        qdq_group = product_of(left, _along_columns(convolution.integers(call, 1, 3)))
     return qdq_group.accumulators(call.plan, call.name)
 
 
 def _corrected_product(call: Call, left: Value, point: Value) -> Value:
     """By a constant matrix: the left zero point takes the sums of its columns off afterwards."""
-    right = _along_columns(integers(call, 1, 3))
+    right = _along_columns(convolution.integers(call, 1, 3))
     assert right.values.data is not None, "the caller has seen a constant"
     columns = (right.values.data.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
     sums = product_of(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
-    return corrected(call, sums, point, columns)
+    return convolution.corrected(call, sums, point, columns)
 
 
 def _along_columns(right: Quantized) -> Quantized:
@@ -128,7 +128,7 @@ def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta:
     factors = _Factors(data, right, call.flag("transA", 0), call.flag("transB", 0))
     is_product = alpha == 1 and beta == 1
     factor = None if is_product or not has_beta else beta
-    return factors.product(bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
+    return factors.product(convolution.bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
 
 
 def _scaled(data: Quantized, alpha: float) -> Quantized:
@@ -139,14 +139,9 @@ def _scaled(data: Quantized, alpha: float) -> Quantized:
     )
 
 
-def product_of(left: Quantized, right: Quantized) -> Contraction:
-    """`left` times `right`; raises `UnsupportedError` where no integer op multiplies them."""
-    return _Factors(data_of(left), right).product(None)
-
-
-def product_by_rows(left: Quantized, rows: Quantized) -> Contraction:
-    """`left` times the transpose of `rows` [N, K]; raises `UnsupportedError` where no integer op multiplies them."""
-    return _Factors(data_of(left), rows, transpose_rhs=True).product(None)
+def product_of(left: Quantized, right: Quantized, *, by_rows: bool = False) -> Contraction:
+    """`left` times `right` [K, N], or [N, K]; raises `UnsupportedError` where no integer op multiplies them."""
+    return _Factors(convolution.data_of(left), right, transpose_rhs=by_rows).product(None)
 
 
 @dataclass(frozen=True)
@@ -177,51 +172,48 @@ class _Factors:
         self._check_right()
         left, right = self.left_shape, self.right_shape
         require(left[-1] == right[-2], f"input must have a last extent of {right[-2]}, but got {left[-1]}")
-        leading = _broadcast(left[:-2], right[:-2])
         rows = left[-2:-1] if len(self.left.shape) > 1 else ()
         columns = right[-1:] if len(self.right.shape) > 1 else ()
-        shape = (*leading, *rows, *columns)
-        weights = self.right.values.data
-        is_dense = weights is not None and math.prod(right[:-2]) == 1
-        if self.left.values.element in SIXTEEN_BIT:
-            return self._of_words(shape, bias)
-
-        def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-            data = _ordered(emitter, emitter.to_channels_first(self.left.values), left, self.transpose_lhs)
-            start = None if bias is None else emitter.constant(bias)
-            attributes = contraction.accumulator_attributes(self.left, self.right)
-            if weights is None or not is_dense:
-                matrix = _ordered(emitter, emitter.to_channels_first(self.right.values), right, self.transpose_rhs)
-                return emitter.build(MatMulOp, data, matrix, start, element="i32", **attributes)
-            stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
-            return emitter.build(DenseOp, data, emitter.constant(stored), start, element="i32", **attributes)
+        shape = (*broadcast_shape(left[:-2], right[:-2]), *rows, *columns)
 
         def finish(emitter: Emitter, value: ir.Value) -> Emitted:
             return emitter.reshape(value, shape), False
 
-        return Contraction(shape, self.left, self.right.scales, bias, accumulate, finish)
+        are_words = self.left.values.element in SIXTEEN_BIT
+        kind, sums = (contraction.WordContraction, self._sums_of_words()) if are_words else (Contraction, self._sums)
+        return kind(shape, self.left, self.right.scales, bias, sums, finish)
 
-    def _of_words(self, shape: Shape, bias: Array | None) -> Contraction:
-        """Of 16-bit data and a constant matrix."""
-        left, right, weights = self.left, self.right_shape, self.right.values.data
-        require(
-            weights is not None and math.prod(right[:-2]) == 1, "right operand of 16-bit data must be a constant matrix"
-        )
-        assert weights is not None
-        stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
-        contraction.check_terms_of_words(stored.shape[1])
-        centered = Weight(stored, self.right.scales, self.right.zero_points).centered()
+    @property
+    def _rows(self) -> Array | None:
+        """The right operand as [N, K], where it is one constant matrix."""
+        weights, right = self.right.values.data, self.right_shape
+        if weights is None or math.prod(right[:-2]) != 1:
+            return None
+        return weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
+
+    def _sums(self, emitter: Emitter, bias: Array | None) -> ir.Value:
+        data = _ordered(emitter, emitter.to_channels_first(self.left.values), self.left_shape, self.transpose_lhs)
+        start, rows = None if bias is None else emitter.constant(bias), self._rows
+        attributes = contraction.accumulator_attributes(self.left, self.right)
+        if rows is not None:
+            return emitter.build(qnn.DenseOp, data, emitter.constant(rows), start, element="i32", **attributes)
+        held = emitter.to_channels_first(self.right.values)
+        matrix = _ordered(emitter, held, self.right_shape, self.transpose_rhs)
+        return emitter.build(qnn.MatMulOp, data, matrix, start, element="i32", **attributes)
+
+    def _sums_of_words(self) -> contraction.Accumulate:
+        """Of 16-bit data."""
+        left, rows = self.left, required(self._rows, "right operand of 16-bit data must be a constant matrix")
+        contraction.check_terms_of_words(rows.shape[1])
+        centered = contraction.Weight(rows, self.right.scales, self.right.zero_points).centered()
         parameters = left.values.element, left.zero_points[0]
 
         def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
             words = contraction.signed_words(emitter, left.values, emitter.to_channels_first)
-            rows = _ordered(emitter, words, self.left_shape, self.transpose_lhs)
-            return contraction.word_sums(emitter, I16DenseOp, rows, centered, parameters, bias)
+            data = _ordered(emitter, words, self.left_shape, self.transpose_lhs)
+            return contraction.word_sums(emitter, qnn.I16DenseOp, data, centered, parameters, bias)
 
-        def finish(emitter: Emitter, value: ir.Value) -> Emitted:
-            return emitter.reshape(value, shape), False
-
-        return WordContraction(shape, left, self.right.scales, bias, accumulate, finish)
+        return accumulate
 
     def _check_right(self) -> None:
         right = self.right
@@ -246,11 +238,86 @@ def exchanged(shape: Shape, is_transposed: bool) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed and len(shape) > 1 else shape
 
 
-def _broadcast(left: Shape, right: Shape) -> Shape:
-    try:
-        return np.broadcast_shapes(left, right)
-    except ValueError:
-        raise UnsupportedError(f"batches must broadcast, but got {list(left)} and {list(right)}") from None
+# Products in float32, which ONNX Runtime adds up in another order.
+
+
+@imports_f32(*_MATMULS)
+def _f32_matmul(call: Call) -> Computed:
+    """One dimension is a row of A, or a column of B, that the result is without."""
+    shapes, (alpha, turns) = [call.f32(index).shape for index in range(2)], _form(call)
+    is_vector = [len(shape) == 1 for shape in shapes]
+    lhs, rhs = (exchanged(shape, turn) for shape, turn in zip(shapes, turns, strict=True))
+    lhs, rhs = (1, *lhs) if is_vector[0] else lhs, (*rhs, 1) if is_vector[1] else rhs
+    holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
+    require(holds, f"operands must be matrices that multiply, but got {list(shapes[0])} and {list(shapes[1])}")
+    leading = broadcast_shape(lhs[:-2], rhs[:-2])
+    after = (*leading, *(() if is_vector[0] else lhs[-2:-1]), *(() if is_vector[1] else rhs[-1:]))
+    weights = block_weights.packed_matrix(call.tensor(1), is_transposed=turns[1])
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        data, *matrices = (
+            emitter.transpose(value, exchanged(tuple(range(len(shape))), turn)) if turn and len(shape) > 1 else value
+            for value, turn, shape in zip(values, turns, shapes, strict=False)
+        )
+        data = emitter.broadcast(emitter.reshape(data, lhs), (*leading, *lhs[-2:]))
+        product = _multiplied(call, weights, emitter, [data, *matrices], rhs)
+        scaled = product if alpha == 1 else emitter.f32("mulf", product, alpha)
+        return emitter.reshape(scaled, after)
+
+    return computed(call, after, (0,) if weights else (0, 1), build)
+
+
+_CHANNEL_BLOCK = 32
+"""Of data, where ONNX Runtime makes a MatMulNBits of weights with one scale a channel."""
+
+
+def _multiplied(
+    call: Call, weights: PackedWeights | None, emitter: Emitter, operands: Sequence[ir.Value], shape: Shape
+) -> ir.Value:
+    """Data times packed weights, or times a matrix of `shape`, or as many as the data has matrices."""
+    if weights is not None:
+        return block_weights.block_product(emitter, operands[0], weights, **_activations(call, weights))
+    data, matrix = operands[0], emitter.reshape(operands[1], shape)
+    if len(shape) > 2:
+        matrix = emitter.broadcast(matrix, (*shape_of(data.type)[:-2], *shape[-2:]))
+    return emitter.build(qnn.F32MatmulOp, data, matrix, element="f32")
+
+
+def _activations(call: Call, weights: PackedWeights) -> dict[str, Any]:
+    """How the profile multiplies data by packed weights."""
+    has_integers = weights.zero_points is None or weights.zero_points.dtype == np.uint8
+    if call.plan.activations is not BlockActivations.I8_BLOCK or not has_integers:
+        return {}
+    size = 0 if isinstance(call.tensor(1), block_weights.BlockQuantized) else _CHANNEL_BLOCK
+    return {"activations": call.plan.activations, "activation_block": size}
+
+
+@imports_f32("Gemm")
+def _f32_gemm(call: Call) -> Computed:
+    shapes = [call.f32(index).shape for index in range(2)]
+    require(all(len(shape) == 2 for shape in shapes), "operands must have 2 dimensions")
+    alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)
+    transposed = [call.flag(name, 0) for name in ("transA", "transB")]
+    lhs, rhs = (shape[::-1] if swap else shape for shape, swap in zip(shapes, transposed, strict=True))
+    require(lhs[1] == rhs[0], f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
+    after, has_bias = (lhs[0], rhs[1]), call.optional(2) is not None
+    weights = block_weights.packed_matrix(call.tensor(1), is_transposed=transposed[1])
+    read = [0, *([] if weights else [1]), *([2] if has_bias else [])]
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = emitter.f32
+        data, *matrices = (
+            emitter.transpose(value, (1, 0)) if index < 2 and transposed[index] else value
+            for index, value in zip(read, values, strict=True)
+        )
+        total = _multiplied(call, weights, emitter, [data, *matrices], rhs)
+        total = total if alpha == 1 else s("mulf", total, alpha)
+        if not has_bias:
+            return total
+        bias = emitter.broadcast(values[-1], after)
+        return s("addf", total, bias if beta == 1 else s("mulf", bias, beta))
+
+    return computed(call, after, read, build)
 
 
 # Products whose right operand has parameters of its own for each column of each matrix: shape [..., 1, N].
@@ -268,7 +335,7 @@ def is_by_matrix(call: Call, *parameters: int) -> bool:
 
 def product_by_matrix(call: Call, left: Quantized, values: int, scale: int | None, zero_point: int) -> Contraction:
     """`left` times input `values`, whose parameters are inputs `scale`, 1 where that is None, and `zero_point`."""
-    data, right = data_of(left), call.value(values)
+    data, right = convolution.data_of(left), call.value(values)
     require(right.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.element}")
     shape, rank = right.shape, len(right.shape)
     require(rank > 2, f"right operand must have at least 3 dimensions, but got {rank}")
@@ -314,7 +381,7 @@ class _Layout:
         of_data = {"input_scale": self.data.scales[0], "input_zero_point": self.data.zero_points[0]}
         how = {**of_data, "weight_scales": (1.0,), "weight_zero_points": (0,)}
         products, offset = (
-            emitter.build(MatMulOp, data, matrix, None, element="i32", **how)
+            emitter.build(qnn.MatMulOp, data, matrix, None, element="i32", **how)
             for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
         )
         return emitter.upstream("arith.subi", products, offset)

@@ -10,14 +10,13 @@ import numpy as np
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
-from qdialect.frontends.building.checks import Array, Shape, axes_in, require
+from qdialect.frontends.building.checks import Array, Shape, axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import reduced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
-from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.indexing import indices_of
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_f32, value_of
+from qdialect.frontends.onnx.operators.registry import Call, computed, imports, imports_f32, value_of
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning.elementwise import broadcast_shape, constant_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -27,8 +26,6 @@ from qdialect.frontends.planning.tensors import Computed, F32Tensor, Plan, Tenso
 from qdialect.ir._mlir import ir
 
 # BatchNormalization in inference: a factor and an offset for each channel.
-
-_BATCH_EPSILON = float(np.float32(1e-5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +60,7 @@ def _batch_normalization(call: Call) -> Tensor:
     require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
     scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))
     with np.errstate(all="ignore"):
-        inverse = np.float32(1) / np.sqrt(variance + np.float32(call.attribute("epsilon", _BATCH_EPSILON)))
+        inverse = np.float32(1) / np.sqrt(variance + np.float32(_epsilon(call, _EPSILON)))
         factor = inverse * scale
         return Normalized(source.shape, source, factor, bias - mean * factor)
 
@@ -97,7 +94,7 @@ def _layer_normalization(call: Call) -> Computed:
     stash: int = call.attribute("stash_type", F32)
     require(stash == F32, f"stash_type must be {F32}, that of f32, but got {stash}")
     shape = call.f32(0).shape
-    axes = tuple(range(axis_of(call, -1, len(shape)), len(shape)))
+    axes = tuple(range(axis_in(call.attribute("axis", -1), len(shape)), len(shape)))
     return _scaled_rows(call, shape, axes, (0, *_present(call, 1, 2)), _EPSILON, is_centred)
 
 
@@ -184,14 +181,18 @@ def _channels(call: Call, axis: int) -> int:
     return shape[axis]
 
 
+def _check_entries(call: Call, index: int, count: int) -> None:
+    found = call.f32(index).shape
+    require(found == (count,), f"input {index} must have the shape [{count}], but got {list(found)}")
+
+
 def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation: bool = False) -> Computed:
     """Groups of the channels along `axis` of the model, with `entries` scales and biases."""
     shape, channels = call.f32(0).shape, _channels(call, axis)
     holds = groups >= 1 and channels % groups == 0
     require(holds, f"groups must divide {channels} channels, but got {groups}")
     for index in (1, 2):
-        found = call.f32(index).shape
-        require(found == (entries,), f"input {index} must have the shape [{entries}], but got {list(found)}")
+        _check_entries(call, index, entries)
     epsilon = _epsilon(call, _EPSILON)
     source, *parameters = (call.f32(index).f32(call.plan, call.name) for index in range(3))
 
@@ -226,7 +227,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
 def _lp_normalization(call: Call) -> Computed:
     """``x / sum(|x|)`` or ``x / sqrt(sum(x^2))`` along an axis; zeros where that is zero."""
     shape = call.f32(0).shape
-    axis, order = axis_of(call, -1, len(shape)), call.attribute("p", 2)
+    axis, order = axis_in(call.attribute("axis", -1), len(shape)), call.attribute("p", 2)
     require(order in (1, 2), f"p must be 1 or 2, but got {order}")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
@@ -273,8 +274,6 @@ def _local_response(call: Call) -> Computed:
 
 # EmbedLayerNormalization of com.microsoft: rows of tables for words, positions and kinds, added and normalized.
 
-_EMBEDDING_EPSILON = 1e-12
-
 
 @imports("com.microsoft.EmbedLayerNormalization")
 def _embedding(call: Call) -> tuple[Tensor, ...]:
@@ -304,9 +303,8 @@ def _rows(call: Call, table: int, indices: Value) -> F32Tensor:
 
 def _normalized(call: Call, total: F32Tensor) -> Tensor:
     for index in (5, 6):
-        found = call.f32(index).shape
-        require(found == total.shape[-1:], f"input {index} must have {total.shape[-1]} entries, but got {list(found)}")
-    return _scaled_rows(call.with_input(0, total), total.shape, (2,), (0, 5, 6), _EMBEDDING_EPSILON, True)
+        _check_entries(call, index, total.shape[-1])
+    return _scaled_rows(call.with_input(0, total), total.shape, (2,), (0, 5, 6), _SKIP_EPSILON, True)
 
 
 def _counts(call: Call, shape: Shape) -> Tensor:

@@ -23,7 +23,7 @@ from qdialect.frontends.onnx.operators.window import declared_window, pool_windo
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Transposition, move_value
+from qdialect.frontends.planning.movement import Transposition
 from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows
 from qdialect.ir._mlir import ir
 
@@ -46,10 +46,15 @@ def _max_pool(call: Call) -> tensors.Tensor:
     require(not call.flag("storage_order", 0), "storage_order must be 0")
     shape = call.tensor(0).shape
     window = pool_window(call, shape)
+    _check_padding(window)
+    pool_of(call, shape)
+    return _largest_of_windows(call, window, (*shape[:2], *window.output))
+
+
+def _check_padding(window: Window) -> None:
+    """A window in the padding alone has nothing to compare or to count."""
     for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
-    Pool.of(window, shape[2:], call.plan.budget).check()
-    return _largest_of_windows(call, window, (*shape[:2], *window.output))
 
 
 @imports("GlobalMaxPool")
@@ -86,38 +91,25 @@ class Average(tensors.F32Tensor):
         require(to.element in tensors.EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         offset = _OFFSET if self.kernel is GroupKernel.UNSIGNED and to.element == "i8" else 0
         whole = tensors.QuantizedTensorType.full_range(ORT, to.element, 1.0, -offset)
-        return tensors.quantize(plan, name, self._shifted(plan, name, to.scale, to.zero_point + offset), whole)
 
-    def _shifted(self, plan: tensors.Plan, name: str, scale: float, zero_point: int) -> Value:
-        """The f32 values that are rounded to quantized ones, with the zero point added."""
-
-        def build(emitter: Emitter, mean: ir.Value) -> ir.Value:
+        def ratio(emitter: Emitter, mean: ir.Value) -> ir.Value:
             s = Arithmetic(emitter)
-            return s.op("arith.addf", s.op("arith.divf", mean, scale), zero_point)
+            return s.op("arith.addf", s.op("arith.divf", mean, to.scale), to.zero_point + offset)
 
-        return plan.pointwise(name, self.f32(plan, name), "f32", build)
+        return tensors.quantize(plan, name, plan.pointwise(name, self.f32(plan, name), "f32", ratio), whole)
 
     def _f32(self, plan: tensors.Plan, name: str) -> Value:
-        counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
+        window, channels_last = self.window, (self.shape[0], *self.shape[2:], self.shape[1])
+        inside = window.counts(self.source.shape[2:])
+        counted = np.full(window.output, math.prod(window.kernel)) if self.counts_padding else inside
+        counts = np.broadcast_to(counted.astype(np.float32)[..., np.newaxis], channels_last)
         values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            total = sums_of_windows(emitter, emitter.last(values), self.window)
+            total = sums_of_windows(emitter, emitter.last(values), window)
             return emitter.upstream("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
-
-    @property
-    def _channels_last(self) -> tuple[int, ...]:
-        """The result's shape with the channels last."""
-        return (self.shape[0], *self.shape[2:], self.shape[1])
-
-    def _counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """How many elements each window counts: those of the image, or all of them."""
-        window, size = self.window, self.source.shape[2:]
-        if self.counts_padding:
-            return np.full(window.output, math.prod(window.kernel))
-        return window.counts(size)
 
 
 def _eight_bit(source: Quantized) -> Quantized:
@@ -129,9 +121,7 @@ def _eight_bit(source: Quantized) -> Quantized:
 def _average(call: Call, source: Quantized) -> Average:
     window = pool_window(call, _eight_bit(source).shape)
     require(set(window.dilation) == {1}, f"dilations must be 1, but got {list(window.dilation)}")
-    # A window in the padding alone has nothing to count.
-    for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
-        require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
+    _check_padding(window)
     counts = call.flag("count_include_pad", 0)
     call.plan.budget.spend_constant(window.output, _COUNT_BYTES)
     return Average((*source.shape[:2], *window.output), source, window, counts, call.kernel)
@@ -197,17 +187,13 @@ def _global(source: Quantized) -> GlobalAverage:
     return GlobalAverage((*source.shape[:2], *(1 for _ in source.shape[2:])), source)
 
 
-def _is_channels_last(call: Call) -> bool:
-    return call.flag("channels_last", 0)
-
-
 def _qlinear_source(call: Call) -> Quantized:
     """Inputs 0 to 2, the channels moved to dimension 1 if `channels_last` is set."""
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
     rank = len(source.shape)
     require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
-    if not _is_channels_last(call):
+    if not call.flag("channels_last", 0):
         return source
     order = (0, rank - 1, *range(1, rank - 1))
     return source.with_values(_transposed(call, source.values, order))
@@ -216,12 +202,12 @@ def _qlinear_source(call: Call) -> Quantized:
 def _qlinear_result(call: Call, qdq_group: tensors.F32Tensor, source: Quantized) -> Value:
     values = qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
     rank = len(values.shape)
-    return _transposed(call, values, (0, *range(2, rank), 1)) if _is_channels_last(call) else values
+    return _transposed(call, values, (0, *range(2, rank), 1)) if call.flag("channels_last", 0) else values
 
 
 def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
     movement = Transposition(tuple(values.shape[axis] for axis in order), order)
-    return move_value(call.plan, call.name, values, movement, None)
+    return call.moved(values, movement)
 
 
 # Pools of f32 values: MaxPool, AveragePool and their global forms.
@@ -235,7 +221,7 @@ _F32_BLOCK = 16
 
 @imports_f32("MaxPool")
 def _f32_max_pool(call: Call) -> tensors.Computed:
-    return _f32_pooled(call, None)
+    return _pooled(call, lambda emitter, pool, data: pool.maxima(emitter, data))
 
 
 @imports_f32("AveragePool")
@@ -246,9 +232,29 @@ def _f32_average_pool(call: Call) -> tensors.Computed:
     then each column's sum comes first.
     """
     shape = call.f32(0).shape
-    pool = pool_of(call, shape)
+    window, pool = pool_window(call, shape), pool_of(call, shape)
     call.plan.budget.spend_constant(tuple(map(len, pool.positions)), _F32_BYTES)
-    return _f32_pooled(call, _counts(call, pool))
+    counts = _counts(call, pool)
+    is_in_blocks = len(shape) == 4 and shape[1] % _F32_BLOCK == 0
+    is_in_rows = call.node.version >= _DILATED or is_in_blocks or window.strides[-1] > 2
+
+    def mean(emitter: Emitter, pool: Pool, data: ir.Value) -> ir.Value:
+        sums = sums_of_windows(emitter, data, window) if is_in_rows else pool.sums(emitter, data)
+        return emitter.f32("divf", sums, emitter.constant(counts))
+
+    return _pooled(call, mean)
+
+
+def _pooled(call: Call, fold: Callable[[Emitter, Pool, ir.Value], ir.Value]) -> tensors.Computed:
+    """What `fold` makes of the windows over input 0, whose channels it takes and gives last."""
+    source = call.f32(0)
+    pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
+    shape = (*source.shape[:2], *map(len, pool.positions))
+
+    def emit(emitter: Emitter) -> Emitted:
+        return fold(emitter, pool, emitter.last(value)), True
+
+    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
 def pool_of(call: Call, shape: Shape) -> Pool:
@@ -273,28 +279,8 @@ def _counts(call: Call, pool: Pool) -> Array:
     return np.asarray(reduce(np.multiply.outer, by_dimension))[..., np.newaxis]
 
 
-def _f32_pooled(call: Call, counts: Array | None) -> tensors.Computed:
-    """Maxima, or sums divided by `counts`."""
-    source = call.f32(0)
-    pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
-    shape, window = (*source.shape[:2], *map(len, pool.positions)), pool_window(call, source.shape)
-
-    def emit(emitter: Emitter) -> Emitted:
-        if counts is None:
-            return pool.maxima(emitter, emitter.last(value)), True
-        is_in_blocks = len(source.shape) == 4 and source.shape[1] % _F32_BLOCK == 0
-        if call.node.version >= _DILATED or is_in_blocks or window.strides[-1] > 2:
-            sums = sums_of_windows(emitter, emitter.last(value), window)
-        else:
-            sums = pool.sums(emitter, emitter.last(value))
-        return emitter.f32("divf", sums, emitter.constant(counts)), True
-
-    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
-
-
 def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Value]) -> tensors.Computed:
     """The result of `pooled` for the data along the axes of the image, with one element of each channel."""
-    call.count(1)
     source = call.f32(0)
     rank = len(source.shape)
     require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
@@ -350,14 +336,12 @@ def _root(emitter: Emitter, total: ir.Value, order: int) -> ir.Value:
 @imports_f32("LpPool")
 def _lp_pool(call: Call) -> tensors.Computed:
     """Over one to three dimensions of channels-first data; what lies outside of the image counts as 0."""
-    source, order = call.f32(0), _order(call)
-    pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
-    shape = (*source.shape[:2], *map(len, pool.positions))
+    order = _order(call)
 
-    def emit(emitter: Emitter) -> Emitted:
-        return _root(emitter, pool.sums(emitter, _powers(emitter, emitter.last(value), order)), order), True
+    def norm(emitter: Emitter, pool: Pool, data: ir.Value) -> ir.Value:
+        return _root(emitter, pool.sums(emitter, _powers(emitter, data, order)), order)
 
-    return tensors.Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return _pooled(call, norm)
 
 
 @imports_f32("GlobalLpPool")

@@ -17,7 +17,6 @@ from qdialect.frontends.planning import elementwise, tensors
 from qdialect.frontends.planning.block_weights import BlockQuantized
 from qdialect.frontends.planning.elementwise import Arithmetic, converted, plainly_quantized, unary, unbounded_scale_of
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.movement import Reshaping, move_value
 from qdialect.ir._mlir import ir
 
 # QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
@@ -26,11 +25,9 @@ from qdialect.ir._mlir import ir
 _QUANTIZED = tuple(ELEMENT_RANGES)
 # The type of quantized values where a QuantizeLinear names none.
 _UNSIGNED = 2
-Floats = tuple[float, ...]
-Integers = tuple[int, ...]
 
 
-def scales_of(call: Call, index: int) -> Floats:
+def scales_of(call: Call, index: int) -> tensors.Floats:
     """Input `index` as one scale or a list of them."""
     array = call.constant(index)
     require(array.dtype == "float32", f"scale must be f32, but got {array.dtype}")
@@ -40,7 +37,7 @@ def scales_of(call: Call, index: int) -> Floats:
     return scales
 
 
-def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[Integers, str]:
+def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[tensors.Integers, str]:
     """Input `index` as `count` zero points and their element type; zeros of type `element` where it is omitted."""
     if call.optional(index) is None:
         return (0,) * count, element
@@ -67,12 +64,16 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
     if len(scales) == 1:
         return Quantized(value.shape, value, scales, zero_points)
-    rank = len(value.shape)
     # The only dimension is the axis, whatever the node's attribute, as in a bias that ONNX Runtime fuses.
-    axis = 0 if rank == 1 else axis_in(axis, rank)
-    extent = value.shape[axis]
-    require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
+    axis = _axis_of_scales(0 if len(value.shape) == 1 else axis, value.shape, len(scales))
     return Quantized(value.shape, value, scales, zero_points, axis)
+
+
+def _axis_of_scales(axis: int, shape: Shape, count: int) -> int:
+    """The dimension of `shape` that `axis` names, along which there must be `count` scales."""
+    axis = axis_in(axis, len(shape))
+    require(count == shape[axis], f"scale must have 1 or {shape[axis]} entries, but got {count}")
+    return axis
 
 
 def f32_values_of(call: Call, values: int, scale: int) -> tensors.F32Tensor:
@@ -175,21 +176,12 @@ def _quantize_linear(call: Call) -> tensors.Tensor:
         if isinstance(source, tensors.Constant):
             return tensors.Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)
-    rank = len(source.shape)
-    axis = axis_in(call.attribute("axis", 1), rank)
-    extent = source.shape[axis]
-    require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
-    return _quantize_axis(call, source, element, scales, zero_points, axis)
-
-
-def _quantize_axis(
-    call: Call, source: tensors.Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
-) -> tensors.Tensor:
+    axis = _axis_of_scales(call.attribute("axis", 1), source.shape, len(scales))
     if isinstance(source, tensors.Constant):
         f32_values, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
         return tensors.Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
-    value = call.f32(0).f32(call.plan, call.name)
     attributes = {"scales": scales, "zero_points": zero_points, **ORT.quantization}
+    value = call.f32(0).f32(call.plan, call.name)
     return tensors.quantize_along(call.plan, call.name, value, element, axis, attributes)
 
 
@@ -213,13 +205,10 @@ def dequantized_at_run_time(call: Call) -> tensors.Tensor:
     scale, point = _run_time_parameters(call, value.shape, value.element)
     values = [_f32(call, value), scale, *([] if point is None else [_f32(call, point)])]
 
-    def build(s: Arithmetic, operands: list[ir.Value]) -> ir.Value:
-        found, factor, *zero = operands
+    def build(s: Arithmetic, found: ir.Value, factor: ir.Value, *zero: ir.Value) -> ir.Value:
         return s.op("arith.mulf", s.op("arith.subf", found, zero[0]) if zero else found, factor)
 
-    return elementwise.tensor_of(
-        elementwise.elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
-    )
+    return elementwise.tensor_of(elementwise.elementwise(call, values, "f32", build))
 
 
 def quantized_at_run_time(call: Call, default: str) -> tensors.Tensor:
@@ -231,13 +220,12 @@ def quantized_at_run_time(call: Call, default: str) -> tensors.Tensor:
     values = [data, scale, *([] if point is None else [_f32(call, point)])]
     low, high = map(float, ELEMENT_RANGES[element])
 
-    def build(s: Arithmetic, operands: list[ir.Value]) -> ir.Value:
-        found, divisor, *zero = operands
+    def build(s: Arithmetic, found: ir.Value, divisor: ir.Value, *zero: ir.Value) -> ir.Value:
         rounded = s.op("math.roundeven", s.op("arith.divf", found, divisor))
         shifted = s.op("arith.addf", rounded, zero[0]) if zero else rounded
         return s.op("arith.minimumf", s.select(s.compare("gt", shifted, low), shifted, low), high)
 
-    whole = elementwise.elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
+    whole = elementwise.elementwise(call, values, "f32", build)
     return unary(call, whole, element, lambda s, x: converted(s, x, "f32", element))
 
 
@@ -256,13 +244,10 @@ def _along(call: Call, value: Value, shape: Shape) -> Value:
     """One number, or one for each index along the node's axis."""
     require(len(value.shape) <= 1, f"scale must have 0 or 1 dimensions, but got {len(value.shape)}")
     if value.shape in ((), (1,)):
-        return move_value(call.plan, call.name, value, Reshaping(()), None)
-    rank = len(shape)
-    axis = axis_in(call.attribute("axis", 1), rank)
-    extent = shape[axis]
-    require(value.shape == (extent,), f"scale must have 1 or {extent} entries, but got {value.shape[0]}")
-    spread = tuple(extent if i == axis else 1 for i in range(rank))
-    return move_value(call.plan, call.name, value, Reshaping(spread), None)
+        return call.shaped(value, ())
+    axis = _axis_of_scales(call.attribute("axis", 1), shape, value.shape[0])
+    spread = tuple(extent if i == axis else 1 for i, extent in enumerate(shape))
+    return call.shaped(value, spread)
 
 
 def _f32(call: Call, value: Value) -> Value:

@@ -15,20 +15,11 @@ from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp,
 from qdialect.frontends.building.checks import Array, require, required
 from qdialect.frontends.building.slices import Slice
 from qdialect.frontends.onnx.operators.dynamic_quantization import dynamic_product
-from qdialect.frontends.onnx.operators.matmul import product_by_rows
+from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports
+from qdialect.frontends.planning import recurrence as cells
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
-from qdialect.frontends.planning.recurrence import (
-    MAX_STEPS,
-    Cell,
-    DynamicLstmCell,
-    Ragged,
-    States,
-    UnrolledCell,
-    last_of,
-    sequence_of,
-)
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, product
 
 # A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is
@@ -61,7 +52,6 @@ _SEQUENCE_LENS, _INITIAL, _PEEPHOLES = 4, 5, 7
 
 @imports(*KINDS)
 def _recurrent(call: Call) -> tuple[Tensor, ...]:
-    call.count(3, 8 if call.node.kind == "LSTM" else 6)
     return Layer(call, KINDS[call.node.kind]).results(call.constant(1), call.constant(2))
 
 
@@ -79,7 +69,7 @@ class Layer:
         states = tuple(self._states(i, is_reverse, weights, recurrence) for i, is_reverse in enumerate(directions))
         counts, ragged = range(self.kind.op_class.state_count), self._ragged
         if ragged is None:
-            sequence, last = sequence_of(states), [last_of(states, state) for state in counts]
+            sequence, last = cells.sequence_of(states), [cells.last_of(states, state) for state in counts]
         else:
             sequence = ragged.sequence_of(states, directions)
             last = [ragged.last_of(states, state) for state in counts]
@@ -104,7 +94,7 @@ class Layer:
         return self.call.flag("layout", 0)
 
     @property
-    def _ragged(self) -> Ragged | None:
+    def _ragged(self) -> cells.Ragged | None:
         """The lengths of sequences that are known at run time."""
         lengths = self.call.optional(_SEQUENCE_LENS)
         if not isinstance(lengths, Value):
@@ -113,7 +103,7 @@ class Layer:
         holds = lengths.element == "i32" and lengths.shape == (batch,)
         found = f"{lengths.element} of {list(lengths.shape)}"
         require(holds, f"sequence_lens must be i32 of shape [{batch}], but got {found}")
-        return Ragged(lengths, steps)
+        return cells.Ragged(lengths, steps)
 
     def _moved(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         return move(self.call.plan, self.call.name, tensor, Transposition.of(tensor.shape, order))
@@ -133,7 +123,7 @@ class Layer:
             require(array.dtype == np.float32, f"input {index} must be f32, but got {array.dtype}")
             require(array.shape == wanted, f"input {index} must hold {list(wanted)}, but got {list(array.shape)}")
 
-    def _states(self, index: int, is_reverse: bool, weights: Array, recurrence: Array) -> States:
+    def _states(self, index: int, is_reverse: bool, weights: Array, recurrence: Array) -> cells.States:
         call, hidden = self.call, recurrence.shape[2]
         order = np.arange(int(recurrence.shape[1])).reshape(-1, hidden)[list(self.kind.gates)].ravel()
         sequence = self._sequence
@@ -144,16 +134,16 @@ class Layer:
         attributes = {"reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
         matrix = np.ascontiguousarray(recurrence[index][order].T)
-        cell = self.cell(Cell(self.kind.op_class, own + inner, matrix, attributes), index, order)
+        cell = self.cell(cells.Cell(self.kind.op_class, own + inner, matrix, attributes), index, order)
         if call.node.kind == "GRU" and call.flag("linear_before_reset", 0):
             last = slice(2 * hidden, None)
             gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
             cell = replace(cell, bias=gates, inner_bias=inner[last], attributes={**attributes, "reset_after": True})
         initial = tuple(self._initial(_INITIAL + i, index, hidden) for i in range(self.kind.op_class.state_count))
         cell = self._of_functions(cell, index)
-        return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
+        return cells.States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
 
-    def cell(self, cell: Cell, index: int, order: Array) -> Cell:
+    def cell(self, cell: cells.Cell, index: int, order: Array) -> cells.Cell:
         """The `cell` of a direction, perhaps with weights of another kind, in the order of the gates."""
         del index, order
         return cell
@@ -162,7 +152,7 @@ class Layer:
         """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
         weights = self.call.tensor(1)
         if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
-            return product_by_rows(sequence, _rows_of(weights, index, order))
+            return product_of(sequence, _rows_of(weights, index, order), by_rows=True)
         return product(sequence, np.ascontiguousarray(rows.T))
 
     @property
@@ -179,7 +169,7 @@ class Layer:
         found = cell_functions(self.call, [one for _, one in self.kind.functions], len(self._directions))
         return found[index * count : (index + 1) * count]
 
-    def _of_functions(self, cell: Cell, index: int) -> Cell:
+    def _of_functions(self, cell: cells.Cell, index: int) -> cells.Cell:
         """`cell` with its functions, its peepholes and its coupled gates: the dialect's where that has them."""
         functions, peepholes = self._functions(index), self._peepholes(index, cell.hidden)
         is_coupled = self.call.flag("input_forget", 0)
@@ -188,11 +178,11 @@ class Layer:
             names = [name for name, _ in self.kind.functions]
             return replace(cell, attributes={**cell.attributes, **dict(zip(names, known, strict=True))})
         steps = self._sequence.shape[0]
-        require(steps <= MAX_STEPS, f"cell must have at most {MAX_STEPS} time steps, but got {steps}")
-        is_quantized = isinstance(cell, DynamicLstmCell)
+        require(steps <= cells.MAX_STEPS, f"cell must have at most {cells.MAX_STEPS} time steps, but got {steps}")
+        is_quantized = isinstance(cell, cells.DynamicLstmCell)
         require(not is_quantized, "a quantized hidden state must have no peepholes and functions of the dialect")
         parts: dict[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
-        return UnrolledCell(
+        return cells.UnrolledCell(
             **parts, functions=tuple(one.expression for one in functions), peepholes=peepholes, is_coupled=is_coupled
         )
 
@@ -384,12 +374,12 @@ class _Matrices:
 class _DynamicLayer(Layer):
     """A layer whose weights are quantized."""
 
-    def cell(self, cell: Cell, index: int, order: Array) -> Cell:
+    def cell(self, cell: cells.Cell, index: int, order: Array) -> cells.Cell:
         own = _Matrices.of(self.call, *_RECURRENCE)
         scales = np.broadcast_to(own.scales[index], order.shape)[order]
         points = np.broadcast_to(own.points[index], order.shape)[order]
         attributes = {**cell.attributes, "weight_zero_points": tuple(points.tolist())}
-        return DynamicLstmCell(
+        return cells.DynamicLstmCell(
             DynamicLstmOp,
             cell.bias,
             np.ascontiguousarray(own.values[index][:, order]),

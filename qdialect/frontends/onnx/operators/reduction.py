@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,11 +10,10 @@ import numpy as np
 
 from qdialect import dialect as qnn
 from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import axes_in, axis_in, require
-from qdialect.frontends.building.op_builder import reduced
-from qdialect.frontends.onnx.operators.f32 import computed
+from qdialect.frontends.onnx.operators import registry
 from qdialect.frontends.onnx.operators.indexing import elements_along
-from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
 from qdialect.frontends.planning import reduction
 from qdialect.frontends.planning.elementwise import Arithmetic, common_element, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -26,8 +26,8 @@ _ROUNDING = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
 _SUM_OPS = {"ReduceSum": qnn.SumOp, "ReduceMean": qnn.MeanOp}
 
 
-@imports(*_ARG_OPS)
-def _arg(call: Call) -> Tensor:
+@registry.imports(*_ARG_OPS)
+def _arg(call: registry.Call) -> Tensor:
     """Numbers with one scale compare as their quantized values do."""
     values, op_class = _eight_bit(call.tensor(0)), _ARG_OPS[call.node.kind]
     rank = len(call.tensor(0).shape)
@@ -49,13 +49,13 @@ def _arg(call: Call) -> Tensor:
 
 def _eight_bit(source: Tensor) -> Value | None:
     """Values of 8 bits that are ordered as the numbers they stand for."""
-    if isinstance(source, Quantized):
+    if isinstance(source, registry.Quantized):
         return source.values if source.is_eight_bit else None
     return source if isinstance(source, Value) and source.element in EIGHT_BIT else None
 
 
-@imports(*_EXTREME_OPS)
-def _extreme(call: Call) -> Tensor:
+@registry.imports(*_EXTREME_OPS)
+def _extreme(call: registry.Call) -> Tensor:
     """The quantized value of the extreme number is the extreme quantized value."""
     source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
     axes, keep_dims = axes_of(call, len(source.shape)), call.flag("keepdims", 1)
@@ -72,8 +72,8 @@ def _extreme(call: Call) -> Tensor:
     return source.with_values(call.plan.compute(call.name, shape, element, emit))
 
 
-@imports(*_SUM_OPS)
-def _sum(call: Call) -> Tensor:
+@registry.imports(*_SUM_OPS)
+def _sum(call: registry.Call) -> Tensor:
     source, keep_dims = call.quantized(0), call.flag("keepdims", 1)
     axes = axes_of(call, len(source.shape))
     if not axes:
@@ -82,9 +82,8 @@ def _sum(call: Call) -> Tensor:
     return reduction.Reduced(shape, _SUM_OPS[call.node.kind], source, axes, keep_dims, _ROUNDING, name=call.name)
 
 
-def axes_of(call: Call, rank: int) -> tuple[int, ...]:
+def axes_of(call: registry.Call, rank: int) -> tuple[int, ...]:
     """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
-    call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
     axes = tuple(sorted(set(axes_in(listed, rank))))
     # Read even where it has no effect: an attribute that is not read is rejected.
@@ -98,10 +97,10 @@ _KINDS = {"ReduceMax": "max", "ReduceMin": "min"}
 """Of reductions that are no sums; ONNX Runtime multiplies, and adds squares and magnitudes, in float64."""
 
 
-@imports_integers(*_KINDS, "ReduceSum")
-def _reduction(call: Call) -> Tensor:
+@registry.imports_integers(*_KINDS, "ReduceSum")
+def _reduction(call: registry.Call) -> Tensor:
     """Sums of i32 saturate; those of i64 wrap around, where ONNX Runtime adds in float64."""
-    value, keep_dims = value_of(call, 0), call.flag("keepdims", 1)
+    value, keep_dims = registry.value_of(call, 0), call.flag("keepdims", 1)
     element = common_element([value], ("i32", "i64"))
     axes, kind = axes_of(call, len(value.shape)), _KINDS.get(call.node.kind, "sum")
     if not axes:
@@ -117,9 +116,9 @@ def _reduction(call: Call) -> Tensor:
     return unary(call, total, "i32", saturated)
 
 
-@imports("CumSum")
-def _cumsum(call: Call) -> Tensor:
-    value, axes = value_of(call, 0), call.integers(1)
+@registry.imports("CumSum")
+def _cumsum(call: registry.Call) -> Tensor:
+    value, axes = registry.value_of(call, 0), call.integers(1)
     common_element([value], ("i32", "i64", "f32"))
     require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
     (axis,) = axes_in(axes, len(value.shape))
@@ -127,7 +126,27 @@ def _cumsum(call: Call) -> Tensor:
     return tensor_of(reduction.running_sum(call, value, axis, **how))
 
 
-# Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
+# Reductions of floats, some with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
+
+
+@registry.imports_f32(*_KINDS, *_SUM_OPS)
+def _f32_reduction(call: registry.Call) -> Computed:
+    source, kind = call.f32(0).f32(call.plan, call.name), call.node.kind
+    axes, keep_dims = axes_of(call, len(source.shape)), call.flag("keepdims", 1)
+    if not axes:
+        return Computed(source.shape, source)
+    count = float(math.prod(source.shape[axis] for axis in axes))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data, own, is_channels_last = reduction.over_axes(emitter, source, axes, keep_dims)
+        if kind in _KINDS:
+            return op_builder.reduced_numbers(emitter, _KINDS[kind], data, own, keep_dims), is_channels_last
+        total = op_builder.blocked_sum(emitter, data, own, keep_dims)
+        return (emitter.f32("divf", total, count) if kind == "ReduceMean" else total), is_channels_last
+
+    shape = reduction.reduced_shape(source.shape, axes, keep_dims)
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -160,8 +179,8 @@ _NORMS = {
 }
 
 
-@imports_f32(*_NORMS)
-def _norm(call: Call) -> Computed:
+@registry.imports_f32(*_NORMS)
+def _norm(call: registry.Call) -> Computed:
     shape, norm = call.f32(0).shape, _NORMS[call.node.kind]
     axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
 
@@ -172,11 +191,11 @@ def _norm(call: Call) -> Computed:
             terms = emitter.build(norm.op_class, terms, element="f32", axes=axes, keep_dims=keep_dims)
         return norm.after(s, terms)
 
-    return computed(call, reduction.reduced_shape(shape, axes, keep_dims), (0,), build)
+    return registry.computed(call, reduction.reduced_shape(shape, axes, keep_dims), (0,), build)
 
 
-@imports_f32("ReduceLogSumExp")
-def _log_sum_exp(call: Call) -> Computed:
+@registry.imports_f32("ReduceLogSumExp")
+def _log_sum_exp(call: registry.Call) -> Computed:
     """``m + log(sum(e^(x - m)))`` with the largest number m, where it is finite."""
     shape = call.f32(0).shape
     axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
@@ -186,20 +205,20 @@ def _log_sum_exp(call: Call) -> Computed:
         s, (x,) = emitter.f32, values
         if not axes:
             return x
-        largest = reduced(emitter, qnn.F32MaxOp, x, axes)
+        largest = op_builder.reduced(emitter, qnn.F32MaxOp, x, axes)
         bounded = s("minimumf", s("maximumf", largest, -_LARGEST), _LARGEST)
         terms = s("exp", s("subf", x, bounded))
-        total = reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)
+        total = op_builder.reduced(emitter, qnn.F32SumOp, terms, axes, keep_dims)
         return s("addf", s("log", total), emitter.reshape(bounded, after))
 
-    return computed(call, after, (0,), build)
+    return registry.computed(call, after, (0,), build)
 
 
 # TopK: the largest or smallest numbers along a dimension.
 
 
-@imports("TopK")
-def _top_k(call: Call) -> tuple[Tensor, ...]:
+@registry.imports("TopK")
+def _top_k(call: registry.Call) -> tuple[Tensor, ...]:
     """In order, equal numbers in their own."""
     source = call.tensor(0)
     axis = axis_in(call.attribute("axis", -1), len(source.shape))

@@ -12,22 +12,10 @@ from qdialect.frontends.building.checks import Array, NoAlternativeError, Shape,
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.onnx.schema import check_type, type_name
-from qdialect.frontends.planning import tensors as planning
+from qdialect.frontends.planning import tensors
 from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.tensors import (
-    Computed,
-    Constant,
-    F32Tensor,
-    Plan,
-    QuantizedTensorType,
-    Table,
-    Tensor,
-    clip,
-    known,
-    known_array,
-    quantize,
-)
+from qdialect.frontends.planning.movement import Movement, Reshaping, move_value
 from qdialect.support.registry import Registry
 
 T = TypeVar("T")
@@ -37,9 +25,9 @@ T = TypeVar("T")
 class Call:
     """A node with what its inputs stand for, None where one is omitted."""
 
-    plan: Plan
+    plan: tensors.Plan
     node: Node
-    inputs: tuple[Tensor | None, ...]
+    inputs: tuple[tensors.Tensor | None, ...]
     kernel: GroupKernel = GroupKernel.OF_TYPE
     """Of its QDQ group, if it is in one."""
     declared: Mapping[str, Shape] = field(default_factory=dict[str, Shape])
@@ -50,7 +38,15 @@ class Call:
         """The name of the first output that is not omitted."""
         return next(filter(None, self.node.outputs))
 
-    def with_input(self, index: int, tensor: Tensor) -> Call:
+    def moved(self, value: Value, movement: Movement) -> Value:
+        """Integers or floats, moved."""
+        return move_value(self.plan, self.name, value, movement, None)
+
+    def shaped(self, value: Value, shape: Shape) -> Value:
+        """`value` with another shape of the same number of elements."""
+        return self.moved(value, Reshaping(shape))
+
+    def with_input(self, index: int, tensor: tensors.Tensor) -> Call:
         """The same node with another tensor as input `index`."""
         return replace(self, inputs=(*self.inputs[:index], tensor, *self.inputs[index + 1 :]))
 
@@ -61,23 +57,23 @@ class Call:
         found = len(self.inputs)
         require(minimum <= found <= maximum, f"must have {wanted} inputs, but got {found}")
 
-    def optional(self, index: int) -> Tensor | None:
+    def optional(self, index: int) -> tensors.Tensor | None:
         """Input `index`, or None where it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
-    def tensor(self, index: int) -> Tensor:
+    def tensor(self, index: int) -> tensors.Tensor:
         """Input `index`, which must not be omitted."""
         tensor = self.optional(index)
         if tensor is None:
             raise UnsupportedError(f"input {index} must not be omitted")
         return tensor
 
-    def f32(self, index: int) -> F32Tensor:
+    def f32(self, index: int) -> tensors.F32Tensor:
         """Input `index` as f32 values; a constant is computed by nothing."""
         tensor = self.tensor(index)
-        if isinstance(tensor, Constant):
+        if isinstance(tensor, tensors.Constant):
             require(tensor.array.dtype == "float32", f"input {index} must be f32, but got {tensor.array.dtype}")
-            return Computed(tensor.array.shape, Value(self.name, tensor.array.shape, "f32", data=tensor.array))
+            return tensors.Computed(tensor.array.shape, Value(self.name, tensor.array.shape, "f32", data=tensor.array))
         if isinstance(tensor, Value):
             raise UnsupportedError(f"input {index} must be f32, but got {tensor.element}")
         return tensor
@@ -92,15 +88,15 @@ class Call:
     def value(self, index: int) -> Value:
         """Input `index` as integers."""
         tensor = self.tensor(index)
-        if isinstance(tensor, Constant):
-            return known(self.name, tensor.array)
-        if isinstance(tensor, F32Tensor):
+        if isinstance(tensor, tensors.Constant):
+            return tensors.known(self.name, tensor.array)
+        if isinstance(tensor, tensors.F32Tensor):
             raise UnsupportedError(f"input {index} must be integers, but got f32")
         return tensor
 
     def constant(self, index: int) -> Array:
         """Input `index`, which must be known; constant quantized values that are dequantized are."""
-        array = known_array(self.tensor(index))
+        array = tensors.known_array(self.tensor(index))
         if array is None:
             raise UnsupportedError(f"input {index} must be constant")
         return array
@@ -138,9 +134,9 @@ def value_of(call: Call, index: int) -> Value:
     return value_of_tensor(call, call.tensor(index))
 
 
-def number_of(tensor: Tensor, what: str) -> float:
+def number_of(tensor: tensors.Tensor, what: str) -> float:
     """The one entry of a tensor that must be known."""
-    array = known_array(tensor)
+    array = tensors.known_array(tensor)
     if array is None:
         raise UnsupportedError(f"{what} must be constant")
     require(array.size == 1, f"{what} must have 1 entry, but got {array.size}")
@@ -148,13 +144,13 @@ def number_of(tensor: Tensor, what: str) -> float:
     return float(array.ravel()[0])
 
 
-Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
+Planner = Callable[[Call], tensors.Tensor | tuple[tensors.Tensor, ...]]
 """Checks a node against what the front end can express and gives the meaning of its output, or of each of its outputs.
 
 Raises `UnsupportedError`.
 """
 
-F32Planner = Callable[[Call], Computed]
+F32Planner = Callable[[Call], tensors.Computed]
 """A planner that computes in float32 whatever the inputs are."""
 
 _PLANNERS = Registry[Planner]("importer", "qdialect.frontends.onnx.operators")
@@ -180,8 +176,8 @@ def _by_element(planner: Planner, integers: Planner) -> Planner:
     return lambda call: integers(call) if call.inputs and _is_integers(call.inputs[0]) else planner(call)
 
 
-def _is_integers(tensor: Tensor | None) -> bool:
-    return isinstance(tensor, Value) or (isinstance(tensor, Constant) and tensor.array.dtype.kind in "iub")
+def _is_integers(tensor: tensors.Tensor | None) -> bool:
+    return isinstance(tensor, Value) or (isinstance(tensor, tensors.Constant) and tensor.array.dtype.kind in "iub")
 
 
 def _quantized_planner(kind: str) -> Planner:
@@ -196,7 +192,7 @@ def _quantized_planner(kind: str) -> Planner:
 def _either(planner: Planner, f32: F32Planner) -> Planner:
     """An integer op where there is one for the node's inputs, else float32, which is also what floats are made by."""
 
-    def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
+    def plan(call: Call) -> tensors.Tensor | tuple[tensors.Tensor, ...]:
         if call.kernel is GroupKernel.F32:
             return f32(call)
         try:
@@ -204,9 +200,9 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
         except NoAlternativeError:
             raise
         except UnsupportedError as error:
-            has_f32 = any(isinstance(tensor, Computed) for tensor in call.inputs)
+            has_f32 = any(isinstance(tensor, tensors.Computed) for tensor in call.inputs)
             return f32(call) if has_f32 else _unless_refused(error, lambda: f32(call))
-        if isinstance(qdq_group, Quantized) or not isinstance(qdq_group, F32Tensor):
+        if isinstance(qdq_group, Quantized) or not isinstance(qdq_group, tensors.F32Tensor):
             return qdq_group
         return Computable(qdq_group.shape, qdq_group, call, f32)
 
@@ -222,29 +218,29 @@ def _unless_refused(error: UnsupportedError, alternative: Callable[[], T]) -> T:
 
 
 @dataclass(frozen=True, eq=False)
-class Computable(F32Tensor):
+class Computable(tensors.F32Tensor):
     """The result of a node: `qdq_group` where its quantized values are asked for, float32 where its f32 values are."""
 
-    qdq_group: F32Tensor
+    qdq_group: tensors.F32Tensor
     call: Call
     planner: F32Planner
 
-    def nan_of(self, plan: Plan) -> Sequence[F32Tensor]:
+    def nan_of(self, plan: tensors.Plan) -> Sequence[tensors.F32Tensor]:
         return (self.qdq_group,)
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _quantized(self, plan: tensors.Plan, name: str, to: tensors.QuantizedTensorType) -> Value:
         try:
             return self.qdq_group.quantized(plan, name, to)
         except UnsupportedError as error:
-            return _unless_refused(error, lambda: quantize(plan, name, self._computed(), to))
+            return _unless_refused(error, lambda: tensors.quantize(plan, name, self._computed(), to))
 
-    def _f32(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: tensors.Plan, name: str) -> Value:
         try:
             return self.qdq_group.f32(plan, name)
         except UnsupportedError as error:
             return _unless_refused(error, self._computed)
 
-    def _table(self) -> Table | None:
+    def _table(self) -> tensors.Table | None:
         return self.qdq_group.table()
 
     def _computed(self) -> Value:
@@ -259,7 +255,7 @@ def supported_operators() -> tuple[str, ...]:
 # The kinds of planned tensors that only ONNX Runtime has.
 
 
-class Quantized(planning.Quantized):
+class Quantized(tensors.Quantized):
     """The result of a DequantizeLinear."""
 
     profile = ORT
@@ -269,10 +265,10 @@ class AccumulatorBias(Quantized):
     """An i32 bias that an integer kernel adds to its accumulators as it is."""
 
 
-def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum: float) -> Value:
+def clamp_integers(plan: tensors.Plan, name: str, source: Value, minimum: float, maximum: float) -> Value:
     """8-bit integers between two bounds."""
     low, high = ELEMENT_RANGES[source.element]
-    return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (minimum, maximum)))
+    return tensors.clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (minimum, maximum)))
 
 
 # Operators that are made of others: the result of one of these stands for a part of the node.
@@ -281,9 +277,18 @@ _VERSION = 13
 """The operator set whose form of the parts is meant."""
 
 
-def part_of(call: Call, kind: str, tensors: Sequence[Tensor], **attributes: Any) -> Tensor:
-    """The result of the operator `kind` of operator set 13, which has one output, for `tensors`."""
+def part_of(call: Call, kind: str, operands: Sequence[tensors.Tensor], **attributes: Any) -> tensors.Tensor:
+    """The result of the operator `kind` of operator set 13, which has one output, for `operands`."""
     node = replace(call.node, kind=kind, attributes=attributes, version=_VERSION)
-    found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
+    found = planner_of(kind)(Call(call.plan, node, tuple(operands)))
     assert not isinstance(found, tuple)
     return found
+
+
+# What operators compute in float32.
+
+
+def computed(call: Call, shape: Shape, operands: Sequence[int], build: tensors.BuildOrdered) -> tensors.Computed:
+    """An f32 value that `build` makes of the inputs `operands`, in the model's order of dimensions."""
+    values = [call.f32(index).f32(call.plan, call.name) for index in operands]
+    return tensors.Computed(shape, call.plan.ordered(call.name, shape, "f32", values, build))

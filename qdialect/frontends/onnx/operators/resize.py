@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 
 import numpy as np
@@ -102,9 +102,8 @@ def _resize(call: Call) -> Tensor:
     has_filter = mode != "nearest" and call.flag("antialias", 0)
     if mode == "cubic" or has_filter:
         # A filter against aliasing leaves dimensions alone that keep their extent.
-        scales = [1.0 if has_filter and one.size == one.extent else one.scale for one in dimensions]
-        pairs = zip(dimensions, scales, strict=True)
-        return filtered(call, [(one.extent, one.size, scale) for one, scale in pairs], coordinates)
+        kept = [replace(one, scale=1.0) if has_filter and one.size == one.extent else one for one in dimensions]
+        return filtered(call, kept, coordinates)
     if mode == "nearest":
         require(name != "half_pixel_symmetric", "coordinates of half_pixel_symmetric, in float64, must be interpolated")
         return _nearest(call, source, dimensions, coordinates, is_old)
@@ -168,7 +167,7 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
     if not moving and are_ratios:
         return source
     if len(shape) != 4 or not moving <= {_ROWS, _COLUMNS} or not are_ratios:
-        return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
+        return filtered(call, dimensions, coordinates)
     if isinstance(source, Constant | F32Tensor):
         data = call.f32(0)
         if isinstance(data, Quantized) and len(data.scales) == 1:
@@ -188,17 +187,13 @@ _CUBIC_SUPPORT, _TRIANGLE_SUPPORT = 2, 1
 _MAX_REACH = 32
 """On either side: each tap is an op."""
 
-Dimension = tuple[int, int, float]
-"""A dimension's extent before and after, and its scale."""
 
-
-def filtered(call: Call, dimensions: Sequence[Dimension], coordinates: Coordinates) -> Computed:
+def filtered(call: Call, dimensions: Sequence[Scaled], coordinates: Coordinates) -> Computed:
     """Input 0 as f32 values, resized along every dimension whose extent changes."""
     source = call.f32(0).f32(call.plan, call.name)
-    taps = {
-        axis: _taps(call, one, coordinates) for axis, one in enumerate(dimensions) if one[0] != one[1] or one[2] != 1
-    }
-    shape = tuple(size for _, size, _ in dimensions)
+    moving = [axis for axis, one in enumerate(dimensions) if one.size != one.extent or one.scale != 1]
+    taps = {axis: _taps(call, dimensions[axis], coordinates) for axis in moving}
+    shape = tuple(one.size for one in dimensions)
     require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
 
     def emit(emitter: Emitter) -> Emitted:
@@ -221,8 +216,8 @@ def _along(emitter: Emitter, value: ir.Value, axis: int, elements: Array, weight
     return reduce(partial(emitter.f32, "addf"), terms)
 
 
-def _taps(call: Call, dimension: Dimension, coordinates: Coordinates) -> tuple[Array, Array]:
-    extent, size, scale = dimension
+def _taps(call: Call, dimension: Scaled, coordinates: Coordinates) -> tuple[Array, Array]:
+    extent, size, scale = dimension.extent, dimension.size, dimension.scale
     found = source_coordinates(coordinates, Ratio.DIVIDE, extent, size, scale)
     is_cubic = call.attribute("mode", "nearest") == "cubic"
     function = cubic(call.attribute("cubic_coeff_a", _COEFFICIENT)) if is_cubic else triangle
@@ -297,13 +292,10 @@ class _Sampling:
             for position, (low, high) in zip(positions, ends, strict=True)
         ]
         rows = [
-            self._sum([self.part("Mul", shares[0][x], self._elements([ends[0][x], ends[1][y]])) for x in range(2)])
-            for y in range(2)
+            self.part("Add", *(self.part("Mul", shares[0][x], self._elements([ends[0][x], y])) for x in range(2)))
+            for y in ends[1]
         ]
-        return self._sum([self.part("Mul", share, row) for share, row in zip(shares[1], rows, strict=True)])
-
-    def _sum(self, pair: Sequence[Tensor]) -> Tensor:
-        return self.part("Add", *pair)
+        return self.part("Add", *(self.part("Mul", *pair) for pair in zip(shares[1], rows, strict=True)))
 
     def _position(self, axis: int) -> Tensor:
         """From [-1, 1] to elements; x, of the last dimension of the image, is the first entry of the grid."""

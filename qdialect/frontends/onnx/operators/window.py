@@ -116,3 +116,31 @@ def _padding(call: Call, size: Shape, kernel_extent: Shape, strides: Shape) -> t
     small, large = tuple(a // 2 for a in added), tuple(a - a // 2 for a in added)
     # Of an odd number of elements, the mode sets on which side the larger half is.
     return (small, large) if mode == SAME_UPPER else (large, small)
+
+
+def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
+    """The elements cropped before the output, and its extents, as ONNX Runtime finds them.
+
+    `output_shape`, and ``size * stride`` with a mode SAME, say what is left of the full extent; of an odd number of
+    cropped elements, the larger half lies before the output, behind it with SAME_UPPER.
+    """
+    rank, mode = len(size), padding_mode(call)
+    extra: Sequence[int] = call.attribute("output_padding", [0] * rank)
+    fits = len(extra) == rank and min(extra) >= 0
+    require(fits, f"output_padding must be {rank} integers of at least 0, but got {list(extra)}")
+    whole = tuple(extent + more for extent, more in zip(full, extra, strict=True))
+    wanted: Sequence[int] = call.attribute("output_shape", [])
+    if not wanted and mode in (NOTSET, VALID):
+        before, after = explicit_padding(call, rank) if mode == NOTSET else ((0,) * rank, (0,) * rank)
+        output = tuple(extent - low - high for extent, low, high in zip(whole, before, after, strict=True))
+    else:
+        call.ignore("pads")
+        spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
+        target = tuple(wanted[-rank:]) if wanted else spread
+        require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")
+        cropped = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
+        before = tuple(total // 2 if mode == SAME_UPPER else total - total // 2 for total in cropped)
+        smallest = tuple(extent - total for extent, total in zip(whole, cropped, strict=True))
+        output = target if wanted else smallest
+    require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
+    return before, output
