@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdialect.driver.torch_constants import ConstantState
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.program.dynamo import Lowered, batch_inputs, lowered, open_extents, with_extents
 from qdialect.frontends.torch.program.model import Graph
 from qdialect.frontends.torch.program.pytorch_operators import first_line
 from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
 from qdialect.runtime.base import tensor_of
-from qdialect.runtime.constants import ConstantState
 from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.support.interface import BFLOAT16
 from qdialect.support.late_imports import LATE_IMPORTS

@@ -13,7 +13,7 @@ from tolerances import assert_floats_within
 from torch import Tensor, nn
 
 import qdialect
-from qdialect.driver import torch_backend
+from qdialect.driver import torch_backend, torch_constants
 from qdialect.driver.torch_backend import compile_captured
 
 COMPILE: Any = import_module("torch").compile
@@ -283,10 +283,15 @@ class Two(nn.Module):
         return torch.cat([self.outer(self.inner(x)) * self.scale + self.turned, self.empty])
 
 
-@pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.parametrize(("is_recorded", "has_loop"), [(False, True), (True, False)])
 def test_parameters_that_change_are_read_again(
-    is_recorded: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    is_recorded: bool, has_loop: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By machine code that looks into PyTorch's objects, and by their attributes."""
+    if has_loop:
+        assert torch_constants.machine_loop() is not None
+    else:
+        monkeypatch.setattr(torch_constants, "machine_loop", lambda: None)
     monkeypatch.setattr(torch_backend, "_MAX_CHANGES", len(_CHANGES))
     model = Two().eval()
     fast = compiled(model, fallback="framework")
