@@ -14,7 +14,7 @@ import numpy as np
 from qdialect.arithmetic import QuantParams
 from qdialect.bench import network as nn
 from qdialect.bench.cases import Array, Case, Form, Source, save
-from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.random_networks import RANDOM_NETWORKS, draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 
@@ -238,13 +238,22 @@ def _prepare_layer(name: str, layer: Layer, folder: Path) -> Case:
 
 
 def _layer_forms(network: nn.Network) -> Mapping[str, Callable[[], bytes]]:
-    forms = {"qdq": lambda: write_qdq(network), "tflite": lambda: write_tflite(network)}
+    forms = {
+        "qdq": lambda: write_qdq(network),
+        "qop": lambda: write_operators(network),
+        "tflite": lambda: write_tflite(network),
+    }
     if isinstance(network.nodes[0], nn.Convolution):
         forms["qdq_nhwc"] = lambda: write_qdq(network, channels_last=True)
+        forms["qop_nhwc"] = lambda: write_operators(network, channels_last=True)
     last = network.nodes[-1]
     if isinstance(last, nn.Activation):
         forms["tflite_f32"] = lambda: write_tflite(network, f32_activations=True)
         forms["qdq_one_rounding"] = lambda: write_qdq(network, rounds_middle=False)
+        if last.kind == "swish":
+            forms["qop_three_roundings_nhwc"] = lambda: write_operators(
+                network, channels_last=True, rounds_sigmoid=True
+            )
     return forms
 
 

@@ -1,4 +1,4 @@
-"""Writes a `Network` as an ONNX model: float operators between QuantizeLinear and DequantizeLinear."""
+"""Writes a `Network` as an ONNX model: float operators between QuantizeLinear and DequantizeLinear, or quantized."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def write_qdq(network: nn.Network, *, channels_last: bool = False, rounds_middle
     return _Quantized(network, rounds_middle).content(channels_last)
 
 
-def _boundary(shape: Sequence[int], channels_last: bool) -> list[int]:
+def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
     """The shape of an input or output as the model has it; only images have a layout."""
     return [shape[axis] for axis in _TO_NHWC] if channels_last and len(shape) == 4 else list(shape)
 
@@ -103,7 +103,7 @@ class _Quantized:
     def content(self, channels_last: bool) -> bytes:
         network, writer = self._network, self._writer
         source, result = network.input, network.output
-        shapes = [_boundary(tensor.shape, channels_last) for tensor in (source, result)]
+        shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (source, result)]
         self._quantized[source.name] = writer.node("Transpose", ["x"], perm=_TO_NCHW) if channels_last else "x"
         for index, node in enumerate(network.nodes):
             following = network.nodes[index + 1] if index + 1 < len(network.nodes) else None
@@ -121,7 +121,7 @@ class _Quantized:
                 inputs = [self._f32(node.source), *self._weights(node.source, node.weights, transposed=True)]
                 self._contraction(node, self._writer.node("Gemm", inputs), following)
             case nn.Activation():
-                self._quantize(self._activation(node), node.result)
+                self._quantize(write_activation(self._writer, node, self._f32(node.source)), node.result)
             case nn.Sum():
                 total = self._writer.node("Add", [self._f32(node.source), self._f32(node.other)])
                 self._quantize(self._writer.node("Relu", [total]), node.result)
@@ -145,8 +145,7 @@ class _Quantized:
     def _convolve(self, node: nn.Convolution) -> str:
         writer = self._writer
         inputs = [self._f32(node.source), *self._weights(node.source, node.weights)]
-        window = {"kernel_shape": list(node.weights.values.shape[2:]), "pads": list(node.padding)}
-        f32 = writer.node("Conv", inputs, **window, strides=[node.stride] * 2, group=node.groups)
+        f32 = writer.node("Conv", inputs, **window_attributes(node))
         match node.clamp:
             case "none":
                 return f32
@@ -174,13 +173,78 @@ class _Quantized:
             self._f32_values[of.name] = self._writer.node("DequantizeLinear", inputs)
         return self._f32_values[of.name]
 
-    def _activation(self, node: nn.Activation) -> str:
-        """The function of `node` on f32 values."""
-        writer, f32 = self._writer, self._f32(node.source)
-        match node.kind:
-            case "leaky_relu":
-                return writer.node("LeakyRelu", [f32], alpha=nn.LEAKY_SLOPE)
-            case "hardswish":
-                return writer.node("HardSwish", [f32])
-            case "swish":
-                return writer.node("Mul", [f32, writer.node("Sigmoid", [f32])])
+
+def window_attributes(node: nn.Convolution) -> dict[str, Any]:
+    """The window attributes of all of ONNX's convolutions."""
+    return {
+        "kernel_shape": list(node.weights.values.shape[2:]),
+        "pads": list(node.padding),
+        "strides": [node.stride] * 2,
+        "group": node.groups,
+    }
+
+
+def write_activation(writer: GraphWriter, node: nn.Activation, f32: str) -> str:
+    """The function of `node` on f32 values."""
+    match node.kind:
+        case "leaky_relu":
+            return writer.node("LeakyRelu", [f32], alpha=nn.LEAKY_SLOPE)
+        case "hardswish":
+            return writer.node("HardSwish", [f32])
+        case "swish":
+            return writer.node("Mul", [f32, writer.node("Sigmoid", [f32])])
+
+
+# Writes a layer as an ONNX model of quantized operators: QLinearConv, QGemm and their kin of ONNX Runtime.
+
+_SIGMOID = QuantParams(1 / 256, 0)
+
+
+def write_operators(network: nn.Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:
+    """The layer of `network`: a convolution or product, and perhaps an activation.
+
+    With `channels_last` input and output are NHWC. With `rounds_sigmoid` swish quantizes its sigmoid before the
+    product, which is another function.
+    """
+    writer = GraphWriter()
+    value = "x"
+    for node in network.nodes:
+        value = _node(writer, node, value, channels_last, rounds_sigmoid)
+    shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (network.input, network.output)]
+    return writer.model([("x", shapes[0], "UINT8")], [(value, shapes[1], "UINT8")])
+
+
+def _node(writer: GraphWriter, node: nn.Node, value: str, channels_last: bool, rounds_sigmoid: bool) -> str:
+    match node:
+        case nn.Convolution():
+            inputs = [*_operands(writer, node, value), writer.constant(node.weights.bias)]
+            kind, layout = (f"{CONTRIB}.QLinearConv", {"channels_last": 1}) if channels_last else ("QLinearConv", {})
+            return writer.node(kind, inputs, **layout, **window_attributes(node))
+        case nn.Dense():
+            inputs = _operands(writer, node, value)
+            # The bias stands before the result's parameters.
+            inputs.insert(6, writer.constant(node.weights.bias))
+            return writer.node(f"{CONTRIB}.QGemm", inputs)
+        case nn.Activation():
+            return _activation(writer, node, value, rounds_sigmoid)
+        case _:
+            raise TypeError(f"no quantized operator for {type(node).__name__}")
+
+
+def _operands(writer: GraphWriter, node: nn.Convolution | nn.Dense, value: str) -> list[str]:
+    values, scales = node.weights.values, node.weights.scales
+    kernel = np.ascontiguousarray(values.T) if isinstance(node, nn.Dense) else values
+    weights = [writer.constant(array) for array in (kernel, scales, np.zeros(scales.shape, np.int8))]
+    return [value, *writer.parameters(node.source.params), *weights, *writer.parameters(node.result.params)]
+
+
+def _activation(writer: GraphWriter, node: nn.Activation, value: str, rounds_sigmoid: bool) -> str:
+    source, result = writer.parameters(node.source.params), writer.parameters(node.result.params)
+    if node.kind == "leaky_relu":
+        return writer.node(f"{CONTRIB}.QLinearLeakyRelu", [value, *source, *result], alpha=nn.LEAKY_SLOPE)
+    if node.kind == "swish" and rounds_sigmoid:
+        middle = writer.parameters(_SIGMOID)
+        sigmoid = writer.node(f"{CONTRIB}.QLinearSigmoid", [value, *source, *middle])
+        return writer.node(f"{CONTRIB}.QLinearMul", [value, *source, sigmoid, *middle, *result])
+    f32 = writer.node("DequantizeLinear", [value, *source])
+    return writer.node("QuantizeLinear", [write_activation(writer, node, f32), *result])

@@ -17,7 +17,7 @@ from qdialect.bench.engines import ggml
 from qdialect.bench.engines.inductor import Inductor, main, make_unsigned
 from qdialect.bench.float_functions import FUNCTIONS
 from qdialect.bench.network import Network, evaluate
-from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.traced_graph import Weights, arrays
 from qdialect.bench.transformers import LANGUAGE_LAYERS, WORKLOADS, Shape, prepare
@@ -56,6 +56,14 @@ def test_the_form_with_channels_last_is_the_answer(name: str) -> None:
     module = import_onnx(write_qdq(network, channels_last=True))
     (found,) = interpreter.run(module, [np.ascontiguousarray(data.transpose(0, 2, 3, 1))])
     np.testing.assert_array_equal(found.transpose(0, 3, 1, 2), evaluate(network, data))
+
+
+@pytest.mark.parametrize("name", ["W1", "W3", "W4", "W6", "W7b"])
+def test_the_form_of_quantized_operators_is_the_answer(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    (found,) = interpreter.run(import_onnx(write_operators(network)), [data])
+    np.testing.assert_array_equal(found, evaluate(network, data))
 
 
 @pytest.mark.parametrize("name", ["W4", "W6", "W7a", "W7b"])

@@ -21,7 +21,7 @@ _ENGINES: Mapping[str, tuple[str, str, str, str]] = {
     "torch": ("pytorch", "PyTorch", "torch", "torch"),
     "inductor": ("inductor", "Inductor", "torch", "torch"),
     "ggml": ("ggml", "Ggml", "ggml", "ggml-python"),
-    "iree": ("model_files", "Iree", "iree", "iree-base-compiler"),
+    "iree": ("iree", "Iree", "iree", "iree-base-compiler"),
     "tvm": ("model_files", "Tvm", "tvm", "apache-tvm"),
 }
 

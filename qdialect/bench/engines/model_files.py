@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -51,7 +49,7 @@ class Compiler:
 
 # ONNX Runtime's CPU provider: all graph optimizations, inputs and outputs bound once.
 
-_ORT_FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_onnx")
+_ORT_FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", "onnx", "function_onnx", "call_onnx")
 _ERRORS_ONLY = 3
 
 
@@ -234,65 +232,3 @@ class Tvm:
         machine = self._relax.VirtualMachine(self._relax.build(module, target), self._tvm.cpu())
         argument = self._tvm.runtime.tensor(form.inputs()[0])
         return session_of(partial(machine["main"], argument), lambda found: [found.numpy()])
-
-
-# IREE for this CPU, compiled and run in the calling thread.
-
-_IREE_OPTIONS = (
-    *("--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-opt-data-tiling=true"),
-    *("--iree-llvmcpu-enable-ukernels=all", "--iree-global-opt-use-im2col-for-convs=true"),
-)
-
-
-def _iree_session(runtime: Any, code: bytes, argument: Array, wanted: Array) -> Session:
-    """A module of the virtual machine with its argument."""
-    configuration = runtime.Config("local-sync")
-    instance, device = configuration.vm_instance, configuration.device
-    # The module refers to the code's bytes.
-    module = runtime.VmModule.copy_buffer(instance, code)
-    context = runtime.VmContext(instance, modules=[runtime.create_hal_module(instance, device), module])
-    # The name of the graph, as in every model that is written here.
-    function = module.lookup_function("network")
-    view = device.allocator.allocate_buffer_copy(
-        memory_type=runtime.MemoryType.DEVICE_LOCAL,
-        allowed_usage=runtime.BufferUsage.DEFAULT,
-        device=device,
-        buffer=argument.view(np.int8),
-        element_type=runtime.HalElementType.SINT_8,
-    )
-    arguments = runtime.VmVariantList(1)
-    arguments.push_ref(view)
-
-    def call() -> Any:
-        results = runtime.VmVariantList(1)
-        context.invoke(function, arguments, results)
-        return results
-
-    def arrays(results: Any) -> list[Array]:
-        view = results.get_as_object(0, runtime.HalBufferView)
-        dtype = runtime.HalElementType.map_to_dtype(view.element_type)
-        # Quantized values have no sign in the virtual machine.
-        return [np.array(view.map().asarray(view.shape, dtype)).view(wanted.dtype)]
-
-    return session_of(call, arrays, (configuration, module))
-
-
-class Iree:
-    """The packages `iree-base-compiler` and `iree-base-runtime`."""
-
-    def __init__(self) -> None:
-        self._compiler = foreign("iree.compiler")
-        self._runtime = foreign("iree.runtime")
-
-    def variants(self, case: Case) -> Mapping[str, str]:
-        return known_forms(case, ["qdq"]) if case.parameters else {}
-
-    def load(self, case: Case, variant: str, threads: int) -> Session:
-        if threads != 1:
-            raise EngineError("measured on one thread alone")
-        form = case.forms[variant]
-        (data,), (wanted,) = form.inputs(), form.outputs()
-        command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", form.model]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        code = self._compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=list(_IREE_OPTIONS))
-        return _iree_session(self._runtime, code, data, wanted)
