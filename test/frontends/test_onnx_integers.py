@@ -263,6 +263,8 @@ def test_edges_are_those_of_onnx_runtime(
     [
         *((f"Reduce{kind}", [np.arange(6)], False, "input 0 must be f32") for kind in ("L1", "Prod", "SumSquare")),
         ("Pow", [np.arange(6), np.array(1)], False, "exponent of i64 must be one of"),
+        ("Pow", [np.array([2**31 - 1], np.int32), np.array(2)], False, "must have several elements"),
+        ("Pow", [np.array(2**31 + 1), np.array(3)], True, "must be exact in float64"),
         ("Pow", [np.arange(6, dtype=np.int32), np.array(4)], False, "exponent of i32 must be one of"),
         ("Pow", [np.arange(6, dtype=np.int32), np.array(31)], True, "must be exact in float64"),
         ("ReduceProd", [np.full(3, 2**30)], True, "must be exact in float64"),

@@ -277,8 +277,12 @@ def _integer_mod(call: Call) -> Tensor:
 
 @imports_integers("Pow")
 def _integer_power(call: Call) -> Tensor:
-    """The type is that of the base; ONNX Runtime multiplies, and wraps around, for squares and cubes alone."""
+    """The type is that of the base; ONNX Runtime multiplies, and wraps around, for squares and cubes alone.
+
+    Of a base with one element it computes those in float64 too.
+    """
     value, exponent = value_of(call, 0), call.number(1)
+    require(math.prod(value.shape) > 1, "base of integers must have several elements, but has 1")
     exact = {"i32": (0, 1, 2, 3), "i64": (0, 2, 3)}[common_element([value], ("i32", "i64"))]
     require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
     return elementwise.tensor_of(
