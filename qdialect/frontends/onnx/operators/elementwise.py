@@ -237,7 +237,8 @@ def _integers_of_many(call: Call) -> Tensor:
 @imports_integers("Abs", "Neg", "Sign")
 def _integers_of_one(call: Call) -> Tensor:
     value = value_of(call, 0)
-    require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
+    is_signed = not value.element.startswith("u")
+    require(is_signed or call.node.kind != "Neg", f"input 0 must be signed, but got {value.element}")
     return unary(call, value, common_element([value], INTEGERS), elementwise.OF_ONE_INTEGER[call.node.kind.lower()])
 
 

@@ -16,7 +16,7 @@ from qdialect.arithmetic.block_weights import PackedWeights
 from qdialect.arithmetic.choices import BlockActivations
 from qdialect.dialect import F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Shape, UnsupportedError, axes_in, axis_in, require
+from qdialect.frontends.building.checks import Shape, axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import blocked_sum, reduced_numbers
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.matmul import exchanged
@@ -61,11 +61,10 @@ _EXTREMES = {"ReduceMax": "max", "ReduceMin": "min"}
 def _reduction(call: Call) -> Computed:
     shape, rank = call.f32(0).shape, len(call.f32(0).shape)
     given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
-    keeps_all = call.flag("noop_with_empty_axes", 0)
+    keeps_all, keep_dims = call.flag("noop_with_empty_axes", 0), call.flag("keepdims", 1)
     if not given and keeps_all:
-        raise UnsupportedError("axes must not be empty")
+        return computed(call, shape, (0,), lambda _, values: values[0])
     axes = tuple(sorted(set(axes_in(given, rank)))) or tuple(range(rank))
-    keep_dims = call.flag("keepdims", 1)
     after = reduced_shape(shape, axes, keep_dims)
     require(rank > 0, "input must have at least 1 dimension, but got 0")
 
