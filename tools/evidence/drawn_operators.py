@@ -137,7 +137,7 @@ def _rotated(n: Network, x: str) -> tuple[Operands, Attributes]:
     if not half:
         raise InvalidNodeError("a head has one column")
     part: Attributes = {"rotary_embedding_dim": 2 * int(n.rng.integers(1, half + 1))} if _is(n) else {}
-    half = part.get("rotary_embedding_dim", 2 * half) // 2
+    half = int(part.get("rotary_embedding_dim", 2 * half)) // 2
     has_places = _is(n)
     angles = n.array(np.float32, (steps + 3, half) if has_places else (batch, steps, half))
     places = [_whole(n, 0, steps + 3, (batch, steps))] if has_places else []
@@ -252,7 +252,7 @@ def _blocked(n: Network, x: str) -> tuple[Operands, Attributes]:
     block = int(_one(n, 0, 2, 16, 32))
     shape = (-(-inner // block), columns) if block else (columns,)
     points = [n.constant(n.rng.integers(low, high + 1, shape).astype(dtype))] if _is(n) else []
-    blocks = {"block_size": block, "axis": 0} if block else {"axis": 1}
+    blocks: Attributes = {"block_size": block, "axis": 0} if block else {"axis": 1}
     operands = [n.constant(weights), _scale(n, *shape), *points]
     return [x, n.add("DequantizeLinear", operands, **blocks)], {}
 
@@ -364,6 +364,8 @@ def _plain(count: int = 1, **attributes: Sequence[Any]) -> Draw:
 
 def _reduced(n: Network, x: str) -> tuple[Operands, Attributes]:
     """Over any axes: none is all of them, or no reduction."""
+    if n.dtype(x).itemsize == 8 and np.abs(n.values[x].numpy()).max(initial=0) > 2**20:
+        raise InvalidNodeError("ONNX Runtime adds int64 in float64")
     rank = len(n.shape(x))
     axes = [one - rank * _is(n) for one in range(rank) if _is(n)]
     attributes = _some(n, keepdims=[0, 1], noop_with_empty_axes=[0, 1])

@@ -71,8 +71,8 @@ def _extreme_value(call: Call, value: Value, axes: tuple[int, ...], keep_dims: b
 
     def emit(emitter: Emitter) -> Emitted:
         data, own, is_channels_last = reduction.over_axes(emitter, value, axes, keep_dims)
-        how = {"element": value.element, "axes": own, "keep_dims": keep_dims}
-        return emitter.build(_EXTREME_OPS[call.node.kind], data, **how), is_channels_last
+        op_class = _EXTREME_OPS[call.node.kind]
+        return emitter.build(op_class, data, element=value.element, axes=own, keep_dims=keep_dims), is_channels_last
 
     shape = reduction.reduced_shape(value.shape, axes, keep_dims)
     return call.plan.compute(call.name, shape, value.element, emit)
