@@ -136,8 +136,10 @@ def _rotated(n: Network, x: str) -> tuple[Operands, Attributes]:
     half = width // heads // 2
     if not half:
         raise InvalidNodeError("a head has one column")
-    part: Attributes = {"rotary_embedding_dim": 2 * int(n.rng.integers(1, half + 1))} if _is(n) else {}
-    half = int(part.get("rotary_embedding_dim", 2 * half)) // 2
+    part: Attributes = {}
+    if _is(n):
+        half = int(n.rng.integers(1, half + 1))
+        part["rotary_embedding_dim"] = 2 * half
     has_places = _is(n)
     angles = n.array(np.float32, (steps + 3, half) if has_places else (batch, steps, half))
     places = [_whole(n, 0, steps + 3, (batch, steps))] if has_places else []
