@@ -13,6 +13,7 @@ from qdialect import targets
 from tools.evidence import drawn_programs, drawn_tflite, drawn_torch
 from tools.evidence.case import Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
+from tools.evidence.drawn_graph import InvalidNodeError
 from tools.evidence.drawn_networks import drawn, quantized
 from tools.evidence.drawn_operators import OPERATOR_STEPS
 from tools.evidence.drawn_steps import Entry
@@ -25,7 +26,10 @@ def graph_case(seed: int, more: Sequence[Entry] = ()) -> Case:
     """A drawn network, three of four with quantized values, half of them typed, and what ONNX Runtime gives."""
     is_quantized, is_typed = seed % 4 > 0, seed % 8 > 3
     rng = np.random.default_rng(seed)
-    model, network = drawn(rng, is_open=seed % 5 == 0, is_quantized=is_quantized, is_typed=is_typed, more=more)
+    try:
+        model, network = drawn(rng, is_open=seed % 5 == 0, is_quantized=is_quantized, is_typed=is_typed, more=more)
+    except InvalidNodeError as error:
+        raise InvalidCaseError(str(error)) from error
     if is_quantized:
         model = quantized(network, model)
     content = model.SerializeToString()
