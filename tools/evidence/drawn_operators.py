@@ -159,7 +159,7 @@ def _written(n: Network, x: str) -> tuple[Operands, Attributes]:
 
 def _pooled(n: Network, x: str) -> tuple[Operands, Attributes]:
     rank = len(n.shape(x)) - 2
-    kernel = n.rng.integers(1, 4, rank).tolist()
+    kernel: list[int] = n.rng.integers(1, 4, rank).tolist()
     pads = [int(n.rng.integers(0, size)) for size in kernel] * 2
     steps = {"strides": [n.rng.integers(1, 3, rank).tolist()], "dilations": [n.rng.integers(1, 3, rank).tolist()]}
     return [x], {"kernel_shape": kernel, **_some(n, ceil_mode=[0, 1], pads=[pads], **steps)}
