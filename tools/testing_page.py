@@ -33,6 +33,9 @@ in a fault is kept in `build/campaigns`.
   and one to three threads, and compared with ONNX Runtime with and without its optimizer. Half of the seeds from 2,200
   on have all types, conversions, comparisons, computed indices and shapes, and quantized operators too, a quarter of
   these NaN, infinities and the smallest numbers.
+- **operators**: the same with as many nodes of a table of operators, of the newest operator set: attention with caches
+  and masks, recurrent layers, pools, resizing and sampling, products of weights of few bits, ONNX Runtime's own
+  operators, Loop and Scan.
 - **tflite**: TFLite networks of all types and of conversions between them, with the ends of integers, NaN, infinities
   and subnormal floats, indices that the file has or the caller gives, empty tensors and scalars, compared with the
   reference kernels of LiteRT or its XNNPACK delegate.

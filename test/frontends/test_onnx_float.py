@@ -124,6 +124,22 @@ def test_normalizations(kind: str, shapes: list[tuple[int, ...]], version: int, 
         check_node(kind, shapes, version=version, **attributes)
 
 
+@variants_together
+@pytest.mark.parametrize("kind", ["Max", "Mean", "Sum", "L1", "L2", "LogSumExp", "SumSquare"])
+@pytest.mark.parametrize("has_axes", [False, True])
+def test_reductions_over_no_axes(kind: str, has_axes: bool) -> None:
+    axes = [Known(np.array([], np.int64))] if has_axes else []
+    check_node(f"Reduce{kind}", [(2, 5, 19), *axes], noop_with_empty_axes=1)
+
+
+@variants_together
+@pytest.mark.parametrize("axis", [-1, 1])
+@pytest.mark.parametrize("outputs", [["y", "mean"], ["y", "", "inverse"], ["y", "mean", "inverse"]])
+def test_means_and_deviations_of_layers(outputs: list[str], axis: int) -> None:
+    shape = (2, 5, 19)[axis:]
+    check_node("LayerNormalization", [(2, 5, 19), shape, shape], outputs=outputs, axis=axis, epsilon=0.25)
+
+
 def test_batch_normalization_rounds_as_onnx_runtime() -> None:
     operands = [(2, 19, 5, 7), *[Known((19,))] * 3, Known(np.abs(numbers(19)) + np.float32(0.1))]
     check_node("BatchNormalization", operands, within="", epsilon=0.25)

@@ -261,6 +261,70 @@ def test_a_dequantization_of_a_result_that_nobody_reads(kind: str, count: int) -
     agreed(b.finish(result, dtype=np.int8), x)
 
 
+# Two quantizations in a row, which ONNX Runtime joins.
+
+NO_OPS: dict[str, Callable[[ModelBuilder, str], str]] = {
+    "nothing": lambda b, x: x,
+    "Identity": lambda b, x: b.node("Identity", b.node("Identity", x)),
+    "Dropout": lambda b, x: b.node("Dropout", x),
+    "Cast": lambda b, x: b.node("Cast", x, to=onnx.TensorProto.FLOAT),
+    "Expand": lambda b, x: b.node("Expand", x, ints(b, 2, 500)),
+    "Expand to more": lambda b, x: b.node("Expand", x, ints(b, 3, 1, 1)),
+    "Slice": lambda b, x: b.node("Slice", x, ints(b, 0), ints(b, 2**63 - 1)),
+    "Slice to the extent": lambda b, x: b.node("Slice", x, ints(b, 0), ints(b, 500), ints(b, 1)),
+    "Add": lambda b, x: b.node("Add", b.constant(0.0), x),
+    "Div": lambda b, x: b.node("Div", x, b.constant(1.0)),
+    "Sub from 0": lambda b, x: b.node("Sub", b.constant(0.0), x),
+    "Mul by many": lambda b, x: b.node("Mul", x, b.constant(np.ones(500, np.float32))),
+    "Reshape": lambda b, x: b.node("Reshape", x, ints(b, 2, 500)),
+    "Relu": lambda b, x: b.node("Relu", x),
+}
+
+
+@variants_together
+@pytest.mark.parametrize("between", NO_OPS)
+@pytest.mark.parametrize("element", [np.uint8, np.int8, np.uint16, np.int16])
+def test_two_quantizations_in_a_row_are_one(between: str, element: Any) -> None:
+    """Of the range that both have, unless something is computed between."""
+    b, least, step = ModelBuilder(), int(np.iinfo(element).min), 2.0 ** (8 - 8 * np.dtype(element).itemsize)
+    first, second = (0.1 * step, least + 3), (0.07 * step, least + 50)
+    once = b.dequantize(b.quantize(b.input("x", (2, 500)), first, element), first, element)
+    twice = b.dequantize(b.quantize(NO_OPS[between](b, once), second, element), second, element)
+    agreed(
+        b.finish(b.node("Mul", twice, twice), dtype=np.float32, version=21),
+        np.linspace(-5, 30, 1000, dtype=np.float32).reshape(2, 500),
+    )
+
+
+@variants_together
+@pytest.mark.parametrize("scales", [(0.1, 0.1, 0.05), (0.1, 0.12, 0.11), (0.1, 0.1 + 1e-6, 0.1)])
+@pytest.mark.parametrize("shared", ["", "1", "2", "5", "12"])
+@pytest.mark.parametrize("is_output", [False, True])
+def test_what_else_reads_a_quantization_keeps_it(scales: Sequence[float], shared: str, is_output: bool) -> None:
+    """By the place of the tensor behind the input: what is quantized has even places, what is dequantized odd ones."""
+    b, names = ModelBuilder(), list[str]()
+    value = b.input("x", (1000,))
+    for scale in scales:
+        names.append(b.quantize(value, (scale, 7)))
+        value = b.dequantize(names[-1], (scale, 7))
+        names.append(value)
+    more = [b.node("Abs", b.node("Cast", names[int(place)], to=onnx.TensorProto.FLOAT)) for place in shared]
+    more += [b.node("Identity", names[3])] if is_output else []
+    agreed(b.finish(b.node("Neg", value), *more, dtype=np.float32), np.linspace(-5, 30, 1000, dtype=np.float32))
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_readers_behind_a_second_quantization_are_those_of_the_first(is_shared: bool) -> None:
+    """A tensor of i8 with several readers does not become ui8: Softmax is computed in float32 then."""
+    b, before, after = ModelBuilder(), (0.03, 2), (0.0033284489, -128)
+    data = b.dequantize(b.quantize(b.input("x", (1, 3, 40, 3)), before, np.int8), before, np.int8)
+    shares = b.dequantize(b.quantize(b.node("Softmax", data, axis=-1), after, np.int8), after, np.int8)
+    again = b.dequantize(b.quantize(b.node("Expand", shares, ints(b, 3, 40, 3)), after, np.int8), after, np.int8)
+    readers = [b.node(kind, again) for kind in ("Neg", "Abs")[: 1 + is_shared]]
+    values = np.random.default_rng(0).normal(size=(1, 3, 40, 3)).astype(np.float32)
+    agreed(b.finish(*readers, dtype=np.float32), values)
+
+
 # Forms in which one network may be written.
 
 

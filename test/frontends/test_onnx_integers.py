@@ -96,6 +96,29 @@ def test_bits_and_predicates(kind: str, operands: list[Operand], attributes: dic
 
 
 @variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("kind", ["ReduceMax", "ReduceMin", "Abs", "Sign"])
+def test_bytes_that_are_not_quantized(kind: str, dtype: Any) -> None:
+    axes = [Known(np.array([1]))] if kind.startswith("Reduce") else []
+    check_node(kind, [drawn((2, 3, 19), dtype), *axes])
+
+
+@variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.bool_])
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("kind", ["ScatterElements", "ScatterND"])
+def test_narrow_integers_that_meet_at_a_place(kind: str, reduction: str, dtype: Any) -> None:
+    """They wrap around; of truth values a sum is Or and a product And."""
+    places = np.zeros((2, 1), np.int64) if kind == "ScatterND" else np.array([[0, 1, 2], [0, 3, 2]])
+    data, updates = (drawn(shape, np.int16, seed).astype(dtype) for seed, shape in enumerate([(4, 3), (2, 3)]))
+    content, inputs = node(kind, [data, Known(places), updates], reduction=reduction)
+    if dtype is np.bool_ and reduction in ("max", "min"):
+        assert "reduction of truth values must be none, add or mul" in refused(content)
+    else:
+        agreed(content, *inputs)
+
+
+@variants_together
 @pytest.mark.parametrize("source", [dtype for dtype in TYPES if dtype is not np.float32])
 def test_casts_between_all_types(source: Any) -> None:
     values, model = drawn((3, 19), source), ModelBuilder()
@@ -263,6 +286,8 @@ def test_edges_are_those_of_onnx_runtime(
     [
         *((f"Reduce{kind}", [np.arange(6)], False, "input 0 must be f32") for kind in ("L1", "Prod", "SumSquare")),
         ("Pow", [np.arange(6), np.array(1)], False, "exponent of i64 must be one of"),
+        ("Pow", [np.array([2**31 - 1], np.int32), np.array(2)], False, "must have several elements"),
+        ("Pow", [np.array(2**31 + 1), np.array(3)], True, "must be exact in float64"),
         ("Pow", [np.arange(6, dtype=np.int32), np.array(4)], False, "exponent of i32 must be one of"),
         ("Pow", [np.arange(6, dtype=np.int32), np.array(31)], True, "must be exact in float64"),
         ("ReduceProd", [np.full(3, 2**30)], True, "must be exact in float64"),

@@ -13,17 +13,23 @@ from qdialect import targets
 from tools.evidence import drawn_programs, drawn_tflite, drawn_torch
 from tools.evidence.case import Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
+from tools.evidence.drawn_graph import InvalidNodeError
 from tools.evidence.drawn_networks import drawn, quantized
+from tools.evidence.drawn_operators import OPERATOR_STEPS
+from tools.evidence.drawn_steps import Entry
 from tools.evidence.onnx_cases import case_of_model
 from tools.evidence.outcomes import Outcome, Rank
 from tools.evidence.quantized_networks import quantized_case
 
 
-def graph_case(seed: int) -> Case:
+def graph_case(seed: int, more: Sequence[Entry] = ()) -> Case:
     """A drawn network, three of four with quantized values, half of them typed, and what ONNX Runtime gives."""
     is_quantized, is_typed = seed % 4 > 0, seed % 8 > 3
     rng = np.random.default_rng(seed)
-    model, network = drawn(rng, is_open=seed % 5 == 0, is_quantized=is_quantized, is_typed=is_typed)
+    try:
+        model, network = drawn(rng, is_open=seed % 5 == 0, is_quantized=is_quantized, is_typed=is_typed, more=more)
+    except InvalidNodeError as error:
+        raise InvalidCaseError(str(error)) from error
     if is_quantized:
         model = quantized(network, model)
     content = model.SerializeToString()
@@ -31,6 +37,11 @@ def graph_case(seed: int) -> Case:
     wide = (onnx.TensorProto.INT16, onnx.TensorProto.UINT16)
     is_wide = any(one.type.tensor_type.elem_type in wide for one in model.graph.output)
     return case_of_model(content, tuple(network.inputs.values()), is_quantized * (4 if is_wide else 1))
+
+
+def operator_case(seed: int) -> Case:
+    """As `graph_case`, with the operators of the table."""
+    return graph_case(seed, OPERATOR_STEPS)
 
 
 def drawn_variants(seed: int, case: Case, *, may_be_open: bool = True) -> Sequence[Variant]:
@@ -58,6 +69,10 @@ def outcome_of_graph(seed: int) -> Outcome:
     return _outcome_of_case(graph_case, seed)
 
 
+def outcome_of_operators(seed: int) -> Outcome:
+    return _outcome_of_case(operator_case, seed)
+
+
 def outcome_of_tflite(seed: int) -> Outcome:
     return _outcome_of_case(drawn_tflite.case, seed, may_be_open=False)
 
@@ -76,6 +91,7 @@ def outcome_of_model(seed: int) -> Outcome:
 
 CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
     "graphs": outcome_of_graph,
+    "operators": outcome_of_operators,
     "tflite": outcome_of_tflite,
     "torch": outcome_of_torch,
     "programs": outcome_of_program,
@@ -85,6 +101,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
 """By name, what is made of a seed."""
 CASES: Mapping[str, Callable[[int], Case]] = {
     "graphs": graph_case,
+    "operators": operator_case,
     "tflite": drawn_tflite.case,
     "torch": drawn_torch.case,
     "programs": drawn_programs.case,

@@ -44,6 +44,7 @@ class Network:
     rng: np.random.Generator
     is_quantized: bool = False
     has_specials: bool = False
+    opset: int = _SET
     nodes: list[NodeProto] = field(default_factory=list[NodeProto])
     constants: dict[str, TensorProto] = field(default_factory=dict[str, TensorProto])
     values: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -126,7 +127,7 @@ class Network:
         declared = [helper.make_tensor_value_info(name, one.element_type(), None) for name, one in given.items()]
         constants = [self.constants[name] for name in operands if name in self.constants]
         results = [ValueInfoProto(name=name) for name in node.output]
-        model = _model(helper.make_graph([node], "node", declared, results, constants))
+        model = _model(helper.make_graph([node], "node", declared, results, constants), self.opset)
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = 1
@@ -145,7 +146,7 @@ class Network:
         results = [helper.make_tensor_value_info(name, self.values[name].element_type(), None) for name in outputs]
         read = {name for node in self.nodes for name in reads_of(node)}
         constants = [one for name, one in self.constants.items() if name in read]
-        return _model(helper.make_graph(self.nodes, "drawn", declared, results, constants))
+        return _model(helper.make_graph(self.nodes, "drawn", declared, results, constants), self.opset)
 
     def _declared(self, name: str, *, is_open: bool) -> ValueInfoProto:
         shape: list[int | str] = list(self.shape(name))
@@ -153,8 +154,8 @@ class Network:
         return helper.make_tensor_value_info(name, element, ["batch", *shape[1:]] if is_open else shape)
 
 
-def _model(graph: GraphProto) -> ModelProto:
-    sets = [helper.make_opsetid("", _SET), helper.make_opsetid(CONTRIB, 1)]
+def _model(graph: GraphProto, opset: int) -> ModelProto:
+    sets = [helper.make_opsetid("", opset), helper.make_opsetid(CONTRIB, 1)]
     return helper.make_model(graph, opset_imports=sets, ir_version=10)
 
 

@@ -18,22 +18,33 @@ _DTYPES = {
     "uint16": TensorProto.UINT16,
     "int16": TensorProto.INT16,
 }
+_NEWEST = 24
 _INPUT_TYPES = (
     *("float32", "float32", "float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool"),
 )
 
 
 def drawn(
-    rng: np.random.Generator, *, is_open: bool = False, is_quantized: bool = False, is_typed: bool = False
+    rng: np.random.Generator,
+    *,
+    is_open: bool = False,
+    is_quantized: bool = False,
+    is_typed: bool = False,
+    more: Sequence[Entry] = (),
 ) -> tuple[ModelProto, Network]:
-    """A network, of f32 values or `is_typed`; the batch is seldom 0.  Special floats are for one of four typed ones."""
+    """A network, of f32 values or `is_typed`; the batch is seldom 0.  Special floats are for one of four typed ones.
+
+    `more` steps of the newest operator set are as likely as all others.
+    """
     network = Network(rng, is_quantized, has_specials=is_typed and bool(rng.random() < 0.25))
+    network.opset = _NEWEST if more else network.opset
     batch = int(rng.choice([1, 2, 3, 0], p=[0.7, 0.15, 0.1, 0.05]))
     rank = int(rng.choice([2, 3, 4, 4]))
     extents = [int(rng.integers(1, 9)) * int(rng.choice([1, 2, 4])), *rng.integers(3, 12, rank - 2).tolist()]
     dtype = str(rng.choice(_INPUT_TYPES)) if is_typed else "float32"
     network.input(network.array(dtype, (batch, *extents)))
     steps = (*STEPS, *TYPED_STEPS) if is_typed else STEPS
+    steps = (*steps, *more, *more) if more else steps
     count = int(rng.integers(2, 12 if is_typed else 8))
     while len(network.nodes) < count:
         _grow(network, steps)
@@ -84,6 +95,8 @@ def quantized(network: Network, model: ModelProto) -> ModelProto:
     ranges = {name: one.numpy() for name, one in network.values.items() if network.dtype(name) == np.float32}
     taken = {name for name, value in ranges.items() if name in outputs or (rng.random() < 0.85 and value.size)}
     del graph.node[:]
+    # Identities between tensors of other ranges put two quantizations in a row.
+    ranges = {name: one * np.float32(rng.choice([1, 1, 1, 0.9, 1.2])) for name, one in ranges.items()}
     for name in network.inputs:
         graph.node.extend(_pair_of_nodes(graph, name, kind, ranges[name]) if name in taken else [])
     for node in nodes:

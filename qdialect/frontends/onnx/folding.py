@@ -257,8 +257,11 @@ def _evaluated(node: Node, operands: Operands) -> Array:
 
 
 def _is_integer_product(node: Node, operands: Operands) -> bool:
-    """Squares and cubes of integers are products that wrap around in ONNX Runtime, for every type of the exponent."""
-    is_power = node.kind == "Pow" and operands[0].dtype.kind in "iu"
+    """Squares and cubes of integers are products that wrap around in ONNX Runtime, for every type of the exponent.
+
+    Of several integers, that is.
+    """
+    is_power = node.kind == "Pow" and operands[0].dtype.kind in "iu" and operands[0].size > 1
     return is_power and operands[1].size == 1 and operands[1].item() in (2, 3)
 
 

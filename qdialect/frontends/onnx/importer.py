@@ -15,6 +15,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, SMALL_FLOATS
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.extents import NO_DIMS, Dims, Extents
 from qdialect.frontends.onnx import inlining
+from qdialect.frontends.onnx.double_pairs import join_double_pairs
 from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
 from qdialect.frontends.onnx.model import Attributes, Graph, Node
@@ -135,6 +136,7 @@ def read_model(
                 node.inputs[0] for node in graph.nodes if node.outputs[:1] and node.outputs[0] in conditions
             )
             proto = inlining.take_branches(proto, conditions)
+            join_double_pairs(proto)
             graph = read_graph(proto, folder, extents)
         if unused:
             raise ImportModelError(f"branches must name conditions of If nodes, but got {', '.join(sorted(unused))}")

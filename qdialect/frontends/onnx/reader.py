@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents, OpenShape
+from qdialect.frontends.onnx.double_pairs import join_double_pairs
 from qdialect.frontends.onnx.inlining import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, in_order, known_tensor
 from qdialect.frontends.onnx.small_floats import in_f32
@@ -38,7 +39,7 @@ def metadata(content: bytes) -> dict[str, str]:
 
 
 def read_proto(content: bytes) -> onnx.ModelProto:
-    """The model of a file, without calls of functions that it defines, and without arithmetic on small floats.
+    """The model of a file, without calls of its functions, double quantizations and arithmetic on small floats.
 
     Raises `ImportModelError` for a damaged file and where the package `onnx` is not installed.
     """
@@ -51,6 +52,7 @@ def read_proto(content: bytes) -> onnx.ModelProto:
         model.graph.node.insert(0, constant)
     del model.graph.sparse_initializer[:]
     model = inlined(model)
+    join_double_pairs(model)
     try:
         in_f32(model)
     except UnicodeError as error:

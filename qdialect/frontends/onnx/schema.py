@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -166,6 +168,28 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
     except Exception:
         return []
     return [known for name, type_ in found.items() if (known := known_tensor(name, type_)) is not None]
+
+
+def inferred_graph(model: onnx.ModelProto) -> onnx.GraphProto:
+    """The nodes of a model with the types and shapes that follow from those of its inputs; without weights.
+
+    Types and shapes need no weights, which inference would copy.
+    """
+    from onnx import helper, shape_inference
+
+    graph = model.graph
+    given = {value.name for value in graph.input}
+    short = [one for one in graph.initializer if math.prod(one.dims) <= _LONGEST]
+    weights = [
+        helper.make_tensor_value_info(one.name, one.data_type, one.dims)
+        for one in graph.initializer
+        if one.name not in given and math.prod(one.dims) > _LONGEST
+    ]
+    found = helper.make_graph(graph.node, graph.name, [*graph.input, *weights], graph.output, short)
+    light = helper.make_model(found, opset_imports=model.opset_import, ir_version=model.ir_version)
+    with suppress(shape_inference.InferenceError, ValueError):
+        return shape_inference.infer_shapes(light, data_prop=True).graph
+    return found
 
 
 def _holds_graph(value: object) -> bool:

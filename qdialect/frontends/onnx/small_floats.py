@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdialect.frontends.onnx.inlining import graphs_of
+from qdialect.frontends.onnx.schema import inferred_graph
 from qdialect.support.diagnostics import ImportModelError
 
 if TYPE_CHECKING:
@@ -85,20 +86,8 @@ def _reading_halves(model: onnx.ModelProto) -> dict[int, set[str]]:
 
     ONNX Runtime runs one in float32 that reads what only float32 kernels give and gives what only they read.
     """
-    from onnx import helper, shape_inference
-
     graph: onnx.GraphProto = model.graph
-    # Types need no weights, which inference would copy.
-    given = {value.name for value in graph.input}
-    weights = [
-        helper.make_tensor_value_info(one.name, one.data_type, one.dims)
-        for one in graph.initializer
-        if one.name not in given
-    ]
-    inferred = helper.make_graph(graph.node, graph.name, [*graph.input, *weights], graph.output)
-    light = helper.make_model(inferred, opset_imports=model.opset_import, ir_version=model.ir_version)
-    with suppress(shape_inference.InferenceError, ValueError):
-        inferred = shape_inference.infer_shapes(light).graph
+    inferred = inferred_graph(model)
     values = (*inferred.input, *inferred.value_info, *inferred.output)
     types: dict[str, int] = {value.name: value.type.tensor_type.elem_type for value in values}
     for node in graph.node:

@@ -137,6 +137,12 @@ def centred(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     return emitter.f32("subf", value, mean_of(emitter, value, axes))
 
 
+def variance_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
+    """The means of the squares of ``x - mean(x)`` over `axes`, which stay as extents of 1."""
+    source = centred(emitter, value, axes)
+    return mean_of(emitter, emitter.f32("mulf", source, source), axes)
+
+
 def normalized(emitter: Emitter, value: ir.Value, axes: Shape, epsilon: float, is_centred: bool = True) -> ir.Value:
     """``(x - mean) / sqrt(variance + epsilon)`` over `axes`; not centred ``x / sqrt(mean(x^2) + epsilon)``."""
     source = centred(emitter, value, axes) if is_centred else value

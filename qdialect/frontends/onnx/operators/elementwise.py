@@ -225,7 +225,8 @@ def _integers(call: Call, name: str) -> Tensor:
 @imports_integers("Abs", "Neg", "Sign")
 def _integers_of_one(call: Call) -> Tensor:
     value = value_of(call, 0)
-    require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
+    is_signed = not value.element.startswith("u")
+    require(is_signed or call.node.kind != "Neg", f"input 0 must be signed, but got {value.element}")
     return unary(call, value, common_element([value], INTEGERS), elementwise.OF_ONE_INTEGER[call.node.kind.lower()])
 
 
@@ -264,8 +265,12 @@ def _integer_mod(call: Call) -> Tensor:
 
 @imports_integers("Pow")
 def _integer_power(call: Call) -> Tensor:
-    """The type is that of the base; ONNX Runtime multiplies, and wraps around, for squares and cubes alone."""
+    """The type is that of the base; ONNX Runtime multiplies, and wraps around, for squares and cubes alone.
+
+    Of a base with one element it computes those in float64 too.
+    """
     value, exponent = value_of(call, 0), call.number(1)
+    require(math.prod(value.shape) > 1, "base of integers must have several elements, but has 1")
     exact = {"i32": (0, 1, 2, 3), "i64": (0, 2, 3)}[common_element([value], ("i32", "i64"))]
     require(exponent in exact, f"exponent of {value.element} must be one of {exact}, but got {exponent:g}")
     return elementwise.tensor_of(

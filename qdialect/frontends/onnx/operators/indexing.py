@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -129,12 +130,24 @@ _REDUCTIONS = {
 
 
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
-    """Input 0, as `count` rows, with input 2 at `rows`."""
+    """Input 0, as `count` rows, with input 2 at `rows`.
+
+    Narrow integers are reduced as i32, of which the low bits are theirs; a truth value is whether that is not 0.
+    """
     data, updates = value_of(call, 0), value_of(call, 2)
-    elementwise.common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
+    element = elementwise.common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
     name = call.attribute("reduction", "none")
     require(name in _REDUCTIONS, f"reduction must be {' or '.join(_REDUCTIONS)}, but got {name}")
-    return tensor_of(scattered(call, data, rows, updates, (count, *row), _REDUCTIONS[name]))
+    if name == "none" or element in ("i16", "i32", "i64", "f32"):
+        return tensor_of(scattered(call, data, rows, updates, (count, *row), _REDUCTIONS[name]))
+    require(element != "i1" or name in ("add", "mul"), "reduction of truth values must be none, add or mul")
+    wide = [elementwise.unary(call, one, "i32", partial(_as, element, "i32")) for one in (data, updates)]
+    total = scattered(call, wide[0], rows, wide[1], (count, *row), _REDUCTIONS[name])
+    return tensor_of(elementwise.unary(call, total, element, partial(_as, "i32", element)))
+
+
+def _as(found: str, element: str, s: Arithmetic, x: ir.Value) -> ir.Value:
+    return elementwise.converted(s, x, found, element)
 
 
 # Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once.

@@ -21,7 +21,15 @@ from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning.elementwise import broadcast_shape, constant_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import gathered
-from qdialect.frontends.planning.reduction import affine, centred, group_normalized, mean_of, normalized
+from qdialect.frontends.planning.reduction import (
+    affine,
+    centred,
+    group_normalized,
+    mean_of,
+    normalized,
+    reduced_shape,
+    variance_of,
+)
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Plan, Tensor, stored_axis
 from qdialect.ir._mlir import ir
 
@@ -86,16 +94,27 @@ _QUOTIENT = Input(1).where_positive(Input(0) / Input(1), Input(1) * 0.0)
 """x / norm; 0 where the norm is 0, which squares that are lost make it too."""
 
 
-@imports_f32("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-def _layer_normalization(call: Call) -> Computed:
-    """Over the dimensions from the axis on."""
+@imports("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+def _layer_normalization(call: Call) -> tuple[Tensor, ...]:
+    """Over the dimensions from the axis on; other outputs are the mean and the inverse of the deviation."""
     is_centred = call.node.kind == "LayerNormalization"
     call.count(2, 3 if is_centred else 2)
     stash: int = call.attribute("stash_type", F32)
     require(stash == F32, f"stash_type must be {F32}, that of f32, but got {stash}")
     shape = call.f32(0).shape
     axes = tuple(range(axis_in(call.attribute("axis", -1), len(shape)), len(shape)))
-    return _scaled_rows(call, shape, axes, (0, *_present(call, 1, 2)), _EPSILON, is_centred)
+    rows = _scaled_rows(call, shape, axes, (0, *_present(call, 1, 2)), _EPSILON, is_centred)
+    if not is_centred or not any(call.node.outputs[1:]):
+        return (rows,)
+    epsilon = _epsilon(call, _EPSILON)
+
+    def inverse(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = emitter.f32
+        return s("divf", 1.0, s("sqrt", s("addf", variance_of(emitter, values[0], axes), epsilon)))
+
+    kept = reduced_shape(shape, axes, keep_dims=True)
+    mean = computed(call, kept, (0,), lambda emitter, values: mean_of(emitter, values[0], axes))
+    return rows, mean, computed(call, kept, (0,), inverse)
 
 
 def _scaled_rows(

@@ -57,19 +57,25 @@ def _eight_bit(source: Tensor) -> Value | None:
 @registry.imports(*_EXTREME_OPS)
 def _extreme(call: registry.Call) -> Tensor:
     """The quantized value of the extreme number is the extreme quantized value."""
-    source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
+    source = call.quantized(0)
     axes, keep_dims = axes_of(call, len(source.shape)), call.flag("keepdims", 1)
     if not axes:
         return source
     element = source.parameters.element
     require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
+    return source.with_values(_extreme_value(call, source.values, axes, keep_dims))
+
+
+def _extreme_value(call: registry.Call, value: Value, axes: tuple[int, ...], keep_dims: bool) -> Value:
+    """The largest or smallest of 8-bit values."""
 
     def emit(emitter: Emitter) -> Emitted:
-        data, own, is_channels_last = reduction.over_axes(emitter, source.values, axes, keep_dims)
-        return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_channels_last
+        data, own, is_channels_last = reduction.over_axes(emitter, value, axes, keep_dims)
+        op_class = _EXTREME_OPS[call.node.kind]
+        return emitter.build(op_class, data, element=value.element, axes=own, keep_dims=keep_dims), is_channels_last
 
-    shape = reduction.reduced_shape(source.shape, axes, keep_dims)
-    return source.with_values(call.plan.compute(call.name, shape, element, emit))
+    shape = reduction.reduced_shape(value.shape, axes, keep_dims)
+    return call.plan.compute(call.name, shape, value.element, emit)
 
 
 @registry.imports(*_SUM_OPS)
@@ -101,10 +107,12 @@ _KINDS = {"ReduceMax": "max", "ReduceMin": "min"}
 def _reduction(call: registry.Call) -> Tensor:
     """Sums of i32 saturate; those of i64 wrap around, where ONNX Runtime adds in float64."""
     value, keep_dims = registry.value_of(call, 0), call.flag("keepdims", 1)
-    element = common_element([value], ("i32", "i64"))
     axes, kind = axes_of(call, len(value.shape)), _KINDS.get(call.node.kind, "sum")
+    element = common_element([value], ("i32", "i64") if kind == "sum" else ("i8", "ui8", "i32", "i64"))
     if not axes:
         return value
+    if element in EIGHT_BIT:
+        return _extreme_value(call, value, axes, keep_dims)
     if element == "i64" or kind != "sum":
         return reduction.reduced_value(call, value, kind, axes, keep_dims)
     wide = unary(call, value, "i64", lambda s, x: s.resize(x, "i64"))
